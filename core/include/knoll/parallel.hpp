@@ -1,0 +1,54 @@
+// Loops and reductions over a fixed grid of chunks. The grid depends on n and grain alone, never on the number of threads,
+// so whatever is computed per chunk and merged in chunk order has the same bits on any machine.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "knoll/pool.hpp"
+
+namespace knoll {
+
+inline int64_t chunk_count(int64_t n, int64_t grain) { return n <= 0 ? 0 : (n - 1) / grain + 1; }
+
+// body(chunk, begin, end) for every chunk of [0, n).
+template <class F>
+void for_chunks(int64_t n, int64_t grain, Run run, F&& body) {
+  struct Context {
+    std::remove_reference_t<F>& body;
+    int64_t n, grain;
+  } context{body, n, grain};
+  pool_run(
+      chunk_count(n, grain), run,
+      [](void* p, int64_t chunk) {
+        auto& c = *static_cast<Context*>(p);
+        const int64_t begin = chunk * c.grain;
+        c.body(chunk, begin, std::min(begin + c.grain, c.n));
+      },
+      &context);
+}
+
+// make(chunk, begin, end) -> S for every chunk; merge(S& total, S&& part) in chunk order. Holds at most a few parts per
+// thread: chunks are taken in waves, and a wave is merged before the next begins.
+template <class S, class F, class M>
+S reduce_chunks(int64_t n, int64_t grain, F&& make, M&& merge, Run run) {
+  const int64_t chunks = chunk_count(n, grain);
+  const int64_t wave = std::max<int64_t>(1, 4 * static_cast<int64_t>(run.threads));
+  S total{};
+  std::vector<S> parts;
+  for (int64_t first = 0; first < chunks; first += wave) {
+    const int64_t count = std::min(wave, chunks - first);
+    parts.assign(static_cast<size_t>(count), S{});
+    for_chunks(count, 1, run, [&](int64_t, int64_t begin, int64_t) {
+      const int64_t from = (first + begin) * grain;
+      parts[static_cast<size_t>(begin)] = make(first + begin, from, std::min(from + grain, n));
+    });
+    for (auto& part : parts) merge(total, std::move(part));
+  }
+  return total;
+}
+
+}  // namespace knoll

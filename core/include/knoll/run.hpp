@@ -1,0 +1,22 @@
+// How a kernel is run: on how many threads, and how it learns that nobody wants the answer any more.
+// Every kernel takes a Run as its last argument; cancellation is polled once per chunk.
+#pragma once
+
+#include <atomic>
+#include <exception>
+
+namespace knoll {
+
+struct Run {
+  int threads = 1;
+  const std::atomic<bool>* cancel = nullptr;
+
+  bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
+};
+
+// Thrown out of a kernel whose Run was cancelled. What it had begun to write is unspecified.
+struct Cancelled : std::exception {
+  const char* what() const noexcept override { return "knoll: the computation was cancelled"; }
+};
+
+}  // namespace knoll

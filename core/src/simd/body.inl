@@ -1,0 +1,23 @@
+// Every kernel of src/simd, compiled once per instruction set: KNOLL_ISA names the namespace.
+// Only C headers and intrinsics here: an inline function of the C++ library, compiled with wider instructions, could be
+// picked by the linker for the whole program. `make check` looks for such leaks in the object file.
+#include <stdint.h>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
+#include "knoll/simd_table.hpp"
+
+namespace knoll::KNOLL_ISA {
+
+#include "lanes.inl"
+#include "exp.inl"
+
+extern const Kernels table;
+const Kernels table = {
+    .name = KNOLL_ISA_NAME,
+    .exp = exp_array,
+    .log = log_array,
+};
+
+}  // namespace knoll::KNOLL_ISA

@@ -1,0 +1,85 @@
+"""What knoll raises and warns with, and why each kind exists.
+
+    KnollError
+    ├── InvalidParameter   (ValueError)    a parameter breaks its rule; the message names value, rule and remedy
+    │   └── InvalidType    (TypeError)     ... because it is of the wrong type
+    ├── BadData            (ValueError)    the data cannot be used; the message names the place and the remedy
+    ├── CostError          (MemoryError)   the fit would not fit; the message has the figure and the way out
+    └── ModelFileError     (ValueError)    a saved model cannot be read
+
+    KnollWarning           (UserWarning)
+    ├── ConvergenceWarning                 the loop ended before its criterion was met (scikit-learn's too)
+    ├── CollapsedComponentWarning          a covariance became singular and was floored
+    ├── SuspiciousResultWarning            the answer is defined but hardly what was wanted (all noise, one cluster)
+    ├── ApproximationWarning               an approximate route was taken, with its error
+    └── DisconnectedGraphWarning           the similarity graph falls apart
+
+Every error that a user can mend is a KnollError beside the built-in that scikit-learn's users expect.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+
+__all__ = [
+    "ApproximationWarning",
+    "BadData",
+    "CollapsedComponentWarning",
+    "ConvergenceWarning",
+    "CostError",
+    "DisconnectedGraphWarning",
+    "InvalidParameter",
+    "InvalidType",
+    "KnollError",
+    "KnollWarning",
+    "ModelFileError",
+    "SuspiciousResultWarning",
+]
+
+
+class KnollError(Exception):
+    """The root of everything knoll raises on purpose."""
+
+
+class InvalidParameter(KnollError, ValueError):
+    """A parameter breaks its rule."""
+
+
+class InvalidType(InvalidParameter, TypeError):
+    """A parameter is of the wrong type."""
+
+
+class BadData(KnollError, ValueError):
+    """The data cannot be used as it is."""
+
+
+class CostError(KnollError, MemoryError):
+    """The fit would need more memory than there is."""
+
+
+class ModelFileError(KnollError, ValueError):
+    """A saved model cannot be read."""
+
+
+class KnollWarning(UserWarning):
+    """The root of everything knoll warns of."""
+
+
+class ConvergenceWarning(KnollWarning, _SklearnConvergenceWarning):
+    """The loop ended before its criterion was met."""
+
+
+class CollapsedComponentWarning(KnollWarning):
+    """A covariance became singular and was floored."""
+
+
+class SuspiciousResultWarning(KnollWarning):
+    """The answer is defined but hardly what was wanted."""
+
+
+class ApproximationWarning(KnollWarning):
+    """An approximate route was taken."""
+
+
+class DisconnectedGraphWarning(KnollWarning):
+    """The similarity graph falls apart into components."""
