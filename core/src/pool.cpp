@@ -67,12 +67,13 @@ struct InsideJob {
 class Pool {
  public:
   void run(Job& job) {
+    const int seats = job.seats;  // the job's own count falls as soon as the lock is let go
     {
       std::lock_guard lock(mutex_);
-      while (static_cast<int>(workers_.size()) < job.seats) workers_.emplace_back([this] { serve(); });
+      while (static_cast<int>(workers_.size()) < seats) workers_.emplace_back([this] { serve(); });
       jobs_.push_back(&job);
     }
-    for (int i = 0; i < job.seats; ++i) wake_.notify_one();
+    for (int i = 0; i < seats; ++i) wake_.notify_one();
     {
       InsideJob mark;
       job.work();

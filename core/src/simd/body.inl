@@ -12,12 +12,22 @@ namespace knoll::KNOLL_ISA {
 
 #include "lanes.inl"
 #include "exp.inl"
+#include "finite.inl"
+#include "tile.inl"
 
 extern const Kernels table;
 const Kernels table = {
     .name = KNOLL_ISA_NAME,
     .exp = exp_array,
     .log = log_array,
+    .finite_f64 = finite_f64,
+    .finite_f32 = finite_f32,
+    .center_rows_f64 = center_rows_f64,
+    .center_rows_f32 = center_rows_f32,
+    .column_sums = column_sums,
+    .tall_product = tall_product,
+    .whitened_norms = whitened_norms,
+    .distance_tile = distance_tile,
 };
 
 }  // namespace knoll::KNOLL_ISA

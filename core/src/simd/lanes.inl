@@ -20,13 +20,64 @@ KNOLL_INLINE f64 load(const double* p) {
 KNOLL_INLINE void store(double* p, f64 v) { __builtin_memcpy(p, &v, sizeof v); }
 KNOLL_INLINE f64 broadcast(double x) { return f64{x, x, x, x}; }
 
-// Masks are all-ones or all-zeros per lane, as the comparison of two vectors gives them.
+// The first `count` lanes (fewer than kLanes) of an array's tail; the others are `fill`, so that a value goes through the
+// same instructions wherever in an array it stands.
+KNOLL_INLINE f64 load_tail(const double* p, int64_t count, double fill) {
+  double lanes[kLanes] = {fill, fill, fill, fill};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
+  return load(lanes);
+}
+KNOLL_INLINE void store_tail(double* p, int64_t count, f64 v) {
+  double lanes[kLanes];
+  store(lanes, v);
+  for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+}
+
+// Masks are all-ones or all-zeros per lane. g++ takes comparisons and ?: of vectors wider than the machine's apart into
+// scalars, so without AVX (which comes with FMA here) comparisons are made on halves and lanes are chosen with bits.
+#ifdef __FMA__
+KNOLL_INLINE i64 less(f64 a, f64 b) { return (i64)(a < b); }
+KNOLL_INLINE i64 equal(f64 a, f64 b) { return (i64)(a == b); }
+KNOLL_INLINE f64 select(i64 mask, f64 yes, f64 no) { return mask ? yes : no; }
+KNOLL_INLINE i64 select(i64 mask, i64 yes, i64 no) { return mask ? yes : no; }
+#else
+typedef double f64_half __attribute__((vector_size(16)));
+typedef int64_t i64_half __attribute__((vector_size(16)));
+
+KNOLL_INLINE f64_half low_half(f64 v) { return f64_half{v[0], v[1]}; }
+KNOLL_INLINE f64_half high_half(f64 v) { return f64_half{v[2], v[3]}; }
+KNOLL_INLINE i64 join(i64_half low, i64_half high) { return i64{low[0], low[1], high[0], high[1]}; }
+
+KNOLL_INLINE i64 less(f64 a, f64 b) {
+  return join((i64_half)(low_half(a) < low_half(b)), (i64_half)(high_half(a) < high_half(b)));
+}
+KNOLL_INLINE i64 equal(f64 a, f64 b) {
+  return join((i64_half)(low_half(a) == low_half(b)), (i64_half)(high_half(a) == high_half(b)));
+}
 KNOLL_INLINE f64 select(i64 mask, f64 yes, f64 no) { return (f64)((mask & (i64)yes) | (~mask & (i64)no)); }
 KNOLL_INLINE i64 select(i64 mask, i64 yes, i64 no) { return (mask & yes) | (~mask & no); }
+#endif
+
+// min(x, bound) and max(x, bound), where a lane of x that is NaN stays NaN.
+KNOLL_INLINE f64 at_most(f64 x, f64 bound) {
+#ifdef __FMA__
+  return (f64)_mm256_min_pd((__m256d)bound, (__m256d)x);  // of the two, the second wins when they do not compare
+#else
+  return select(less(bound, x), bound, x);
+#endif
+}
+KNOLL_INLINE f64 at_least(f64 x, f64 bound) {
+#ifdef __FMA__
+  return (f64)_mm256_max_pd((__m256d)bound, (__m256d)x);
+#else
+  return select(less(x, bound), bound, x);
+#endif
+}
 
 // a·b + c: fused where the instruction set has it, else rounded twice. For code whose error bound covers both.
+// KNOLL_NO_FMA, set before this file is included, is for code that must have the same bits on every machine.
 KNOLL_INLINE f64 fma(f64 a, f64 b, f64 c) {
-#ifdef __FMA__
+#if defined(__FMA__) && !defined(KNOLL_NO_FMA)
   return (f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #else
   return a * b + c;

@@ -1,0 +1,101 @@
+# The whole developer interface; `make` alone lists it. Everything is installed into .venv, which is made on first use
+# and brought up to date when the files it was made from change (docs/decisions/0002-two-commands-and-the-venv.md).
+#
+#   PYTHON=python3.12 make test     another Python (3.11 or later)
+#   CXX=clang++ make test           another C++ compiler
+#   make test ARGS="-k gaussian"    more words for pytest
+#   make bench CASES="ami*,import"  some of the benchmark cases
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+STEP := scripts/step.sh
+CORE := $(shell find core -type f ! -path '*/tests/*' 2>/dev/null)
+export VENV
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help:
+	@echo 'make demo    install into $(VENV), run the reference algorithms on the paper'"'"'s data, draw demo/demo.png'
+	@echo 'make test    install into $(VENV), run all tests, C++ and Python          (ARGS="-k name" for some)'
+	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
+	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
+	@echo 'make clean   remove everything that make has made'
+
+# ---- what is installed: one stamp per layer -----------------------------------------------------------------------------
+
+$(VENV)/.made: scripts/venv.sh scripts/find-python.sh
+	@$(STEP) 'virtual environment' scripts/venv.sh
+	@touch $@
+
+# The build tools live in the environment, not in a throw-away one, so that a change to the core rebuilds only itself.
+$(VENV)/.build-tools: $(VENV)/.made pyproject.toml scripts/install.py
+	@$(STEP) 'build tools' $(BIN)/python scripts/install.py build
+	@touch $@
+
+$(VENV)/.knoll: $(VENV)/.build-tools pyproject.toml CMakeLists.txt $(CORE)
+	@$(STEP) 'knoll with its core' $(BIN)/python -m pip install --disable-pip-version-check --quiet \
+	  --no-build-isolation --editable '.[test]'
+	@touch $@
+
+$(VENV)/.check-tools: pyproject.toml | $(VENV)/.knoll
+	@$(STEP) 'check tools' $(BIN)/python scripts/install.py check
+	@touch $@
+
+$(VENV)/.bench-peers: pyproject.toml | $(VENV)/.knoll
+	@$(STEP) 'benchmark peers' $(BIN)/python scripts/install.py bench
+	@touch $@
+
+# ---- the commands -------------------------------------------------------------------------------------------------------
+
+demo: $(VENV)/.knoll
+	@$(BIN)/knoll demo --out demo
+
+test: test-core test-python
+
+bench: $(VENV)/.bench-peers $(VENV)/.knoll
+	@$(BIN)/python -m benchmarks $(if $(CASES),--cases '$(CASES)')
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis src/knoll/_core.pyi
+	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# ---- make test ----------------------------------------------------------------------------------------------------------
+
+.PHONY: test-core test-python
+test-core: $(VENV)/.build-tools
+	@$(STEP) 'core tests, every instruction set' scripts/core-tests.sh release
+
+test-python: $(VENV)/.knoll | test-core
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses=4 $(ARGS)
+
+# ---- make check, from the quick to the slow -----------------------------------------------------------------------------
+
+CHECKS := check-lint check-format check-types check-gcc check-clang check-symbols check-portable \
+          check-address check-thread check-old-x86 check-arm
+.PHONY: $(CHECKS)
+check: $(CHECKS)
+
+check-lint: $(VENV)/.check-tools
+	@$(STEP) 'ruff: lint' $(BIN)/ruff check .
+check-format: $(VENV)/.check-tools
+	@$(STEP) 'ruff: format' $(BIN)/ruff format --check .
+check-types: $(VENV)/.check-tools $(VENV)/.knoll
+	@$(STEP) 'mypy: strict' scripts/check-types.sh
+check-gcc: $(VENV)/.build-tools
+	@$(STEP) 'g++: warnings are errors' scripts/core-tests.sh gcc
+check-clang: $(VENV)/.build-tools
+	@$(STEP) 'clang++: warnings are errors' scripts/core-tests.sh clang
+check-symbols: check-gcc
+	@$(STEP) 'no wide instruction leaks' scripts/check-symbols.sh build/core-gcc
+check-portable: $(VENV)/.build-tools
+	@$(STEP) 'portable kernels' scripts/core-tests.sh portable
+check-address: $(VENV)/.build-tools
+	@$(STEP) 'sanitizers: address, undefined' scripts/core-tests.sh address
+check-thread: $(VENV)/.build-tools
+	@$(STEP) 'sanitizer: thread' scripts/core-tests.sh thread
+check-old-x86: check-gcc
+	@$(STEP) 'x86-64 without AVX (qemu)' scripts/core-tests.sh old-x86
+check-arm: $(VENV)/.build-tools
+	@$(STEP) 'aarch64 (qemu)' scripts/core-tests.sh arm

@@ -1,0 +1,77 @@
+// Packing points into tiles, and loops over tiles of pairs. The layouts are those of src/simd/tile.inl.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "knoll/parallel.hpp"
+#include "knoll/simd.hpp"
+#include "knoll/view.hpp"
+
+namespace knoll {
+
+constexpr int64_t kGrain = 4096;  // rows of the global grid: sums are taken over its cells, then merged order-free
+
+inline int64_t padded(int64_t d) { return (d + 7) / 8 * 8; }
+
+// How many rows of width ld make a tile that stays in the first cache level. Depends on the width alone.
+inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(2048 / ld, 8, 128); }
+
+// out[r, j] = x(r, j) − center[j], padded with zeros to ld columns.
+template <class T>
+void pack_rows(View<const T, 2> x,    // in  (rows, d)
+               const double* center,  // in  (d)
+               double* out,           // out (rows, ld)
+               int64_t ld) {
+  const int64_t rows = x.shape[0], d = x.shape[1];
+  if (x.rows_contiguous()) {
+    if constexpr (std::is_same_v<T, double>)
+      kernels().center_rows_f64(x.data, x.stride[0], rows, d, center, out, ld);
+    else
+      kernels().center_rows_f32(x.data, x.stride[0], rows, d, center, out, ld);
+    return;
+  }
+  for (int64_t j = 0; j < ld; ++j) {  // column by column: the likely layout is Fortran's
+    const double c = j < d ? center[j] : 0.0;
+    for (int64_t r = 0; r < rows; ++r) out[r * ld + j] = j < d ? static_cast<double>(x(r, j)) - c : 0.0;
+  }
+}
+
+// out[j, l] = x(l, j) − center[j]; lanes past the last point repeat zeros. center may be null.
+template <class T>
+void pack_columns(View<const T, 2> x,    // in  (≤ kPoints, d)
+                  const double* center,  // in  (d) or null
+                  double* out) {         // out (d, kPoints)
+  const int64_t rows = x.shape[0], d = x.shape[1];
+  for (int64_t j = 0; j < d; ++j) {
+    const double c = center == nullptr ? 0.0 : center[j];
+    for (int64_t l = 0; l < kPoints; ++l) out[j * kPoints + l] = l < rows ? static_cast<double>(x(l, j)) - c : 0.0;
+  }
+}
+
+// Squared distances of all pairs (x_i, y_j) by the one distance, tile by tile, nothing kept:
+//   epilogue(i, rows, j, columns, tile)   with   tile[t·kPoints + l] = ‖x_{i+l} − y_{j+t}‖²,  l < rows ≤ kPoints, t < columns.
+// Tiles of one i come in order of j, on one thread; different i may run at once.
+template <class T, class Epilogue>
+void for_pair_tiles(View<const T, 2> x,  // in  (n, d)
+                    View<const T, 2> y,  // in  (m, d)
+                    Run run, Epilogue&& epilogue) {
+  constexpr int64_t kColumns = 64;
+  const int64_t d = x.shape[1], m = y.shape[0];
+  const std::vector<double> zero(static_cast<size_t>(d), 0.0);
+  for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> columns(static_cast<size_t>(d * kPoints)), rows(static_cast<size_t>(d * kColumns));
+    std::vector<double> tile(static_cast<size_t>(kColumns * kPoints));
+    pack_columns(x.rows(begin, end), nullptr, columns.data());
+    for (int64_t j = 0; j < m; j += kColumns) {
+      const int64_t count = std::min(kColumns, m - j);
+      pack_rows(y.rows(j, j + count), zero.data(), rows.data(), d);
+      kernels().distance_tile(columns.data(), rows.data(), d, count, d, tile.data());
+      epilogue(begin, end - begin, j, count, tile.data());
+    }
+  });
+}
+
+}  // namespace knoll

@@ -1,0 +1,164 @@
+// Loops are arranged so that the innermost one runs over independent elements: it can go over vectors, while each element
+// still sees its operations one by one in the order that the header states.
+#include "knoll/cholesky.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "knoll/parallel.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kPanel = 8;  // columns of L that are finished before the rest is updated with all of them: saves memory traffic
+constexpr int64_t kLanes = 16;  // right-hand sides that are solved side by side
+
+// y[j] −= a·x[j] for j in [begin, end).
+inline void subtract(double* __restrict y, double a, const double* __restrict x, int64_t begin, int64_t end) {
+  for (int64_t j = begin; j < end; ++j) y[j] -= a * x[j];
+}
+
+// The factorisation over rows that lie `step` apart. columns (kPanel, d): the panel's columns of L, as rows.
+int64_t factorise(double* a, int64_t d, int64_t step, double tolerance) {
+  std::vector<double> diagonal(static_cast<size_t>(d)), columns(static_cast<size_t>(kPanel * d));
+  for (int64_t j = 0; j < d; ++j) diagonal[static_cast<size_t>(j)] = a[j * step + j];
+
+  for (int64_t first = 0; first < d; first += kPanel) {
+    const int64_t last = std::min(first + kPanel, d);
+    for (int64_t k = first; k < last; ++k) {
+      double* column = columns.data() + (k - first) * d;
+      const double pivot = a[k * step + k];
+      if (!(pivot > 0 && pivot > tolerance * diagonal[static_cast<size_t>(k)])) return k;
+      const double root = std::sqrt(pivot);
+      a[k * step + k] = root;
+      for (int64_t i = k + 1; i < d; ++i) {
+        column[i] = a[i * step + k] /= root;
+        subtract(a + i * step, column[i], column, k + 1, std::min(i + 1, last));
+      }
+    }
+    for (int64_t i = last; i < d; ++i) {
+      double* __restrict row = a + i * step;
+      if (last - first < kPanel) break;  // only the last panel is narrow, and nothing is left behind it
+      double l[kPanel];
+      for (int64_t k = 0; k < kPanel; ++k) l[k] = row[first + k];
+      for (int64_t j = last; j <= i; ++j) {
+        double rest = row[j];
+        for (int64_t k = 0; k < kPanel; ++k) rest -= l[k] * columns[static_cast<size_t>(k * d + j)];
+        row[j] = rest;
+      }
+    }
+  }
+  for (int64_t i = 0; i < d; ++i) std::fill(a + i * step + i + 1, a + i * step + d, 0.0);
+  return -1;
+}
+
+// A matrix whose rows are contiguous: the view's own memory, or a copy.
+struct Dense {
+  std::vector<double> copy;
+  const double* data;
+  int64_t step;
+
+  explicit Dense(View<const double, 2> a) : data(a.data), step(a.stride[0]) {
+    if (a.rows_contiguous()) return;
+    const int64_t d = a.shape[1];
+    copy.resize(static_cast<size_t>(a.shape[0] * d));
+    for (int64_t i = 0; i < a.shape[0]; ++i)
+      for (int64_t j = 0; j < d; ++j) copy[static_cast<size_t>(i * d + j)] = a(i, j);
+    data = copy.data();
+    step = d;
+  }
+  const double* row(int64_t i) const { return data + i * step; }
+};
+
+// Both solves for kLanes right-hand sides: x (d, kLanes).
+void solve_lanes(const Dense& l, int64_t d, double* __restrict x) {
+  for (int64_t i = 0; i < d; ++i) {
+    const double* row = l.row(i);
+    double rest[kLanes];
+    std::copy_n(x + i * kLanes, kLanes, rest);
+    for (int64_t k = 0; k < i; ++k) subtract(rest, row[k], x + k * kLanes, 0, kLanes);
+    for (int64_t p = 0; p < kLanes; ++p) x[i * kLanes + p] = rest[p] / row[i];
+  }
+}
+void solve_lanes_transposed(const Dense& l, int64_t d, double* __restrict x) {
+  for (int64_t k = d; k-- > 0;) {
+    const double* row = l.row(k);
+    double done[kLanes];
+    for (int64_t p = 0; p < kLanes; ++p) done[p] = x[k * kLanes + p] / row[k];
+    for (int64_t i = 0; i < k; ++i) subtract(x + i * kLanes, row[i], done, 0, kLanes);
+    std::copy_n(done, kLanes, x + k * kLanes);
+  }
+}
+
+// Rows of x in groups of kLanes, transposed into a buffer and back; idle lanes hold zeros.
+void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const Dense&, int64_t, double*), Run run) {
+  const int64_t d = l.shape[0];
+  const Dense dense(l);
+  for_chunks(x.shape[0], 16 * kLanes, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> lanes(static_cast<size_t>(d * kLanes));  // (d, kLanes)
+    for (int64_t from = begin; from < end; from += kLanes) {
+      const int64_t count = std::min(kLanes, end - from);
+      for (int64_t j = 0; j < d; ++j)
+        for (int64_t p = 0; p < kLanes; ++p) lanes[static_cast<size_t>(j * kLanes + p)] = p < count ? x(from + p, j) : 0.0;
+      solve(dense, d, lanes.data());
+      for (int64_t p = 0; p < count; ++p)
+        for (int64_t j = 0; j < d; ++j) x(from + p, j) = lanes[static_cast<size_t>(j * kLanes + p)];
+    }
+  });
+}
+
+}  // namespace
+
+int64_t cholesky(View<double, 2> a, double tolerance) {
+  const int64_t d = a.shape[0];
+  if (a.rows_contiguous()) return factorise(a.data, d, a.stride[0], tolerance);
+  Dense dense(a);
+  const int64_t failed = factorise(dense.copy.data(), d, d, tolerance);
+  for (int64_t i = 0; i < d; ++i)
+    for (int64_t j = 0; j < d; ++j) a(i, j) = dense.copy[static_cast<size_t>(i * d + j)];
+  return failed;
+}
+
+void solve_lower(View<const double, 2> l, View<double, 1> x) {
+  for (int64_t i = 0; i < l.shape[0]; ++i) {
+    double rest = x(i);
+    for (int64_t k = 0; k < i; ++k) rest -= l(i, k) * x(k);
+    x(i) = rest / l(i, i);
+  }
+}
+
+void solve_lower_transposed(View<const double, 2> l, View<double, 1> x) {
+  for (int64_t k = l.shape[0]; k-- > 0;) {
+    const double done = x(k) / l(k, k);
+    for (int64_t i = 0; i < k; ++i) x(i) -= l(k, i) * done;
+    x(k) = done;
+  }
+}
+
+void solve_lower_rows(View<const double, 2> l, View<double, 2> x, Run run) { solve_rows(l, x, solve_lanes, run); }
+
+void solve_lower_transposed_rows(View<const double, 2> l, View<double, 2> x, Run run) {
+  solve_rows(l, x, solve_lanes_transposed, run);
+}
+
+void invert_lower(View<const double, 2> l, View<double, 2> out) {
+  const int64_t d = l.shape[0];
+  const Dense dense(l);
+  std::vector<double> inverse(static_cast<size_t>(d * d), 0.0);  // (d, d)
+  for (int64_t i = 0; i < d; ++i) {
+    double* row = inverse.data() + i * d;
+    row[i] = 1.0;
+    for (int64_t k = 0; k < i; ++k) subtract(row, dense.row(i)[k], inverse.data() + k * d, 0, k + 1);
+    for (int64_t j = 0; j <= i; ++j) row[j] /= dense.row(i)[i];
+    for (int64_t j = 0; j < d; ++j) out(i, j) = row[j];
+  }
+}
+
+double log_det(View<const double, 2> l) {
+  double sum = 0;
+  for (int64_t j = 0; j < l.shape[0]; ++j) sum += std::log(l(j, j));
+  return 2 * sum;
+}
+
+}  // namespace knoll

@@ -1,0 +1,73 @@
+#include "knoll/moments.hpp"
+
+#include <mutex>
+#include <vector>
+
+#include "knoll/sum.hpp"
+#include "knoll/tile.hpp"
+
+namespace knoll {
+namespace {
+
+// The plain float64 sums over one cell of the grid.
+struct CellMoments {
+  int64_t d, ld;
+  double mass = 0;
+  std::vector<double> first, second;  // (ld), (ld, ld): the upper triangle counts
+
+  explicit CellMoments(int64_t width)
+      : d(width), ld(padded(width)), first(static_cast<size_t>(ld)), second(static_cast<size_t>(ld * ld)) {}
+
+  void clear() {
+    mass = 0;
+    std::fill(first.begin(), first.end(), 0.0);
+    std::fill(second.begin(), second.end(), 0.0);
+  }
+
+  void add_to(View<int64_t, 2> sums) const {
+    int64_t column = 0;
+    auto add = [&](double value) { exact_add(&sums(0, column++), value, sums.stride[0]); };
+    add(mass);
+    for (int64_t j = 0; j < d; ++j) add(first[static_cast<size_t>(j)]);
+    for (int64_t i = 0; i < d; ++i)
+      for (int64_t j = i; j < d; ++j) add(second[static_cast<size_t>(i * ld + j)]);
+  }
+};
+
+}  // namespace
+
+template <class T>
+void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const double, 1> origin, View<int64_t, 2> sums, Run run) {
+  const int64_t d = x.shape[1], ld = padded(d), step = tile_rows(ld);
+  std::vector<double> center(static_cast<size_t>(ld), 0.0);
+  for (int64_t j = 0; j < d; ++j) center[static_cast<size_t>(j)] = origin(j);
+
+  std::mutex mutex;
+  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    CellMoments cell(d);
+    std::vector<double> tile(static_cast<size_t>(step * ld)), weighted(weights.empty() ? 0 : static_cast<size_t>(step * ld));
+    for (int64_t from = begin; from < end; from += step) {
+      const int64_t rows = std::min(step, end - from);
+      pack_rows(x.rows(from, from + rows), center.data(), tile.data(), ld);
+      const double* left = tile.data();
+      if (!weights.empty()) {
+        for (int64_t r = 0; r < rows; ++r) {
+          const double w = weights(from + r);
+          cell.mass += w;
+          for (int64_t j = 0; j < ld; ++j) weighted[static_cast<size_t>(r * ld + j)] = w * tile[static_cast<size_t>(r * ld + j)];
+        }
+        left = weighted.data();
+      }
+      kernels().column_sums(left, ld, rows, cell.first.data());
+      kernels().tall_product(left, ld, ld, tile.data(), ld, ld, rows, cell.second.data(), ld, true);
+    }
+    if (weights.empty()) cell.mass = static_cast<double>(end - begin);
+    std::lock_guard lock(mutex);
+    cell.add_to(sums);
+  });
+}
+
+template void add_moments(View<const float, 2>, View<const double, 1>, View<const double, 1>, View<int64_t, 2>, Run);
+template void add_moments(View<const double, 2>, View<const double, 1>, View<const double, 1>, View<int64_t, 2>, Run);
+
+}  // namespace knoll

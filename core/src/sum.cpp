@@ -1,0 +1,121 @@
+// Carrying, merging and rounding of exact sums. None of it is hot: a sum is added to often and rounded once.
+#include "knoll/sum.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kDigit = 0xffffffff;  // 32 bits
+
+// Does any limb lie outside [−2^60, 2^60)? Written so that it runs over vectors.
+bool grown(const int64_t* limbs) {
+  uint64_t seen = 0;
+  for (int i = 0; i < kFiniteLimbs; ++i) seen |= static_cast<uint64_t>(limbs[i]) + (uint64_t{1} << 60);
+  return seen >> 61 != 0;
+}
+
+using Limbs = std::array<int64_t, kLimbs>;
+
+Limbs column(View<const int64_t, 2> sums, int64_t j) {
+  Limbs limbs;
+  for (int i = 0; i < kLimbs; ++i) limbs[static_cast<size_t>(i)] = sums(i, j);
+  return limbs;
+}
+
+void set_column(View<int64_t, 2> sums, int64_t j, const Limbs& limbs) {
+  for (int i = 0; i < kLimbs; ++i) sums(i, j) = limbs[static_cast<size_t>(i)];
+}
+
+}  // namespace
+
+void exact_normalise(int64_t* limbs) {
+  int64_t carry = 0;
+  for (int i = 0; i < kFiniteLimbs - 1; ++i) {
+    const int64_t limb = limbs[i] + carry;
+    limbs[i] = limb & kDigit;
+    carry = limb >> 32;
+  }
+  limbs[kFiniteLimbs - 1] += carry;
+}
+
+void exact_merge(int64_t* into, const int64_t* from) {
+  // Where neither has grown, the result is below 2^61 in magnitude, which leaves room for kSafeAdds more and their carries.
+  Limbs carried;
+  if (grown(into) || grown(from)) {
+    std::copy_n(from, kLimbs, carried.begin());
+    exact_normalise(carried.data());
+    exact_normalise(into);
+    from = carried.data();
+  }
+  for (int i = 0; i < kLimbs; ++i) into[i] += from[i];
+}
+
+double exact_round(const int64_t* limbs) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const bool plus = limbs[kPlusInf] != 0, minus = limbs[kMinusInf] != 0;
+  if (limbs[kNan] != 0 || (plus && minus)) return std::numeric_limits<double>::quiet_NaN();
+  if (plus || minus) return plus ? inf : -inf;
+
+  // The magnitude V in units of 2^−1074, as digits below 2^32: two zeros, then the limbs, the top one as two digits.
+  Limbs sum;
+  std::copy_n(limbs, kLimbs, sum.begin());
+  exact_normalise(sum.data());
+  const bool negative = sum[kFiniteLimbs - 1] < 0;
+  if (negative) {
+    for (int64_t& limb : sum) limb = -limb;
+    exact_normalise(sum.data());
+  }
+  constexpr int below = 2;
+  std::array<uint64_t, below + kFiniteLimbs + 1> digits{};
+  std::copy_n(sum.begin(), kFiniteLimbs, digits.begin() + below);
+  digits[below + kFiniteLimbs] = digits[below + kFiniteLimbs - 1] >> 32;
+  digits[below + kFiniteLimbs - 1] &= kDigit;
+
+  size_t top = digits.size() - 1;
+  while (top > below && digits[top] == 0) --top;
+  if (digits[top] == 0) return 0.0;
+
+  // The 64 highest bits of V, the first of them set, and whether anything is left below.
+  const int gap = 32 - static_cast<int>(std::bit_width(digits[top]));
+  const uint64_t window = ((digits[top] << 32 | digits[top - 1]) << gap) | (digits[top - 2] << gap >> 32);
+  bool rest = (digits[top - 2] << gap & kDigit) != 0;
+  for (size_t i = 0; i + 2 < top; ++i) rest |= digits[i] != 0;
+
+  // A double with exponent field e + 1 is its 53-bit mantissa in units of 2^(e − 1074): the field and the mantissa add up to
+  // its bits, also when the mantissa has rounded up to 2^53 or when it is short, that is subnormal.
+  const int length = 32 * static_cast<int>(top - below) + 32 - gap;  // V < 2^length
+  uint64_t bits;
+  if (length <= 53) {
+    bits = window >> (64 - length);
+  } else {
+    const uint64_t mantissa = window >> 11, cut = window & 0x7ff, half = 0x400;
+    const bool up = cut > half || (cut == half && (rest || (mantissa & 1) != 0));
+    bits = (static_cast<uint64_t>(length - 53) << 52) + mantissa + (up ? 1 : 0);
+  }
+  const double magnitude = bits < std::bit_cast<uint64_t>(inf) ? std::bit_cast<double>(bits) : inf;
+  return negative ? -magnitude : magnitude;
+}
+
+void exact_normalise_columns(View<int64_t, 2> sums) {
+  for (int64_t j = 0; j < sums.shape[1]; ++j) {
+    Limbs limbs = column(sums, j);
+    exact_normalise(limbs.data());
+    set_column(sums, j, limbs);
+  }
+}
+
+void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from) {
+  for (int64_t j = 0; j < into.shape[1]; ++j) {
+    Limbs limbs = column(into, j);
+    exact_merge(limbs.data(), column(from, j).data());
+    set_column(into, j, limbs);
+  }
+}
+
+void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out) {
+  for (int64_t j = 0; j < sums.shape[1]; ++j) out(j) = exact_round(column(sums, j).data());
+}
+
+}  // namespace knoll

@@ -1,0 +1,198 @@
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "knoll/density.hpp"
+#include "knoll/moments.hpp"
+#include "knoll/sum.hpp"
+#include "knoll/tile.hpp"
+
+using namespace knoll;
+
+namespace {
+
+std::vector<double> numbers(int64_t n, unsigned seed = 1) {
+  std::mt19937_64 engine(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> x(static_cast<size_t>(n));
+  for (auto& v : x) v = normal(engine);
+  return x;
+}
+
+double one_distance(const double* x, const double* y, int64_t d) {
+  double sum = 0;
+  for (int64_t j = 0; j < d; ++j) {
+    const volatile double difference = x[j] - y[j];  // volatile: no compiler may fuse it with what follows
+    const volatile double square = difference * difference;
+    sum = sum + square;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST("tile: packing centres, pads and takes any layout") {
+  for (int64_t d : {1, 2, 5, 8, 13}) {
+    const int64_t n = 21, ld = padded(d);
+    const auto x = numbers(n * d), center = numbers(d, 2);
+    std::vector<double> turned(x.size());  // the same points, column by column
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < d; ++j) turned[static_cast<size_t>(j * n + i)] = x[static_cast<size_t>(i * d + j)];
+    std::vector<double> a(static_cast<size_t>(n * ld), 7.0), b = a, columns(static_cast<size_t>(d * kPoints), 7.0);
+    pack_rows(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), a.data(), ld);
+    pack_rows(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), b.data(), ld);
+    pack_columns(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), columns.data());
+    CHECK(a == b);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < ld; ++j) {
+        const double expected = j < d ? x[static_cast<size_t>(i * d + j)] - center[static_cast<size_t>(j)] : 0.0;
+        CHECK(a[static_cast<size_t>(i * ld + j)] == expected);
+        if (j < d) CHECK(columns[static_cast<size_t>(j * kPoints + i)] == expected);
+      }
+    for (int64_t j = 0; j < d; ++j)
+      for (int64_t l = n; l < kPoints; ++l) CHECK(columns[static_cast<size_t>(j * kPoints + l)] == 0.0);
+  }
+}
+
+TEST("tile: the tall-skinny product, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (bool upper : {false, true}) {
+      const int64_t p = 12, q = 16, rows = 53;
+      const auto a = numbers(rows * p), b = numbers(rows * q, 2);
+      std::vector<double> c(static_cast<size_t>(p * q), 0.5);
+      table->tall_product(a.data(), p, p, b.data(), q, q, rows, c.data(), q, upper);
+      for (int64_t i = 0; i < p; ++i)
+        for (int64_t j = 0; j < q; ++j) {
+          double expected = 0.5, size = 1;
+          for (int64_t r = 0; r < rows; ++r) {
+            const double term = a[static_cast<size_t>(r * p + i)] * b[static_cast<size_t>(r * q + j)];
+            expected += term, size += std::fabs(term);
+          }
+          const double got = c[static_cast<size_t>(i * q + j)];
+          if (!upper || j >= i)
+            CHECK_SAY(std::fabs(got - expected) <= 1e-15 * size * 8, table->name << ' ' << i << ' ' << j);
+          else
+            CHECK(got == 0.5 || std::fabs(got - expected) <= 1e-14 * size);  // below the diagonal: left alone or right
+        }
+    }
+}
+
+TEST("tile: the distance of a pair is the one distance, bit for bit, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (int64_t d : {1, 2, 3, 17}) {
+      const int64_t m = 5;
+      const auto x = numbers(kPoints * d, 3), y = numbers(m * d, 4);
+      std::vector<double> columns(static_cast<size_t>(d * kPoints)), out(static_cast<size_t>(m * kPoints));
+      pack_columns(View<const double, 2>{x.data(), {kPoints, d}, {d, 1}}, nullptr, columns.data());
+      table->distance_tile(columns.data(), y.data(), d, m, d, out.data());
+      for (int64_t t = 0; t < m; ++t)
+        for (int64_t l = 0; l < kPoints; ++l)
+          CHECK(out[static_cast<size_t>(t * kPoints + l)] == one_distance(x.data() + l * d, y.data() + t * d, d));
+    }
+}
+
+TEST("tile: the epilogue sees every pair once") {
+  const int64_t n = 77, m = 133, d = 3;
+  const auto x = numbers(n * d, 5), y = numbers(m * d, 6);
+  for (int threads : {1, 3}) {
+    std::vector<double> all(static_cast<size_t>(n * m), -1.0);
+    for_pair_tiles(View<const double, 2>{x.data(), {n, d}, {d, 1}}, View<const double, 2>{y.data(), {m, d}, {d, 1}}, Run{threads},
+                   [&](int64_t i, int64_t rows, int64_t j, int64_t columns, const double* tile) {
+                     for (int64_t t = 0; t < columns; ++t)
+                       for (int64_t l = 0; l < rows; ++l) {
+                         double& slot = all[static_cast<size_t>((i + l) * m + j + t)];
+                         CHECK(slot == -1.0);
+                         slot = tile[t * kPoints + l];
+                       }
+                   });
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < m; ++j)
+        CHECK(all[static_cast<size_t>(i * m + j)] == one_distance(x.data() + i * d, y.data() + j * d, d));
+  }
+}
+
+TEST("tile: whitened norms on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (int64_t d : {1, 4, 9}) {
+      const auto x = numbers(kPoints * d, 7), factor = numbers(d * d, 8);
+      std::vector<double> columns(static_cast<size_t>(d * kPoints));
+      double out[kPoints];
+      pack_columns(View<const double, 2>{x.data(), {kPoints, d}, {d, 1}}, nullptr, columns.data());
+      table->whitened_norms(columns.data(), d, factor.data(), out);
+      for (int64_t l = 0; l < kPoints; ++l) {
+        double norm = 0;
+        for (int64_t i = 0; i < d; ++i) {
+          double z = 0;
+          for (int64_t j = 0; j <= i; ++j) z += factor[static_cast<size_t>(i * d + j)] * x[static_cast<size_t>(l * d + j)];
+          norm += z * z;
+        }
+        CHECK(std::fabs(out[l] - norm) <= 1e-12 * (1 + norm));
+      }
+    }
+}
+
+TEST("moments: the same bits for any threads and any blocks along the grid; right to rounding") {
+  const int64_t n = 2 * kGrain + 1000, d = 5, m = moment_count(d);
+  const auto x = numbers(n * d, 9), w = numbers(n, 10), origin = numbers(d, 11);
+  const View<const double, 2> points{x.data(), {n, d}, {d, 1}};
+  const auto o = vector_view(origin.data(), d);
+  for (bool weighted : {false, true}) {
+    const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
+    auto sums_of = [&](int threads, std::vector<int64_t> cuts) {
+      std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * m), 0);
+      const auto sums = matrix_view(limbs.data(), kLimbs, m);
+      int64_t begin = 0;
+      cuts.push_back(n);
+      for (int64_t cut : cuts) {
+        add_moments(points.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, o, sums, Run{threads});
+        begin = cut;
+      }
+      std::vector<double> out(static_cast<size_t>(m));
+      exact_round_columns(matrix_view<const int64_t>(limbs.data(), kLimbs, m), vector_view(out.data(), m));
+      return out;
+    };
+    const auto one = sums_of(1, {});
+    for (int threads : {2, 3, 8}) CHECK(sums_of(threads, {}) == one);
+    CHECK(sums_of(2, {kGrain}) == one);
+    CHECK(sums_of(2, {kGrain, 2 * kGrain}) == one);
+
+    size_t column = 0;
+    auto expect = [&](auto&& term) {
+      long double sum = 0, size = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const long double t = (weighted ? w[static_cast<size_t>(i)] : 1.0) * term(&x[static_cast<size_t>(i * d)]);
+        sum += t, size += std::fabs(static_cast<double>(t));
+      }
+      CHECK_SAY(std::fabs(static_cast<double>(sum - one[column])) <= 1e-14 * static_cast<double>(size), "moment " << column);
+      ++column;
+    };
+    expect([](const double*) { return 1.0L; });
+    auto at = [&](const double* p, int64_t j) { return static_cast<long double>(p[j] - origin[static_cast<size_t>(j)]); };
+    for (int64_t j = 0; j < d; ++j) expect([&](const double* p) { return at(p, j); });
+    for (int64_t i = 0; i < d; ++i)
+      for (int64_t j = i; j < d; ++j) expect([&](const double* p) { return at(p, i) * at(p, j); });
+  }
+}
+
+TEST("density: float32 points and odd sizes") {
+  const int64_t d = 3;
+  for (int64_t n : {0, 1, 31, 33, 5000}) {
+    const auto x64 = numbers(n * d, 12);
+    std::vector<float> x(x64.begin(), x64.end());
+    const std::vector<double> mean{0.5, -1, 2}, factor{2, 0, 0, 1, 3, 0, -1, 0.5, 1};
+    std::vector<double> out(static_cast<size_t>(n), -1);
+    mahalanobis2(View<const float, 2>{x.data(), {n, d}, {d, 1}}, vector_view(mean.data(), d),
+                 View<const double, 2>{factor.data(), {d, d}, {d, 1}}, vector_view(out.data(), n), Run{2});
+    for (int64_t i = 0; i < n; ++i) {
+      double norm = 0;
+      for (int64_t a = 0; a < d; ++a) {
+        double z = 0;
+        for (int64_t b = 0; b <= a; ++b)
+          z += factor[static_cast<size_t>(a * d + b)] * (static_cast<double>(x[static_cast<size_t>(i * d + b)]) - mean[static_cast<size_t>(b)]);
+        norm += z * z;
+      }
+      CHECK(std::fabs(out[static_cast<size_t>(i)] - norm) <= 1e-13 * (1 + norm));
+    }
+  }
+}

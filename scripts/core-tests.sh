@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# core-tests.sh VARIANT: build the core and its tests in build/core-VARIANT and run them, once per instruction set.
+#
+#   release    as users get it                  gcc, clang   warnings are errors, that compiler
+#   portable   no instruction set is assumed    address      AddressSanitizer and UndefinedBehaviorSanitizer
+#   thread     ThreadSanitizer                  old-x86      the gcc build on an emulated processor without AVX
+#   arm        cross-compiled for aarch64 and emulated
+set -euo pipefail
+
+variant=$1
+build=build/core-$variant
+PATH=$PWD/$VENV/bin:$PATH     # cmake and ninja
+flags=()
+runner=()
+
+skip() {
+  echo "$*"
+  exit 77
+}
+need() { command -v "$1" >/dev/null || skip "$1 is not installed (Debian, Ubuntu: apt-get install $2)"; }
+
+# The tables that a build for this machine can run; KNOLL_ISA chooses among them.
+sets=portable
+case $(uname -m) in
+  x86_64 | amd64)
+    sets=baseline
+    if grep -qw avx2 /proc/cpuinfo 2>/dev/null && grep -qw fma /proc/cpuinfo; then
+      sets="baseline avx2"
+    elif sysctl -n machdep.cpu.leaf7_features 2>/dev/null | grep -qw AVX2; then
+      sets="baseline avx2"
+    fi
+    ;;
+esac
+
+case $variant in
+  release) ;;
+  gcc)
+    need g++ g++
+    flags=(-DCMAKE_CXX_COMPILER=g++ -DKNOLL_WERROR=ON)
+    ;;
+  clang)
+    need clang++ clang
+    version=$(clang++ -dumpversion)
+    [ "${version%%.*}" -ge 14 ] || skip "clang++ is $version, and knoll is held to 14 or later"
+    flags=(-DCMAKE_CXX_COMPILER=clang++ -DKNOLL_WERROR=ON)
+    ;;
+  portable)
+    flags=(-DKNOLL_PORTABLE=ON -DKNOLL_WERROR=ON)
+    sets=portable
+    ;;
+  address) flags=(-DKNOLL_SANITIZE=address,undefined) ;;
+  thread)
+    flags=(-DKNOLL_SANITIZE=thread)
+    # The shadow memory of older ThreadSanitizers has no place for strongly randomised addresses.
+    if setarch -R true 2>/dev/null; then runner=(setarch -R); fi
+    ;;
+  old-x86)
+    [ "$(uname -m)" = x86_64 ] || skip "this machine is not x86-64"
+    need qemu-x86_64 qemu-user
+    build=build/core-gcc
+    flags=(-DCMAKE_CXX_COMPILER=g++ -DKNOLL_WERROR=ON)
+    runner=(qemu-x86_64 -cpu Nehalem)
+    sets=baseline
+    export KNOLL_TEST_QUICK=1
+    ;;
+  arm)
+    need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+    need qemu-aarch64 qemu-user
+    # Linked statically: then the emulator needs no root file system of that machine.
+    flags=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++
+           -DCMAKE_EXE_LINKER_FLAGS=-static -DKNOLL_WERROR=ON)
+    runner=(qemu-aarch64)
+    sets=portable
+    export KNOLL_TEST_QUICK=1
+    ;;
+  *)
+    echo "core-tests.sh: no variant is called '$variant'" >&2
+    exit 1
+    ;;
+esac
+
+cmake -S . -B "$build" -G Ninja -DKNOLL_TESTS=ON -DKNOLL_PYTHON=OFF ${flags[@]+"${flags[@]}"}
+cmake --build "$build"
+
+for set in $sets; do
+  echo "== $variant: KNOLL_ISA=$set"
+  KNOLL_ISA=$set ${runner[@]+"${runner[@]}"} "$build/core_tests"
+done

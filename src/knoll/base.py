@@ -1,0 +1,140 @@
+"""What every estimator of knoll has beside scikit-learn's contract: parameters declared as data, and a plain state."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+import knoll
+from knoll.exceptions import ModelFileError
+from knoll.threads import resolve_threads
+from knoll.validation import Rule, check_parameters
+
+__all__ = ["Estimator", "all_or_nothing"]
+
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+_PLAIN = (str, bool, int, float, type(None))
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """Make a fitting method leave the estimator as it was when it fails or is interrupted."""
+
+    @functools.wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Method, guarded)
+
+
+class Estimator(BaseEstimator):
+    """The base of knoll's estimators.
+
+    A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters` first
+    thing in `fit`, and keeps as fitted attributes only arrays, plain values, and mappings of those, so that `to_state` knows them.
+    """
+
+    _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self.get_params(deep=False), self._rules)
+
+    def _threads(self) -> int:
+        return resolve_threads(self.n_jobs)
+
+    # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------------
+
+    def to_state(self) -> tuple[Header, Arrays]:
+        """Return the fitted estimator as a header that JSON can hold and a mapping of arrays.
+
+        A random_state that is an object, not a number, is not kept: it has done its work.
+        """
+        check_is_fitted(self)
+        header: Header = {"knoll": knoll.__version__, "class": type(self).__name__, "parameters": {}, "fitted": {}}
+        arrays: Arrays = {}
+        parameters = dict(self.get_params(deep=False))
+        if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
+            parameters["random_state"] = None
+        fitted = {name: value for name, value in vars(self).items() if re.fullmatch(r"[a-z]\w*_", name)}
+        for section, values in (("parameters", parameters), ("fitted", fitted)):
+            for name, value in values.items():
+                header[section][name] = _pack(f"{section}.{name}", value, arrays)
+        return header, arrays
+
+    @classmethod
+    def from_state(cls, header: Header, arrays: Arrays) -> Self:
+        """Rebuild a fitted estimator from what `to_state` returned."""
+        if not isinstance(header, dict) or "class" not in header:
+            raise ModelFileError(f"This is no state of a knoll estimator: expected a header with 'class', got {header!r:.60}.")
+        if header["class"] != cls.__name__:
+            raise ModelFileError(f"The state is of a {header['class']}; use knoll.{header['class']}.from_state to read it.")
+        try:
+            parameters = {name: _unpack(value, arrays) for name, value in header["parameters"].items()}
+            fitted = {name: _unpack(value, arrays) for name, value in header["fitted"].items()}
+            estimator = cls(**parameters)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"The state of this {cls.__name__} is damaged: {error}. Fit and save the model again.") from None
+        vars(estimator).update(fitted)
+        return estimator
+
+
+def _pack(path: str, value: Any, arrays: Arrays) -> Any:
+    """Turn a value into JSON's kinds; arrays go to `arrays` and leave their name behind."""
+    if isinstance(value, np.ndarray):
+        arrays[path] = value.astype(str) if value.dtype == object else value
+        return {"array": path, "object": bool(value.dtype == object)}
+    if isinstance(value, np.generic):
+        arrays[path] = np.asarray(value)
+        return {"scalar": path}
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Mapping):
+        return {"mapping": {str(name): _pack(f"{path}.{name}", item, arrays) for name, item in value.items()}}
+    if isinstance(value, list | tuple):
+        items = [_pack(f"{path}.{i}", item, arrays) for i, item in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
+    raise ModelFileError(
+        f"{path} is {value!r:.60}, which a model file cannot hold (numbers, text and arrays only). "
+        "Set that parameter to a name or an array, or pickle the estimator."
+    )
+
+
+def _unpack(value: Any, arrays: Arrays) -> Any:
+    """Undo `_pack`."""
+    match value:
+        case {"array": str(path), "object": bool(as_object)}:
+            array = arrays[path]
+            return array.astype(object) if as_object else array
+        case {"scalar": str(path)}:
+            return arrays[path][()]
+        case {"float": str(text)}:
+            return float(text)
+        case {"mapping": dict(items)}:
+            return {name: _unpack(item, arrays) for name, item in items.items()}
+        case {"tuple": list(items)}:
+            return tuple(_unpack(item, arrays) for item in items)
+        case {"list": list(items)}:
+            return [_unpack(item, arrays) for item in items]
+        case dict():
+            raise KeyError(f"unknown entry {value!r:.60}")
+        case _:
+            return value

@@ -1,0 +1,103 @@
+"""The command line: ``main`` runs a command and turns what happens into an exit code and at most one line.
+
+    0    done
+    2    something the user can mend: an option, a name, a file, a missing extra
+    130  Ctrl-C
+    141  whoever read our output went away (``knoll datasets iris | head``)
+    1    a bug of ours; the traceback is in a log file, whose path is shown
+
+Nothing heavy is imported here: a command loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+MENDABLE, BUG, INTERRUPTED, READER_GONE = 2, 1, 130, 141
+EXTRA = ("click", "matplotlib", "rich")  # what pip install "knoll[cli]" brings
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run ``knoll`` with these words, or those of the command line, and return the exit code.
+
+    Examples
+    --------
+    >>> from knoll.cli import main
+    >>> main(["--version"])
+    knoll 0.1.0
+    0
+    """
+    try:
+        code = _run(sys.argv[1:] if args is None else list(args))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _say("interrupted; no unfinished file was kept.", INTERRUPTED)
+    except BrokenPipeError:
+        # The interpreter flushes once more on its way out: let it flush into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
+            return _report(error)
+        return _say(f'the command line needs {package}, which is missing. pip install "knoll[cli]"', MENDABLE)
+    except Exception as error:
+        if _is_ours(error):
+            return _say(str(error), MENDABLE)
+        return _report(error)
+
+
+def _run(words: list[str]) -> int:
+    import click
+
+    from knoll.cli._app import app
+
+    if "_KNOLL_COMPLETE" in os.environ:  # the shell asks for completions
+        app.main(words, prog_name="knoll")
+    try:
+        with app.make_context("knoll", words) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.UsageError as error:
+        hint = f" Try '{error.ctx.command_path} --help'." if error.ctx else ""
+        return _say(error.format_message() + hint, MENDABLE)
+    except click.ClickException as error:
+        return _say(error.format_message(), MENDABLE)
+    return 0
+
+
+def _say(message: str, code: int) -> int:
+    """Print one line on stderr and return the code."""
+    print("knoll:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether this is an error that the user can mend; one not yet imported cannot have been raised."""
+    exceptions = sys.modules.get("knoll.exceptions")
+    return exceptions is not None and isinstance(error, exceptions.KnollError)
+
+
+def _report(error: Exception) -> int:
+    """Keep the traceback in a file and name it."""
+    import platform
+    import tempfile
+    import traceback
+
+    from knoll import __version__
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="knoll-", suffix=".log", delete=False, encoding="utf-8"
+    ) as log:
+        log.write(f"knoll {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+        log.write(f"{sys.argv}\n\n" + "".join(traceback.format_exception(error)))
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _say(f"a bug in knoll ({what}). Please report it with {log.name}", BUG)

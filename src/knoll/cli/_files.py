@@ -1,0 +1,54 @@
+"""Files appear whole or not at all: written under another name beside their place, then renamed into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+__all__ = ["folder", "whole_file"]
+
+
+class CannotWrite(click.ClickException):
+    """The place for an output cannot be written to."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        super().__init__(f"cannot write {path}: {reason}. Choose another place with --out.")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            # A device or a pipe cannot be replaced, only written to.
+            with target.open(mode, encoding=encoding, newline=newline) as device:
+                yield device
+            return
+        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+        with contextlib.ExitStack() as cleanup:
+            with scratch.open(mode, encoding=encoding, newline=newline) as file:
+                cleanup.callback(scratch.unlink, missing_ok=True)
+                yield file
+            os.replace(scratch, target)
+            cleanup.pop_all()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CannotWrite(path, error) from error
+
+
+def folder(path: Path) -> Path:
+    """Make the folder, and those above it, if they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(path, error) from error
+    return path

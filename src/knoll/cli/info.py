@@ -1,0 +1,15 @@
+"""``knoll info``: what to send with a report."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("info")
+def command() -> None:
+    """Show what was built and what it runs on."""
+    import knoll
+
+    knoll.show_build()

@@ -1,0 +1,360 @@
+"""One Gaussian by maximum likelihood: maximise log p(X | μ, Σ) = Σᵢ log N(xᵢ | μ, Σ)   (docs/theory/01-gaussian.md, eq. 1.3)."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import _core
+from knoll.base import Estimator, all_or_nothing
+from knoll.covariance import FLOOR, Full, Moments
+from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
+from knoll.steps import gaussian as steps
+from knoll.steps.blocks import Block, regrid
+from knoll.steps.loop import StepReport, iterate, live
+from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points, check_weights, draw_seed, refuse_not_finite
+
+__all__ = ["Ellipse", "Gaussian"]
+
+_PASSES = 3  # one is enough unless the first rows lie far from the rest; the second then starts from the mean
+
+
+class Ellipse(NamedTuple):
+    """The contour at a number of standard deviations, in the plane of two columns."""
+
+    center: tuple[float, float]
+    width: float  # the whole longer axis
+    height: float  # the whole shorter axis
+    angle: float  # of the longer axis against the first column's, in degrees, in (−90, 90]
+
+    @classmethod
+    def of(cls, mean: NDArray[Any], covariance: NDArray[Any], n_std: float) -> Self:
+        """Compute the contour of a Gaussian in the plane, at `n_std` standard deviations (eq. 1.10)."""
+        values, vectors = np.linalg.eigh(np.asarray(covariance, dtype=np.float64))
+        small, large = 2.0 * n_std * np.sqrt(np.maximum(values, 0.0))
+        x, y = vectors[:, 1]
+        angle = np.degrees(np.arctan2(y, x))
+        angle = angle - 180.0 if angle > 90.0 else angle + 180.0 if angle <= -90.0 else angle
+        return cls((float(mean[0]), float(mean[1])), float(large), float(small), float(angle))
+
+    def points(self, n: int = 200) -> NDArray[np.float64]:
+        """Return n points on the contour, counter-clockwise, as an (n, 2) array."""
+        t = np.linspace(0.0, 2 * np.pi, n, endpoint=False)
+        turn = np.radians(self.angle)
+        along, across = self.width / 2 * np.cos(t), self.height / 2 * np.sin(t)
+        x = along * np.cos(turn) - across * np.sin(turn)
+        y = along * np.sin(turn) + across * np.cos(turn)
+        return np.column_stack([x, y]) + self.center
+
+
+class Gaussian(DensityMixin, Estimator):
+    """One Gaussian, fitted by maximum likelihood.
+
+    The density is N(x | μ, Σ) = (2π)^(−d/2) |Σ|^(−1/2) exp(−½ (x − μ)ᵀ Σ⁻¹ (x − μ)); μ and Σ maximise the likelihood
+    of the data, in closed form and in one pass over it.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The result has the same bits for every number.
+    random_state : int, RandomState, Generator or None, default=None
+        What `sample` draws from.
+    verbose : int, default=0
+        Print each pass over the data.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        μ, the mean.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Σ, the covariance that maximises the likelihood (divided by n, not n − 1).
+    weight_ : float
+        The sum of the sample weights; the number of rows where none were given.
+    whitener_ : ndarray of shape (n_features, n_features)
+        F, lower triangular, with Σ⁻¹ = FᵀF: rows of F (x − μ) are uncorrelated, of variance one.
+    log_det_ : float
+        log |Σ|.
+    history_ : dict of ndarray
+        iteration, objective (the log-likelihood), changed (how far the mean lay from the origin, in σ) and seconds.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X had any.
+
+    Notes
+    -----
+    A singular Σ (a constant column, columns that add up, fewer rows than columns) is kept as it is in `covariance_`. Densities then
+    use it with its eigenvalues clipped at 1e-6 of the variances, and a CollapsedComponentWarning says so.
+
+    Examples
+    --------
+    >>> from knoll import Gaussian, datasets
+    >>> X = datasets.load("one_gaussian").X
+    >>> model = Gaussian().fit(X)
+    >>> model.covariance_.shape
+    (2, 2)
+    >>> bool(model.score(X) > Gaussian().fit(X + X**3).score(X))
+    True
+
+    References
+    ----------
+    docs/theory/01-gaussian.md; Bishop (2006), section 2.3.4.
+    """
+
+    _rules = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": (Number(0, whole=True),)}
+
+    def __init__(self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0) -> None:
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fit -------------------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit μ and Σ to the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        Gaussian
+            The estimator itself.
+        """
+        self._check_parameters()
+        points = check_points(X, estimator=self, finite=False)
+        block = Block(points, check_weights(sample_weight, len(points), owner="Gaussian"))
+        return self._fit(lambda: iter([block]), points.dtype)
+
+    @all_or_nothing
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+        """Fit to data that comes in blocks, such as a file larger than memory.
+
+        Parameters
+        ----------
+        make_blocks : callable
+            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It may be called again where
+            the first rows lie very far from the rest. The cuts between blocks do not change the result.
+
+        Returns
+        -------
+        Gaussian
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from knoll import Gaussian
+        >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
+        >>> model = Gaussian().fit_blocks(lambda: np.array_split(X, 7))
+        >>> bool((model.covariance_ == Gaussian().fit(X).covariance_).all())
+        True
+        """
+        self._check_parameters()
+        if not callable(make_blocks):
+            raise InvalidParameter(
+                f"Gaussian: make_blocks must be a callable that returns a fresh iterator of arrays, got {make_blocks!r:.60}. "
+                "Wrap what you have: fit_blocks(lambda: blocks)."
+            )
+        first = next(iter(self._checked(make_blocks)), None)
+        if first is None:
+            raise BadData("Gaussian: make_blocks() gave no rows. Give at least one block with one row.")
+        return self._fit(lambda: regrid(self._checked(make_blocks), _core.GRAIN), first.points.dtype)
+
+    def _checked(self, make_blocks: Callable[[], Iterable[Any]]) -> Iterator[Block]:
+        """Take the user's blocks through the door, one by one; empty ones are passed over."""
+        reset = True
+        for item in make_blocks():
+            X, sample_weight = item if isinstance(item, tuple) else (item, None)
+            if hasattr(X, "shape") and X.shape[0] == 0:
+                continue
+            points = check_points(X, estimator=self, reset=reset, finite=False)
+            weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            if weights is not None and (len(weights) != len(points) or weights.any()):
+                weights = check_weights(weights, len(points), owner="Gaussian")
+            reset = False
+            yield Block(points, weights)
+
+    def _fit(self, blocks: Callable[[], Iterator[Block]], dtype: Any) -> Self:
+        threads = self._threads()
+
+        def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
+            stats = functools.reduce(steps.merge, (steps.partial(block, state, threads) for block in blocks()))
+            return steps.finish(stats, state)
+
+        state, history = iterate(
+            step, steps.start(next(blocks())), max_iter=_PASSES, stop=steps.settled, hook=live("Gaussian", self.verbose)
+        )
+        if state.mass == 0:
+            raise BadData("Gaussian: every sample_weight is zero, so no row counts. Give at least one row a weight > 0.")
+        if not np.isfinite(state.covariance).all():  # a NaN or an infinity shows in the sums: no pass of its own to find it
+            row = 0
+            for block in blocks():
+                refuse_not_finite(block.points, self, first_row=row)
+                row += len(block.points)
+            raise BadData(
+                f"Gaussian: the squares of X leave float64 (the largest entry of the mean is {np.abs(state.mean).max():.3g}). "
+                "Divide the data by a power of two near its largest value first."
+            )
+        full = Full().update(
+            Moments(np.array([state.mass]), state.mean[None], state.covariance[None], np.sqrt(state.covariance.diagonal()))
+        )
+        if full.floored:
+            warnings.warn(
+                f"Gaussian: the covariance is singular (rank {_rank(state.covariance)} of {len(state.mean)}); "
+                f"for densities its eigenvalues were floored at {FLOOR:g} of the variances. "
+                "Drop constant or repeated columns, or give more rows.",
+                CollapsedComponentWarning,
+                stacklevel=3,
+            )
+        self.mean_ = state.mean.astype(dtype)
+        self.covariance_ = state.covariance.astype(dtype)
+        self.weight_ = state.mass
+        self.whitener_ = full.whiteners[0]
+        self.log_det_ = float(full.log_dets[0])
+        self.history_ = history
+        return self
+
+    # ---- densities -------------------------------------------------------------------------------------------------------
+
+    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute log N(xᵢ | μ, Σ) for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The logarithm of the density at each point.
+        """
+        points = self._points(X)
+        return self._log_density(points).astype(points.dtype, copy=False)
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Compute the log-likelihood log p(X | μ, Σ) of all rows together (eq. 1.3).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+
+        Returns
+        -------
+        float
+            The sum of `score_samples`.
+        """
+        return float(self._log_density(self._points(X)).sum())
+
+    def mahalanobis(self, X: ArrayLike, *, squared: bool = False) -> NDArray[Any]:
+        """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many standard deviations it is off (eq. 1.8).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        squared : bool, default=False
+            Return the squares (what scikit-learn's method of that name returns).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The distances.
+        """
+        points = self._points(X)
+        distances = self._full().mahalanobis2(points, 0, self._threads())
+        if not squared:
+            np.sqrt(distances, out=distances)
+        return distances.astype(points.dtype, copy=False)
+
+    # ---- what the model looks like ---------------------------------------------------------------------------------------
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draw points from the fitted Gaussian.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, RandomState, Generator or None, default=None
+            None takes the estimator's own. The first rows of a longer sample from the same seed are those of a shorter one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            The points.
+        """
+        check_is_fitted(self)
+        check_parameters(
+            "Gaussian.sample",
+            {"n_samples": n_samples, "random_state": random_state},
+            {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE},
+        )
+        d = len(self.mean_)
+        seed = draw_seed(self.random_state if random_state is None else random_state)
+        normals = np.empty(n_samples * d)
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, normals, self._threads())
+        lower = np.empty((d, d))
+        _core.invert_lower(self.whitener_, lower)
+        points = self.mean_ + np.einsum("nj,ij->ni", normals.reshape(n_samples, d), lower)  # x = μ + L z
+        return points.astype(self.mean_.dtype, copy=False)
+
+    def ellipse(self, n_std: float = 3.0, axes: tuple[int, int] = (0, 1)) -> Ellipse:
+        """Compute the contour at `n_std` standard deviations, seen in the plane of two columns (eq. 1.10).
+
+        Parameters
+        ----------
+        n_std : float, default=3
+            Mahalanobis distance of the contour.
+        axes : pair of int, default=(0, 1)
+            The columns. With more than two columns this is the shadow of the ellipsoid, the contour of the marginal.
+
+        Returns
+        -------
+        Ellipse
+            Center, width, height, angle; and `.points()` on it.
+        """
+        check_is_fitted(self)
+        check_parameters("Gaussian.ellipse", {"n_std": n_std}, {"n_std": (Number(0, strict=True),)})
+        d = len(self.mean_)
+        if d < 2:
+            raise BadData("Gaussian.ellipse needs at least two columns; this Gaussian has 1. Its interval is mean_ ± n_std·σ.")
+        pair = list(axes)
+        if len(pair) != 2 or len(set(pair)) != 2 or not all(isinstance(a, int | np.integer) and 0 <= a < d for a in pair):
+            raise InvalidParameter(f"Gaussian.ellipse: axes must be two different columns of 0…{d - 1}, got {axes!r}.")
+        return Ellipse.of(self.mean_[pair], self.covariance_[np.ix_(pair, pair)], n_std)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------------
+
+    def _points(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return check_points(X, estimator=self, reset=False)
+
+    def _full(self) -> Full:
+        mean, covariance = (np.asarray(a, dtype=np.float64)[None] for a in (self.mean_, self.covariance_))
+        return Full(mean, covariance, self.whitener_[None], np.array([self.log_det_]))
+
+    def _log_density(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        return self._full().log_density(points, self._threads())[:, 0]
+
+
+def _rank(covariance: NDArray[np.float64]) -> int:
+    scale = np.sqrt(covariance.diagonal())
+    unit = np.where(scale > 0, scale, 1.0)
+    return int(np.linalg.matrix_rank(covariance / np.outer(unit, unit), hermitian=True))

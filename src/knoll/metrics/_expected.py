@@ -1,0 +1,191 @@
+"""The expected mutual information of two random labellings with given cluster sizes.
+
+For sizes a and b among n rows the overlap x is hypergeometric with mean m = ab/n, and
+
+    n·E[MI] = Σ_ij E[x log(x/m_ij)],      E[x log(x/m)] = E[g(x)],   g(x) = x log(x/m) − (x − m) ≥ 0,
+
+because E[x] = m. Both depend on the sizes only, so equal sizes are computed once. Each pair takes the route
+that loses no digits to cancellation, also at n = 10¹⁸ where log-gamma would have lost them all:
+
+    m < 1          T = E[x log x] by the ratios p(x+1)/p(x) from x = 0 up, divided by their sum
+    1 ≤ m < 128    G = E[g(x)] by the same ratios, from the mode outwards
+    m ≥ 128        G = m·Σ_k (−1)^k μ_k / (m^k k(k−1)), k = 2 … 24, over the central moments μ_k
+
+and G = T − m log m joins them. The series stops where its terms are below 1e-15. Measured against 110-digit
+arithmetic for n = 10³ … 10¹⁸, the largest relative error is @G in G and @T in T.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+
+from knoll.metrics._contingency import Sizes
+
+__all__ = ["excess", "expectation", "log_share"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_SERIES_FROM = 128.0
+_ORDER = 24
+_TINY = 2.0**-60
+_PAIRS_AT_ONCE = 1 << 13  # a few arrays of this length stay in the cache
+_X_LOG_X = xlogy(np.arange(1024.0), np.arange(1024.0))  # for m < 128 an overlap above 1023 has p < 1e-300
+
+
+def expectation(rows: Sizes, cols: Sizes, n: int) -> tuple[float, float]:
+    """Return n·E[MI] = Σ E[x log(x/m)], and Σ E[x log x], over all pairs of clusters."""
+    a, times_a = _distinct(rows)
+    b, times_b = _distinct(cols)
+    step = max(1, (1 << 20) // len(b))  # bounds the memory, whatever the number of distinct sizes
+    G_sums, T_sums = [], []
+    for start in range(0, len(a), step):
+        block = slice(start, start + step)
+        pair_a = np.repeat(a[block], len(b))
+        pair_b = np.tile(b, len(a[block]))
+        times = np.outer(times_a[block], times_b).ravel()
+        G, T = _pair_means(pair_a, pair_b, n)
+        G_sums.append(float(np.dot(times, G)))
+        T_sums.append(float(np.dot(times, T)))
+    return math.fsum(G_sums), math.fsum(T_sums)
+
+
+def excess(m: Floats, d: Floats) -> Floats:
+    """Return g = x log(x/m) − (x − m) for x = m + d ≥ 0, accurate for small d too."""
+    u = np.maximum(d / m, -1.0)
+    # (1+u) log(1+u) − u cancels near 0; its series Σ (−u)^k / (k(k−1)) does not
+    series = np.zeros_like(u)
+    for k in range(10, 1, -1):
+        series = series * -u + 1.0 / (k * (k - 1))
+    return np.asarray(m * np.where(np.abs(u) < 0.02, series * u * u, xlog1py(1.0 + u, u) - u))
+
+
+def log_share(size: Ints, n: int) -> Floats:
+    """Return log(size/n), accurate for sizes close to n too."""
+    rest = (n - size) / n
+    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(size / n))
+
+
+def _distinct(sizes: Sizes) -> tuple[Ints, Floats]:
+    size, place = np.unique(sizes.size, return_inverse=True)
+    times = np.bincount(place.reshape(-1), weights=sizes.times)
+    return size, times.astype(np.float64, copy=False)
+
+
+def _pair_means(a: Ints, b: Ints, n: int) -> tuple[Floats, Floats]:
+    """Return G = E[x log(x/m)] and T = E[x log x] for each pair of sizes."""
+    m = a * (b / n)
+    m_log_m = m * _log_mean(a, b, n)
+    G, T = np.zeros_like(m), np.zeros_like(m)  # T stays 0 where a size is 1: 0 log 0 = 1 log 1 = 0
+
+    small, large, most = m < 1.0, m >= _SERIES_FROM, (a > n - a) | (b > n - b)
+    for pairs in _blocks(small & (np.minimum(a, b) > 1), m):
+        T[pairs] = _from_zero(a[pairs], b[pairs], n)
+    for pairs in _blocks(~small & ~large & ~most, m):
+        G[pairs] = _from_mode(a[pairs], b[pairs], n)
+    for pairs in _blocks(~small & ~large & most, m):
+        G[pairs] = _from_mode_of_rest(a[pairs], b[pairs], n)
+    for pairs in _blocks(large, m):
+        G[pairs] = _by_moments(a[pairs], b[pairs], n)
+    return np.where(small, T - m_log_m, G), np.where(small, T, G + m_log_m)
+
+
+def _log_mean(a: Ints, b: Ints, n: int) -> Floats:
+    """Return log(ab/n), accurate near m = 1 too, where one size is 1 and the other nearly n."""
+    near = np.where(a > n - a, log_share(a, n) + np.log(b), log_share(b, n) + np.log(a))
+    return np.where((a > n - a) | (b > n - b), near, np.log(a * (b / n)))
+
+
+def _blocks(which: NDArray[np.bool_], m: Floats) -> list[Ints]:
+    """Cut the chosen pairs into blocks of similar m, whose sums have about the same number of terms."""
+    places = np.flatnonzero(which)
+    places = places[np.argsort(m[places])]
+    return [places[start : start + _PAIRS_AT_ONCE] for start in range(0, len(places), _PAIRS_AT_ONCE)]
+
+
+def _from_zero(a: Ints, b: Ints, n: int) -> Floats:
+    """Return E[x log x] for m < 1: the terms fall from x = 0 or 1 on."""
+    A, B, rest = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
+    w = np.ones_like(A)  # p(x)/p(0)
+    total, T = w.copy(), np.zeros_like(A)
+    x = 0
+    while True:
+        w = w * ((A - x) * (B - x) / ((x + 1.0) * (rest + (x + 1.0))))
+        x += 1
+        total += w
+        term = w * xlogy(x, x)
+        T += term
+        if x > 2 and (term <= _TINY * T).all():
+            return T / total
+
+
+def _from_mode(a: Ints, b: Ints, n: int) -> Floats:
+    """Return E[g(x)] for sizes up to n/2, where it is of order 1 and g may be read from a table of x log x."""
+    m = a * (b / n)
+    slope = np.log(m) + 1.0
+    return _outwards(a, b, n, lambda x: _X_LOG_X.take(x, mode="clip") - x * slope + m)
+
+
+def _from_mode_of_rest(a: Ints, b: Ints, n: int) -> Floats:
+    """Return E[g(x)] where a size is above n/2 and x may hardly vary.
+
+    The four cells of the table (a, n−a) x (b, n−b) deviate from their means by the same amount up to sign, so
+    we walk in the cell y of smallest mean e, where the deviation y − e is known to the last digit.
+    """
+    flip_a, flip_b = a > n - a, b > n - b
+    few_a, few_b = np.where(flip_a, n - a, a), np.where(flip_b, n - b, b)
+    e, m = few_a * (few_b / n), a * (b / n)
+    sign = np.where(flip_a ^ flip_b, -1.0, 1.0)
+    return _outwards(few_a, few_b, n, lambda y: excess(m, sign * (y - e)))
+
+
+def _outwards(a: Ints, b: Ints, n: int, g: Callable[[Ints], Floats]) -> Floats:
+    """Return E[g(x)] over the hypergeometric x, summed from its mode up and down."""
+    A, B, rest = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
+    mode = np.minimum(np.floor((A + 1.0) * ((B + 1.0) / (n + 2.0))), np.minimum(A, B)).astype(np.int64)
+    total, G = np.ones_like(A), g(mode)
+    for up in (True, False):
+        x, w = mode.copy(), np.ones_like(A)  # w = p(x)/p(mode); beyond the ends of the range it is 0
+        for steps in itertools.count(1):
+            if up:
+                w *= (A - x) * (B - x)
+                x += 1
+                w /= x * (rest + x)
+            else:
+                w *= x * (rest + x)
+                x -= 1
+                w /= (A - x) * (B - x)
+            term = w * g(x)
+            total += w
+            G += term
+            if steps % 4 == 0 and (w <= _TINY * total).all() and (term <= _TINY * G).all():
+                break
+    return G / total
+
+
+def _by_moments(a: Ints, b: Ints, n: int) -> Floats:
+    """Return E[g(x)] for large m from the central moments of x.
+
+    The ratio p(x+1)/p(x) gives E[f(x)·x(n−a−b+x)] = E[f(x+1)(a−x)(b−x)], and f(x) = (x−m)^k the recurrence
+    below. m and c, p and q are the means of the cells on the two diagonals: mc = pq, and all four sum to n.
+    """
+    m, c = a * (b / n), (n - a) * ((n - b) / n)
+    p_plus_q = a * ((n - b) / n) + b * ((n - a) / n)
+    mc = m * c
+    mu, joint = [np.ones_like(m), np.zeros_like(m)], []
+    for k in range(1, _ORDER):
+        known = k * (mc * mu[k - 1] - p_plus_q * mu[k])
+        for j in range(k - 1):
+            known += math.comb(k, j) * joint[j]
+        mu.append(known / (n - k))
+        joint.append(mc * mu[k - 1] - p_plus_q * mu[k] + mu[k + 1])
+    G = np.zeros_like(m)
+    for k in range(_ORDER, 1, -1):
+        G += (-1) ** k * mu[k] / (k * (k - 1)) / m ** (k - 1)
+    return G

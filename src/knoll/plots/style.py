@@ -1,0 +1,37 @@
+"""One palette and one way to start a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BLUE", "MARKERS", "NOISE", "PALETTE", "RED", "axes_or_new", "look"]
+
+BLUE = "#0072B2"  # data
+RED = "#C8321E"  # model and samples
+NOISE = "#9A9A9A"
+
+# Okabe and Ito's colours (2008), without black and without the yellow that fades on white.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5D3A9B")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # the next marker each time the palette has been used up
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(5.0, 4.5), layout="constrained")[1]
+
+
+def look(ax: Axes, names: tuple[str, str]) -> Axes:
+    """Give axes the house's look: equal units, light frame, named axes."""
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    return ax

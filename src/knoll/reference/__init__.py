@@ -1,0 +1,57 @@
+"""The paper, executable: each algorithm box as one generator of a few lines, in the paper's symbols.
+
+A box yields its state after every step; ``run`` goes to the end and returns the last one. Starts are
+arguments and nothing random is inside. The reference is the documentation, the oracle of the tests and the
+source of step-by-step traces; it is never optimised. Where the paper slips, docs/theory/errata.md says what
+is done instead.
+
+    box   function                 returns
+    1     gaussian_mle             μ, Σ of one Gaussian
+    2     em_gmm                   a Gaussian mixture
+    3     kmeans                   means and a partition
+    4     weighted_kernel_kmeans   a partition
+    5     njw_spectral             a partition, by way of eigenvectors of the kernel matrix
+    6     njw_spectral_graph       the same as a normalized cut
+    7     dbscan_spectral          clusters and noise, by way of eigenvalues equal to one
+    8     dbscan_graph             clusters and noise, by way of connected components
+    9     dbscan_climbing          clusters and noise, by climbing to a level
+    10    mean_shift               clusters, by climbing to the end
+"""
+
+from __future__ import annotations
+
+from knoll.reference._common import run
+from knoll.reference._dbscan_climbing import ClimbingState, dbscan_climbing
+from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
+from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
+from knoll.reference._em_gmm import EMState, em_gmm
+from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
+from knoll.reference._kmeans import KMeansState, kmeans
+from knoll.reference._mean_shift import MeanShiftState, mean_shift
+from knoll.reference._njw_spectral import SpectralState, njw_spectral
+from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
+from knoll.reference._weighted_kernel_kmeans import KernelKMeansState, weighted_kernel_kmeans
+
+__all__ = [
+    "ClimbingState",
+    "DBSCANSpectralState",
+    "DBSCANState",
+    "EMState",
+    "GaussianState",
+    "KMeansState",
+    "KernelKMeansState",
+    "MeanShiftState",
+    "SpectralGraphState",
+    "SpectralState",
+    "dbscan_climbing",
+    "dbscan_graph",
+    "dbscan_spectral",
+    "em_gmm",
+    "gaussian_mle",
+    "kmeans",
+    "mean_shift",
+    "njw_spectral",
+    "njw_spectral_graph",
+    "run",
+    "weighted_kernel_kmeans",
+]

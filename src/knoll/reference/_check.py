@@ -1,0 +1,240 @@
+"""The door of the reference: input becomes float64 arrays here, once, or a message that says what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from knoll.exceptions import BadData, InvalidParameter, InvalidType
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# The boxes square differences in float64 and add them: beyond this the sum of squares could overflow.
+LARGEST = 1e150
+
+
+def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
+    """Any real array as a C-ordered float64 copy with ``ndim`` axes, without NaN or infinity."""
+    columns = getattr(values, "columns", None)
+    if hasattr(values, "toarray"):
+        raise BadData(f"{name} is sparse. The reference works on dense arrays: pass {name}.toarray().")
+    try:
+        raw = np.asarray(values)
+        kind_ok = raw.dtype.kind in "biufO"
+        table = np.array(raw, dtype=np.float64, order="C") if kind_ok else None
+    except (TypeError, ValueError):
+        table = None
+    if table is None:
+        raise BadData(f"{name} must hold real numbers, got {_kind(values)}. Encode or drop them first.")
+    if table.ndim != ndim:
+        remedy = f" One feature: {name}.reshape(-1, 1)." if (ndim, table.ndim) == (2, 1) else ""
+        axes = {1: "a vector", 2: "a table of rows and columns", 3: "a stack of matrices"}[ndim]
+        raise BadData(f"{name} must be {axes}, got an array of shape {table.shape}.{remedy}")
+    if table.size == 0:
+        raise BadData(f"{name} is empty (shape {table.shape}). At least one row and one column are needed.")
+    for bad, what, remedy in (
+        (np.isnan(table), "a NaN", "Drop or impute such rows first."),
+        (np.isinf(table), "an infinite value", "Drop or clip such rows first."),
+        (np.abs(table) > LARGEST, "a value beyond 1e150", "Its square would overflow: rescale first."),
+    ):
+        if bad.any():
+            where = tuple(int(v) for v in np.argwhere(bad)[0])
+            raise BadData(f"{name} has {what} at {_place(where, columns)}. {remedy}")
+    return table
+
+
+def _kind(values: Any) -> str:
+    dtype = getattr(values, "dtype", None)
+    return f"dtype {dtype}" if dtype is not None and dtype.kind != "O" else "values that are not numbers"
+
+
+def _place(where: tuple[int, ...], columns: Any) -> str:
+    if len(where) == 1:
+        return f"position {where[0]}"
+    if len(where) == 2:
+        column = repr(columns[where[1]]) if columns is not None else where[1]
+        return f"row {where[0]}, column {column}"
+    return f"index {where}"
+
+
+def points(X: ArrayLike, name: str = "X") -> Floats:
+    """X as (n, d) float64."""
+    return _table(X, name, 2)
+
+
+def positive(value: float, name: str, remedy: str) -> float:
+    """A finite number > 0."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{name} must be a number > 0, got {value!r}. {remedy}")
+    number = float(value)
+    if not number > 0 or not math.isfinite(number):
+        raise InvalidParameter(f"{name} must be > 0 and finite, got {number!r}. {remedy}")
+    return number
+
+
+def radius(eps: float) -> float:
+    """The radius ε."""
+    return positive(eps, "eps", "It is the radius of a neighbourhood, in the units of X.")
+
+
+def width(sigma: float) -> float:
+    """The width σ, whose square must not underflow."""
+    remedy = "It is the width of the Gaussian kernel, in the units of X."
+    number = positive(sigma, "sigma", remedy)
+    if not 1 / LARGEST <= number <= LARGEST:
+        raise InvalidParameter(f"sigma must lie in [1e-150, 1e150], got {number!r}. {remedy} Rescale X.")
+    return number
+
+
+def not_negative(value: float, name: str, remedy: str) -> float:
+    """A finite number ≥ 0."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{name} must be a number >= 0, got {value!r}. {remedy}")
+    number = float(value)
+    if not number >= 0 or not math.isfinite(number):
+        raise InvalidParameter(f"{name} must be >= 0 and finite, got {number!r}. {remedy}")
+    return number
+
+
+def count(value: int, name: str, remedy: str) -> int:
+    """An integer ≥ 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise InvalidType(f"{name} must be an integer >= 1, got {value!r}. {remedy}")
+    if value < 1:
+        raise InvalidParameter(f"{name} must be >= 1, got {value!r}. {remedy}")
+    return int(value)
+
+
+def level(min_pts: int) -> int:
+    """The level minPts."""
+    return count(min_pts, "min_pts", "A point counts itself, so 1 makes every point a core point.")
+
+
+def clusters(k: int, n: int) -> int:
+    """The number of clusters, 1 ≤ k ≤ n."""
+    k = count(k, "k", "It is the number of clusters.")
+    if k > n:
+        raise InvalidParameter(
+            f"k must be <= the number of rows, got k={k} and n={n}. Ask for fewer clusters."
+        )
+    return k
+
+
+def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    return value
+
+
+def means(mu: ArrayLike, X: Floats) -> Floats:
+    """Starting means as (k, d)."""
+    table = points(mu, "mu")
+    if table.shape[1] != X.shape[1]:
+        raise InvalidParameter(
+            f"mu must have as many columns as X, got {table.shape[1]} and {X.shape[1]}. "
+            "One row of mu is one mean."
+        )
+    clusters(len(table), len(X))
+    return table
+
+
+def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats) -> tuple[Floats, Floats]:
+    """Mixing coefficients (k,) with eq. 2.2 and 2.3, and k symmetric positive definite matrices (k, d, d)."""
+    k, d = mu.shape
+    weights, stack = _table(pi, "pi", 1), _table(Sigma, "Sigma", 3)
+    if len(weights) != k:
+        raise InvalidParameter(f"pi must have one entry per row of mu, got {len(weights)} and {k}.")
+    if (weights < 0).any() or abs(math.fsum(weights) - 1) > 1e-9:
+        raise InvalidParameter(f"pi must be >= 0 and sum to 1, got {weights.tolist()}. Divide it by its sum.")
+    if stack.shape != (k, d, d):
+        raise InvalidParameter(
+            f"Sigma must have shape (k, d, d) = {(k, d, d)}, got {stack.shape}. One matrix per row of mu."
+        )
+    for c, S in enumerate(stack):
+        if not np.allclose(S, S.T, rtol=1e-9, atol=0) or cholesky(S) is None:
+            raise InvalidParameter(
+                f"Sigma[{c}] must be symmetric positive definite, got {S.tolist()}. "
+                "The identity, scaled to the data, is a safe start."
+            )
+    return weights, stack
+
+
+def cholesky(S: Floats) -> Floats | None:
+    """The factor L of S = LLᵀ, or None where S is singular to working precision.
+
+    A pivot L_jj² is the variance that column j keeps when the columns before it are known: below d·2⁻⁵² of
+    the column's own variance nothing but rounding is left of it.
+    """
+    try:
+        L: Floats = np.linalg.cholesky(S).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return None
+    left = np.square(np.diagonal(L))
+    return L if (left > len(S) * np.finfo(np.float64).eps * np.diagonal(S)).all() else None
+
+
+def gram(K: ArrayLike) -> Floats:
+    """A symmetric (n, n) kernel matrix."""
+    table = _table(K, "K", 2)
+    if table.shape[0] != table.shape[1]:
+        raise BadData(f"K must be square, got shape {table.shape}. K[i, j] is the kernel of rows i and j.")
+    off = np.abs(table - table.T)
+    if off.max() > 1e-9 * np.abs(table).max():
+        i, j = (int(v) for v in np.unravel_index(int(off.argmax()), off.shape))
+        raise BadData(
+            f"K must be symmetric, got K[{i}, {j}] = {table[i, j]} and K[{j}, {i}] = {table[j, i]}. "
+            "Pass (K + K.T) / 2 if that is what you mean."
+        )
+    return table
+
+
+def start_labels(labels: ArrayLike, n: int) -> Ints:
+    """A starting partition: 0 … k−1, each at least once."""
+    raw = np.asarray(labels)
+    if raw.ndim != 1 or raw.dtype.kind not in "iu":
+        raise InvalidType(f"labels must be a vector of integers, got {raw.dtype} of shape {raw.shape}.")
+    if len(raw) != n:
+        raise InvalidParameter(f"labels must have one entry per row of K, got {len(raw)} and {n}.")
+    if set(raw.tolist()) != set(range(len(set(raw.tolist())))):
+        raise InvalidParameter(
+            f"labels must use every number from 0 to k-1, got {sorted(set(raw.tolist()))}. "
+            "np.unique(labels, return_inverse=True)[1] renumbers them."
+        )
+    return raw.astype(np.int64)
+
+
+def row_weights(w: ArrayLike | None, labels: Ints) -> Floats:
+    """Weights (n,), ones when not given; no starting cluster may weigh nothing."""
+    if w is None:
+        return np.ones(len(labels))
+    weights = _table(w, "w", 1)
+    if len(weights) != len(labels):
+        raise InvalidParameter(f"w must have one entry per row of K, got {len(weights)} and {len(labels)}.")
+    if (weights < 0).any():
+        i = int(np.argmax(weights < 0))
+        raise InvalidParameter(f"w must be >= 0, got {weights[i]} at position {i}. Zero means an absent row.")
+    mass = np.bincount(labels, weights)
+    if (mass == 0).any():
+        c = int(np.argmax(mass == 0))
+        raise InvalidParameter(f"w gives cluster {c} of the start no weight. Give it a row of weight > 0.")
+    return weights
+
+
+def start_rows(starts: Any, k: int, n: int) -> list[list[int]] | None:
+    """Starts of the partition step: lists of k row indices, or None."""
+    if starts is None:
+        return None
+    rows = [list(map(int, start)) for start in starts]
+    if not rows or any(len(set(r)) != k or min(r) < 0 or max(r) >= n for r in rows):
+        raise InvalidParameter(
+            f"starts must be lists of k={k} different row indices below n={n}, got {starts!r}. "
+            "None chooses farthest-first starts."
+        )
+    return rows

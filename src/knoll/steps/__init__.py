@@ -1,0 +1,1 @@
+"""The bodies of the loops: pure functions, state in → state and report out."""

@@ -1,0 +1,94 @@
+"""The step of one Gaussian: moments about an origin, and from them μ and Σ (docs/theory/01-gaussian.md, eq. 1.4–1.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll.steps.blocks import Block
+from knoll.steps.loop import StepReport
+
+__all__ = ["GaussianState", "MomentSums", "finish", "merge", "partial", "settled", "start"]
+
+# Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
+_LOOK = 256
+# An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.9): beyond this many, look again.
+_FAR = 100.0
+
+
+@dataclass(frozen=True)
+class GaussianState:
+    """What is known of the Gaussian so far; `origin` is the point about which the next moments are taken."""
+
+    origin: NDArray[np.float64]  # (d,)
+    mass: float
+    mean: NDArray[np.float64]  # (d,)
+    covariance: NDArray[np.float64]  # (d, d)
+
+
+@dataclass(frozen=True)
+class MomentSums:
+    """Σw, Σw(x−o) and Σw(x−o)(x−o)ᵀ as exact sums: integers, so that any order of merging gives the same bits."""
+
+    rows: int
+    sums: NDArray[np.int64]  # (limbs, 1 + d + d(d+1)/2)
+
+
+def start(block: Block) -> GaussianState:
+    """Look at the first rows and choose an origin: their median, a value of the data, so that a constant column is exactly 0."""
+    look = np.asarray(block.points[:_LOOK], dtype=np.float64)
+    middle = (len(look) - 1) // 2
+    origin = np.partition(look, middle, axis=0)[middle]
+    d = len(origin)
+    return GaussianState(origin, 0.0, origin, np.zeros((d, d)))
+
+
+def partial(block: Block, state: GaussianState, threads: int) -> MomentSums:
+    """Sum the moments of a block about the origin."""
+    d = block.points.shape[1]
+    sums = np.zeros((_core.LIMBS, 1 + d + d * (d + 1) // 2), dtype=np.int64)
+    _core.add_moments(block.points, block.weights, state.origin, sums, threads)
+    return MomentSums(len(block.points), sums)
+
+
+def merge(a: MomentSums, b: MomentSums) -> MomentSums:
+    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
+    _core.exact_merge(a.sums, b.sums)
+    return MomentSums(a.rows + b.rows, a.sums)
+
+
+def finish(stats: MomentSums, state: GaussianState) -> tuple[GaussianState, StepReport]:
+    """Turn sums into μ, Σ and the log-likelihood at its maximum; report how far the mean lies from the origin, in σ."""
+    d = len(state.origin)
+    rounded = np.empty(stats.sums.shape[1])
+    _core.exact_round(stats.sums, rounded)
+    mass, first, second = rounded[0], rounded[1 : 1 + d], rounded[1 + d :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        offset = first / mass
+        mean = state.origin + offset  # eq. 1.4
+        upper = np.zeros((d, d))
+        upper[np.triu_indices(d)] = second / mass
+        covariance = upper - np.outer(offset, offset)  # eq. 1.5, from moments about the origin (eq. 1.7)
+    covariance = np.triu(covariance) + np.triu(covariance, 1).T
+    variance = np.maximum(covariance.diagonal(), 0.0)
+    np.fill_diagonal(covariance, variance)
+    moved = offset != 0
+    changed = float(np.max(np.abs(offset[moved]) / np.sqrt(np.maximum(variance[moved], 1e-300)), initial=0.0))
+    return GaussianState(mean, float(mass), mean, covariance), StepReport(_maximum(mass, covariance), changed)
+
+
+def settled(reports: list[StepReport]) -> bool:
+    """Tell whether the origin was close enough to the mean for Σ to be accurate."""
+    return not reports[-1].changed > _FAR
+
+
+def _maximum(mass: float, covariance: NDArray[np.float64]) -> float:
+    """Compute log p(X | μ, Σ) at its maximum: the quadratic forms add up to nd (eq. 1.6); +inf for a singular Σ."""
+    d = len(covariance)
+    sign, log_det = np.linalg.slogdet(covariance) if np.isfinite(covariance).all() else (1.0, np.nan)
+    if sign <= 0:
+        return float("inf")
+    return float(-0.5 * mass * (d * np.log(2 * np.pi) + log_det + d))

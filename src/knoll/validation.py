@@ -1,0 +1,246 @@
+"""The door: parameters and data are checked once, here, before any kernel sees them.
+
+scikit-learn's public validation runs first, since its users know its messages; then ours says where and what to do.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.validation import validate_data
+
+from knoll import _core
+from knoll.exceptions import BadData, InvalidParameter, InvalidType
+from knoll.threads import resolve_threads
+
+__all__ = [
+    "Choice",
+    "Flag",
+    "Instance",
+    "Number",
+    "Rule",
+    "check_parameters",
+    "check_points",
+    "check_weights",
+    "draw_seed",
+    "refuse_not_finite",
+]
+
+
+# ---- parameters are declared as data ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number (or a whole one) between two bounds; a strict bound is excluded."""
+
+    low: float | None = None
+    high: float | None = None
+    strict: bool = False
+    whole: bool = False
+    remedy: str = ""
+
+    def broken(self, value: Any) -> str | None:
+        """Say which rule `value` breaks, if it breaks one."""
+        kind = numbers.Integral if self.whole else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+            return f"a {'whole ' if self.whole else ''}number"
+        too_low = self.low is not None and (value <= self.low if self.strict else value < self.low)
+        too_high = self.high is not None and (value >= self.high if self.strict else value > self.high)
+        if not (too_low or too_high or value != value):
+            return None
+        sides = []
+        if self.low is not None:
+            sides.append(f"{'>' if self.strict else '>='} {self.low:g}")
+        if self.high is not None:
+            sides.append(f"{'<' if self.strict else '<='} {self.high:g}")
+        return " and ".join(sides) or "a number"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few names."""
+
+    names: tuple[str, ...]
+    remedy: str = ""
+
+    def broken(self, value: Any) -> str | None:
+        """Say which rule `value` breaks, if it breaks one."""
+        if isinstance(value, str) and value in self.names:
+            return None
+        return "one of " + ", ".join(repr(name) for name in self.names)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    remedy: str = ""
+
+    def broken(self, value: Any) -> str | None:
+        """Say which rule `value` breaks, if it breaks one."""
+        return None if isinstance(value, bool | np.bool_) else "True or False"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of one of some types; `name` tells a person which."""
+
+    types: tuple[type, ...]
+    name: str
+    remedy: str = ""
+
+    def broken(self, value: Any) -> str | None:
+        """Say which rule `value` breaks, if it breaks one."""
+        return None if isinstance(value, self.types) else self.name
+
+
+Rule = Number | Choice | Flag | Instance
+
+RANDOM_STATE: tuple[Rule | None, ...] = (
+    None,
+    Number(0, 2**64 - 1, whole=True),
+    Instance((np.random.RandomState, np.random.Generator), "a numpy RandomState or Generator"),
+)
+N_JOBS: tuple[Rule | None, ...] = (None, Number(whole=True))
+
+
+def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, tuple[Rule | None, ...]]) -> None:
+    """Hold each value against its rules: it must satisfy one of them (None stands for the value None)."""
+    for name, allowed in rules.items():
+        value = values[name]
+        reasons = []
+        for rule in allowed:
+            reason = ("None" if value is not None else None) if rule is None else rule.broken(value)
+            if reason is None:
+                break
+            reasons.append((rule, reason))
+        else:
+            # the rule of the value's own kind says most: "> 0" rather than "a number"
+            wrong_type = all(not _same_kind(rule, value) for rule, _ in reasons)
+            text = " or ".join(reason for rule, reason in reasons if wrong_type or _same_kind(rule, value))
+            remedy = " ".join(rule.remedy for rule, _ in reasons if rule is not None and rule.remedy)
+            kind = InvalidType if wrong_type else InvalidParameter
+            raise kind(f"{owner}: {name} must be {text}, got {value!r}.{' ' + remedy if remedy else ''}")
+
+
+def _same_kind(rule: Rule | None, value: Any) -> bool:
+    match rule:
+        case Number(whole=True):
+            return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        case Number():
+            return isinstance(value, numbers.Real) and not isinstance(value, bool)
+        case Choice():
+            return isinstance(value, str)
+        case _:
+            return False
+
+
+def draw_seed(random_state: int | np.random.RandomState | np.random.Generator | None) -> int:
+    """Draw the one 64-bit seed that everything random in a call is a function of."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**64, dtype=np.uint64))
+    generator = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng()
+    return int(generator.integers(0, 2**64, dtype=np.uint64))
+
+
+# ---- data becomes an array once --------------------------------------------------------------------------------------
+
+
+def check_points(
+    X: Any,
+    *,
+    estimator: Any = None,
+    reset: bool = True,
+    min_samples: int = 1,
+    sparse: bool = False,
+    finite: bool = True,
+) -> NDArray[Any]:
+    """Turn X into an (n, d) array of float64 or float32 that a kernel can walk over; no copy where none is needed.
+
+    With `finite=False` the caller vouches to call `refuse_not_finite` when its results turn out not to be finite: kernels whose
+    sums show a NaN anyway need not read the data twice.
+    """
+    options: dict[str, Any] = {
+        "dtype": [np.float64, np.float32],
+        "accept_sparse": "csr" if sparse else False,
+        "ensure_all_finite": False,
+        "ensure_min_samples": min_samples,
+    }
+    try:
+        if estimator is None:
+            points = check_array(X, input_name="X", **options)
+        else:
+            points = validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        raise BadData(str(error)) from None
+    points = walkable(points)
+    values = points if not sparse or isinstance(points, np.ndarray) else points.data[:, None]
+    if finite and not _core.all_finite(values, resolve_threads(None)):
+        refuse_not_finite(points, estimator)
+    return points
+
+
+def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
+    """Raise BadData if a point is not finite: scikit-learn's sentence, then the first place, then what to do.
+
+    `first_row` is the number of the first of these points where they are a block of more.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            assert_all_finite(points, input_name="X", estimator_name=None if estimator is None else type(estimator).__name__)
+    except ValueError as error:
+        place = _first_bad_place(points, getattr(estimator, "feature_names_in_", None), first_row)
+        raise BadData(f"{error}\n{place}") from None
+
+
+def walkable(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array whose elements do not lie on whole multiples of their size (packed records): the core cannot step over it."""
+    if hasattr(array, "flags") and (not array.flags.aligned or any(s % array.itemsize for s in array.strides)):
+        return array.copy()
+    return array
+
+
+def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
+    """Name the first row and column where the data is not finite."""
+    if hasattr(points, "tocoo"):
+        entries = points.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        rows, columns, values = entries.row[bad], entries.col[bad], entries.data[bad]
+    else:
+        rows, columns = np.nonzero(~np.isfinite(points))
+        values = points[rows, columns]
+    column = repr(str(names[columns[0]])) if names is not None else str(columns[0])
+    what = "a NaN" if np.isnan(values[0]) else "an infinity"
+    more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+    return f"X has {what} at row {first_row + rows[0]}, column {column}{more}. Drop or impute such rows first."
+
+
+def check_weights(sample_weight: Any, n: int, *, owner: str) -> NDArray[np.float64] | None:
+    """Turn weights into n finite float64 ≥ 0 that are not all zero; None stays None: every row counts once."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n, float(sample_weight))
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadData(f"{owner}: sample_weight must be numbers, got {sample_weight!r:.60}.") from None
+    if weights.ndim != 1:
+        raise BadData(f"{owner}: sample_weight must be 1D array or scalar, got {weights.ndim}D array.")
+    if len(weights) != n:
+        raise BadData(f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}: one weight for each row of X.")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise BadData(f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}.")
+    if not weights.any():
+        raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give at least one row a weight > 0.")
+    return walkable(weights)

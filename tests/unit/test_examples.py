@@ -1,0 +1,38 @@
+"""Every script of examples/ runs as a newcomer would run it: alone, anywhere, warnings as errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+def run(script: Path, folder: Path, *words: str) -> str:
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "error", str(script), *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_prints_and_saves_nothing(script, tmp_path):
+    assert run(script, tmp_path).strip()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_gaussian_draws_when_asked(tmp_path):
+    (script,) = (path for path in EXAMPLES if path.stem == "gaussian")
+    assert "drawn in picture.png" in run(script, tmp_path, "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

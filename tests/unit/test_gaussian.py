@@ -1,0 +1,237 @@
+"""Gaussian: what it learns, what it answers, what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+from sklearn.covariance import EmpiricalCovariance
+
+from knoll import Gaussian, datasets
+from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter, InvalidType
+
+
+@pytest.fixture
+def X():
+    return datasets.load("one_gaussian").X
+
+
+def test_equals_numpy_and_scikit_learn(X):
+    model = Gaussian().fit(X)
+    np.testing.assert_allclose(model.mean_, X.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(model.covariance_, np.cov(X.T, bias=True), rtol=1e-13)
+    sklearn_model = EmpiricalCovariance().fit(X)
+    np.testing.assert_allclose(model.mahalanobis(X, squared=True), sklearn_model.mahalanobis(X), rtol=1e-12)
+    np.testing.assert_allclose(model.score(X) / len(X), sklearn_model.score(X), rtol=1e-12)
+
+
+def test_densities_equal_scipy(X):
+    model = Gaussian().fit(X)
+    expected = scipy.stats.multivariate_normal(model.mean_, model.covariance_).logpdf(X)
+    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-12)
+    assert model.score(X) == pytest.approx(expected.sum(), rel=1e-13)
+    assert model.history_["objective"][-1] == pytest.approx(model.score(X), rel=1e-12)
+    assert model.weight_ == len(X)
+
+
+def test_symmetric_to_the_bit():
+    covariance = Gaussian().fit(np.random.default_rng(0).normal(size=(1000, 17))).covariance_
+    assert (covariance == covariance.T).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 8, 9, 16, 31, 33, 100])
+@pytest.mark.parametrize("n", [2, 5, 4095, 4096, 4097])
+def test_every_width_and_the_edges_of_the_grid(n, d):
+    X = np.random.default_rng(d).normal(size=(n, d)) * 2.0 ** np.arange(d)[::-1][:d]
+    if n <= d:
+        with pytest.warns(CollapsedComponentWarning, match=f"of {d}"):
+            model = Gaussian().fit(X)
+    else:
+        model = Gaussian().fit(X)
+    centred = X - X.mean(axis=0)
+    sigma = X.std(axis=0)
+    assert np.abs((model.mean_ - X.mean(axis=0)) / sigma).max() < 1e-13
+    assert np.abs((model.covariance_ - centred.T @ centred / n) / np.outer(sigma, sigma)).max() < 1e-13
+
+
+def test_far_from_the_origin_keeps_its_digits():
+    rng = np.random.default_rng(3)
+    Z = rng.integers(-1000, 1000, size=(20_000, 3)).astype(float)  # so that adding 1e12 is exact
+    near, far = Gaussian().fit(Z), Gaussian().fit(Z + 1e12)
+    np.testing.assert_allclose(far.covariance_, near.covariance_, rtol=1e-13)
+    assert len(far.history_["iteration"]) == 1
+
+
+def test_first_rows_far_from_the_rest_cost_a_second_pass_not_digits():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(50_000, 2))
+    weights = np.ones(len(X))
+    X[:300] += 1e9
+    weights[:300] = 1e-30
+    model = Gaussian().fit(X, sample_weight=weights)
+    assert len(model.history_["iteration"]) > 1
+    np.testing.assert_allclose(model.covariance_, np.cov(X[300:].T, bias=True), rtol=1e-8)
+
+
+@pytest.mark.parametrize("power", [-480, -300, 300, 480])
+def test_scaling_by_a_power_of_two_is_exact(X, power):
+    plain, scaled = Gaussian().fit(X), Gaussian().fit(np.ldexp(X, power))
+    assert (scaled.mean_ == np.ldexp(plain.mean_, power)).all()
+    assert (scaled.covariance_ == np.ldexp(plain.covariance_, 2 * power)).all()
+    assert np.array_equal(scaled.mahalanobis(np.ldexp(X, power)), plain.mahalanobis(X))
+
+
+def test_squares_beyond_float64_are_told():
+    with pytest.raises(BadData, match=r"the squares of X leave float64.*Divide the data by a power of two"):
+        Gaussian().fit(np.array([[1e300, 1.0], [-1e300, 2.0], [0.0, 3.0]]))
+
+
+@pytest.mark.parametrize(
+    ("X", "rank", "d"),
+    [
+        (np.column_stack([np.arange(50.0), np.full(50, 0.1)]), 1, 2),
+        (np.column_stack([np.arange(50.0), 3 * np.arange(50.0)]), 1, 2),
+        (np.full((20, 3), 0.1), 0, 3),
+        (np.eye(3)[:2], 1, 3),
+        (np.array([[1.0, 2.0]]), 0, 2),
+    ],
+    ids=["constant column", "repeated column", "equal rows", "fewer rows than columns", "one row"],
+)
+def test_a_singular_covariance_warns_and_still_answers(X, rank, d):
+    with pytest.warns(CollapsedComponentWarning, match=rf"singular \(rank {rank} of {d}\).*floored at 1e-06"):
+        model = Gaussian().fit(X)
+    np.testing.assert_allclose(model.covariance_, np.cov(X.T, bias=True).reshape(d, d), atol=1e-12)
+    assert np.isfinite(model.score_samples(X)).all()
+    assert np.isfinite(model.sample(5, random_state=0)).all()
+    assert (model.mahalanobis(X) < 100).all()
+
+
+def test_a_constant_column_has_no_variance_at_all():
+    X = np.column_stack([np.random.default_rng(0).normal(size=10_000), np.full(10_000, 0.1)])
+    with pytest.warns(CollapsedComponentWarning):
+        model = Gaussian().fit(X)
+    assert model.covariance_[1, 1] == 0.0
+    assert model.mean_[1] == 0.1
+
+
+def test_columns_of_very_different_scale_are_healthy():
+    X = np.random.default_rng(0).normal(size=(500, 3)) * [1e-9, 1.0, 1e9]
+    model = Gaussian().fit(X)  # no warning
+    same = Gaussian().fit(X / [1e-9, 1.0, 1e9])
+    np.testing.assert_allclose(model.mahalanobis(X), same.mahalanobis(X / [1e-9, 1.0, 1e9]), rtol=1e-10)
+
+
+# ---- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [4096], [4095, 4097], [10, 20, 30, 9000], list(range(500, 12_000, 500))])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_give_the_bits_of_one_array(cuts, weighted):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(12_345, 5)), rng.integers(0, 3, size=12_345).astype(float)
+    whole = Gaussian().fit(X, sample_weight=weights if weighted else None)
+
+    def blocks():
+        for block, w in zip(np.split(X, cuts), np.split(weights, cuts)):
+            yield (block, w) if weighted else block
+
+    parts = Gaussian().fit_blocks(blocks)
+    assert (parts.mean_ == whole.mean_).all()
+    assert (parts.covariance_ == whole.covariance_).all()
+    assert parts.weight_ == whole.weight_
+
+
+def test_blocks_of_a_file(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30_000, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+
+    def blocks():
+        file = np.load(tmp_path / "x.npy", mmap_mode="r")
+        return (file[i : i + 7_000] for i in range(0, len(file), 7_000))
+
+    model = Gaussian().fit_blocks(blocks)
+    assert model.mean_.dtype == np.float32
+    assert (model.covariance_ == Gaussian().fit(X).covariance_).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (list, BadData, r"make_blocks\(\) gave no rows"),
+        (lambda: [np.zeros((0, 2))], BadData, r"make_blocks\(\) gave no rows"),
+        ([np.zeros((2, 2))], InvalidParameter, r"(?s)make_blocks must be a callable.*fit_blocks\(lambda: blocks\)"),
+        (lambda: [np.zeros((2, 2)), np.zeros((2, 3))], BadData, r"3 features, but Gaussian is expecting 2"),
+        (lambda: [np.zeros((2, 2)), np.full((2, 2), np.nan)], BadData, r"NaN at row 2, column 0"),
+        (lambda: [(np.eye(2), [0.0, 0.0])], BadData, "every sample_weight is zero"),
+        (lambda: [(np.eye(2), [1.0])], BadData, "one weight for each row"),
+    ],
+)
+def test_bad_blocks_are_told(make, error, words):
+    with pytest.raises(error, match=words):
+        Gaussian().fit_blocks(make)
+
+
+# ---- sampling and the ellipse -----------------------------------------------------------------------------------------
+
+
+def test_a_sample_has_the_models_moments_and_a_seed():
+    model = Gaussian().fit(np.random.default_rng(0).normal(size=(400, 3)) @ np.triu(np.ones((3, 3))) + 5)
+    S = model.sample(200_000, random_state=1)
+    assert np.abs((S.mean(axis=0) - model.mean_) / np.sqrt(model.covariance_.diagonal())).max() < 0.01
+    np.testing.assert_allclose(np.cov(S.T), model.covariance_, rtol=0.03, atol=0.02)
+    assert scipy.stats.kstest(model.mahalanobis(S, squared=True), scipy.stats.chi2(3).cdf).pvalue > 1e-3
+    assert (model.sample(10, random_state=1) == S[:10]).all()
+    assert (model.sample(10, random_state=2) != S[:10]).any()
+    assert (model.sample(10) != model.sample(10)).any()
+    model.set_params(random_state=1)
+    assert (model.sample(10) == S[:10]).all()
+    for kind in (np.random.RandomState, np.random.default_rng):
+        assert (model.sample(4, random_state=kind(3)) == model.sample(4, random_state=kind(3))).all()
+
+
+def test_the_ellipse_is_the_contour():
+    model = Gaussian().fit(np.random.default_rng(0).normal(size=(400, 2)) @ [[3.0, 1.0], [0.0, 0.5]] + [2, -1])
+    ellipse = model.ellipse(n_std=2.5)
+    assert ellipse.width >= ellipse.height
+    assert -90 < ellipse.angle <= 90
+    np.testing.assert_allclose(model.mahalanobis(ellipse.points(50)), 2.5, rtol=1e-12)
+
+
+def test_the_ellipse_of_more_columns_is_the_shadow():
+    X = np.random.default_rng(0).normal(size=(400, 4)) @ np.random.default_rng(1).normal(size=(4, 4))
+    model, plane = Gaussian().fit(X), Gaussian().fit(X[:, [3, 1]])
+    np.testing.assert_allclose(model.ellipse(axes=(3, 1)).points(9), plane.ellipse().points(9), atol=1e-9)
+
+
+def test_verbose_shows_each_pass(X, capsys):
+    Gaussian(verbose=1).fit(X)
+    assert capsys.readouterr().out.startswith("Gaussian: step 1, objective -")
+    Gaussian().fit(X)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda m: m.sample(0), InvalidParameter, r"n_samples must be >= 1, got 0"),
+        (lambda m: m.sample(2.5), InvalidType, r"n_samples must be a whole number, got 2.5"),
+        (lambda m: m.sample(2, random_state="x"), InvalidType, "random_state must be None or a whole number or a numpy"),
+        (lambda m: m.ellipse(n_std=-1), InvalidParameter, r"n_std must be > 0, got -1"),
+        (lambda m: m.ellipse(axes=(0, 0)), InvalidParameter, r"axes must be two different columns of 0…1, got \(0, 0\)"),
+        (lambda m: m.ellipse(axes=(0, 5)), InvalidParameter, r"got \(0, 5\)"),
+        (lambda m: m.score_samples(np.zeros((3, 5))), BadData, "5 features, but Gaussian is expecting 2"),
+        (lambda m: Gaussian().fit(np.eye(3)[:, :1]).ellipse(), BadData, "needs at least two columns"),
+        (lambda m: Gaussian(verbose=-1).fit(np.eye(2)), InvalidParameter, r"verbose must be >= 0, got -1"),
+    ],
+)
+def test_bad_calls_are_told(X, call, error, words):
+    with pytest.raises(error, match=words):
+        call(Gaussian().fit(X))
+
+
+def test_a_state_that_json_cannot_hold_is_refused(X):
+    model = Gaussian(random_state=np.random.default_rng(0)).fit(X)
+    header, _ = model.to_state()
+    assert json.loads(json.dumps(header))["parameters"]["random_state"] is None

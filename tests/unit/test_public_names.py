@@ -1,0 +1,125 @@
+"""The public names are a promise: what is listed here exists, is documented, and nothing else is public.
+
+A name that appears or goes is a change of the interface: change the list here and the change log with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import knoll
+
+PUBLIC = {
+    "knoll": """
+        Gaussian __version__ datasets exceptions metrics plots reference show_build
+    """,
+    "knoll.build": "build_facts show_build",
+    "knoll.covariance": "Covariance Full Moments",
+    "knoll.datasets": """
+        Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
+        three_component_density wine x1500
+    """,
+    "knoll.exceptions": """
+        ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
+        DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
+        SuspiciousResultWarning
+    """,
+    "knoll.gaussian": "Ellipse Gaussian",
+    "knoll.kernels": "Kernel",
+    "knoll.metrics": """
+        Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
+        mutual_info_score
+    """,
+    "knoll.plots": "gaussian scatter",
+    "knoll.reference": """
+        ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
+        MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
+        gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
+    """,
+}
+
+# Modules for knoll's own use, free to change.
+INNER = {"knoll.base", "knoll.cli", "knoll.steps", "knoll.threads", "knoll.validation"}
+
+
+def public_things() -> list[tuple[str, str]]:
+    return [
+        (module, name) for module, names in PUBLIC.items() for name in names.split() if name != "__version__"
+    ]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_all_is_the_list_above_and_sorted(module):
+    names = importlib.import_module(module).__all__
+    assert list(names) == sorted(names)
+    assert set(names) == set(PUBLIC[module].split())
+
+
+def test_every_module_is_promised_or_inner():
+    found = {
+        m.name for m in pkgutil.iter_modules(knoll.__path__, "knoll.") if not m.name.startswith("knoll._")
+    }
+    assert found == (PUBLIC.keys() - {"knoll"}) | INNER
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_nothing_public_is_left_out_of_all(module):
+    """A class or function that was written in the module, or gathered from its private files, is listed."""
+    loaded = importlib.import_module(module)
+    left_out = [
+        name
+        for name, thing in vars(loaded).items()
+        if not name.startswith("_")
+        and (inspect.isclass(thing) or inspect.isfunction(thing))
+        and (thing.__module__ == module or thing.__module__.startswith(f"{module}."))
+        and name not in loaded.__all__
+    ]
+    assert left_out == []
+
+
+def test_the_door_gives_what_it_lists_and_nothing_by_mistake():
+    assert dir(knoll) == sorted(knoll.__all__)
+    for name in knoll.__all__:
+        assert getattr(knoll, name) is not None
+    with pytest.raises(AttributeError, match="module 'knoll' has no attribute 'KMedians'"):
+        _ = knoll.KMedians
+
+
+@pytest.mark.parametrize(("module", "name"), public_things())
+def test_everything_public_is_documented(module, name):
+    thing = getattr(importlib.import_module(module), name)
+    undocumented = [where for where, text in docstrings(thing, name) if not text or not text.strip()]
+    assert undocumented == []
+
+
+def docstrings(thing: object, name: str) -> list[tuple[str, str | None]]:
+    """The thing's own docstring and those of its public methods and properties, not inherited ones."""
+    own = vars(thing).get("__doc__") if inspect.isclass(thing) else inspect.getdoc(thing)
+    if own and own.startswith(f"{name}("):  # what dataclass and namedtuple write when nobody else did
+        own = None
+    found = [(name, own)]
+    if inspect.isclass(thing):
+        for key, value in vars(thing).items():
+            inner = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+            if not key.startswith("_") and (inspect.isfunction(inner) or isinstance(inner, property)):
+                found.append((f"{name}.{key}", inner.__doc__))
+    return found
+
+
+def test_a_missing_docstring_is_seen():
+    class Bare:
+        def method(self): ...
+
+        @property
+        def value(self): ...
+
+        @classmethod
+        def make(cls): ...
+
+    assert [where for where, text in docstrings(Bare, "Bare") if not text] == [
+        "Bare", "Bare.method", "Bare.value", "Bare.make",
+    ]  # fmt: skip
