@@ -19,9 +19,7 @@ def parser() -> argparse.ArgumentParser:
         "--cases", default="*", metavar="GLOBS", help="comma-separated names or globs, such as 'ami*,import'"
     )
     p.add_argument("--list", action="store_true", help="show the cases and end")
-    p.add_argument(
-        "--repeats", type=int, metavar="N", help="processes per contestant (default: the case's own number)"
-    )
+    p.add_argument("--repeats", type=int, metavar="N", help="processes per contestant (default: the case's own number)")
     p.add_argument(
         "--threads",
         type=int,
@@ -32,13 +30,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--timeout", type=float, default=3600.0, metavar="S", help="seconds that one run may take")
     p.add_argument("--quick", action="store_true", help="one run each, nothing written: to see that it works")
     p.add_argument("--strict", action="store_true", help="exit 1 if an answer is worse or a target is missed")
-    p.add_argument(
-        "--out", type=Path, default=ROOT / "docs", metavar="DIR", help="where the page and the JSON go"
-    )
+    p.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR", help="where the page and the JSON go")
     p.add_argument("--no-write", action="store_true", help="print only")
-    p.add_argument(
-        "--registry", default="benchmarks.cases", metavar="MODULE", help="where the cases are registered"
-    )
+    p.add_argument("--registry", default="benchmarks.cases", metavar="MODULE", help="where the cases are registered")
     return p
 
 

@@ -66,9 +66,7 @@ class Case:
     not_worse: Callable[[Quality, Quality], bool]  # (ours, peer)
     targets: tuple[Target, ...] = ()
     memory_limit: float | None = None  # megabytes beyond the data, for ours
-    warmup: Callable[[Data], Data] | None = (
-        None  # smaller data for one untimed call first; stated in the table
-    )
+    warmup: Callable[[Data], Data] | None = None  # smaller data for one untimed call first; stated in the table
     calls: int = 1  # timed calls in one process, the median counts: for work of less than a few milliseconds
     repeats: int = 5  # processes per contestant
     measures_memory: bool = True  # False where the work happens in a child process
@@ -80,9 +78,7 @@ class Case:
         for target in self.targets:
             unknown = set(target.against) - {p.name for p in self.peers}
             if unknown or not self.peers:
-                raise ValueError(
-                    f"{self.name}: a target is against {sorted(unknown)}, which are no peers here"
-                )
+                raise ValueError(f"{self.name}: a target is against {sorted(unknown)}, which are no peers here")
         if self.calls < 1 or self.repeats < 1:
             raise ValueError(f"{self.name}: calls and repeats must be at least 1")
 
@@ -91,9 +87,7 @@ class Case:
         return (self.ours, *self.peers)
 
 
-def no_larger(
-    *keys: str, relative: float = 0.0, floor: float | str = 0.0
-) -> Callable[[Quality, Quality], bool]:
+def no_larger(*keys: str, relative: float = 0.0, floor: float | str = 0.0) -> Callable[[Quality, Quality], bool]:
     """Build a ``not_worse`` for numbers where smaller is better.
 
     ours ≤ max(peer + relative·|peer|, floor) in each of ``keys``. ``floor`` is the size below which a

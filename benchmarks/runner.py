@@ -121,9 +121,7 @@ def _one_run(
         command += ["--answer", str(answer)]
         inherited = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
         paths = [str(ROOT), *map(os.path.abspath, inherited)]  # the run has a working directory of its own
-        environment = (
-            os.environ | machine.thread_environment(threads) | {"PYTHONPATH": os.pathsep.join(paths)}
-        )
+        environment = os.environ | machine.thread_environment(threads) | {"PYTHONPATH": os.pathsep.join(paths)}
         process = subprocess.Popen(
             command,
             cwd=folder,

@@ -30,9 +30,7 @@ def cells(outcome: dict[str, Any]) -> list[tuple[str, ...]]:
             targets.append(f"≤ {outcome['memory_limit']:g} MB")
         check = ", ".join(f"{key} {value:.3g}" for key, value in row["quality"].items()) or "–"
         seconds = f"{row['seconds']:.4g} ± {50 * row['spread']:.0f} %"
-        lines.append(
-            (outcome["case"], row["contestant"], seconds, ratio, ", ".join(targets) or "–", peak, check)
-        )
+        lines.append((outcome["case"], row["contestant"], seconds, ratio, ", ".join(targets) or "–", peak, check))
     return lines
 
 
@@ -69,9 +67,7 @@ def markdown(entries: dict[str, dict[str, Any]]) -> str:
             letter = settings.setdefault(_setting(entry), _letter(len(settings)))
             for line in cells(entry):
                 body.append("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |")
-            notes.append(
-                f"- `{entry['case']}`: {entry['about']}; {_how(entry)}; {entry['date']}, setting {letter}"
-            )
+            notes.append(f"- `{entry['case']}`: {entry['about']}; {_how(entry)}; {entry['date']}, setting {letter}")
         body += ["", *notes, ""]
     explained = [f"- **{letter}**: {setting}" for setting, letter in settings.items()]
     return "\n".join([_INTRODUCTION, *body, "## Settings", "", *explained, ""])

@@ -61,9 +61,7 @@ case(
 case(
     "import-gaussian",
     "python -c 'from knoll import Gaussian', the first name that needs NumPy and the core",
-    Contestant(
-        "from knoll import Gaussian", command("-c", "from knoll import Gaussian"), ("knoll.gaussian",)
-    ),
+    Contestant("from knoll import Gaussian", command("-c", "from knoll import Gaussian"), ("knoll.gaussian",)),
     0.77,
 )
 HELP = "import sys; sys.argv = ['knoll', '--help']; from knoll.cli import main; sys.exit(main())"

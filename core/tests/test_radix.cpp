@@ -32,6 +32,7 @@ std::vector<std::pair<std::string, std::vector<K>>> inputs(std::mt19937_64& rand
       {"sorted", filled([](size_t i) { return i * 3; })},
       {"reverse", filled([n](size_t i) { return static_cast<size_t>(n) - i; })},
       {"all but the last sorted", filled([n](size_t i) { return i + 1 == static_cast<size_t>(n) ? 0 : i + 5; })},
+      {"falls only where a chunk begins", filled([](size_t i) { return i < 16'384 ? i + 10 : i; })},
       {"only the highest bits vary", filled([&](size_t) { return (random() % 8) << top | 9; })},
       {"two far digits vary", filled([&](size_t) { return (random() % 3) << top | (random() % 4) << 5; })},
       {"extremes", filled([&](size_t) { return random() % 2 == 0 ? 0 : ~uint64_t{0}; })},
@@ -39,9 +40,11 @@ std::vector<std::pair<std::string, std::vector<K>>> inputs(std::mt19937_64& rand
 }
 
 template <class K, class V>
-void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts) {
+void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, size_t kinds = 99) {
   std::mt19937_64 random(static_cast<uint64_t>(n) + 1);
-  for (const auto& [name, keys] : inputs<K>(random, n)) {
+  auto all = inputs<K>(random, n);
+  all.resize(std::min(kinds, all.size()));
+  for (const auto& [name, keys] : all) {
     std::vector<V> order(keys.size());
     std::iota(order.begin(), order.end(), V{0});
     std::vector<V> expected = order;
@@ -62,16 +65,16 @@ void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts) {
 }  // namespace
 
 TEST("radix: sorts stably as std::stable_sort does, for any number of threads") {
-  for (int64_t n : {0, 1, 2, 3, 100, 16'384, 16'385, 70'001}) {
+  for (int64_t n : {0, 1, 2, 3, 100, 40'001}) {
     against_stable_sort<uint64_t, int64_t>(n, {1, 2, 3, 8});
     against_stable_sort<uint32_t, int32_t>(n, {1, 3});
-    against_stable_sort<uint64_t, int32_t>(n, {2});
-    against_stable_sort<uint32_t, int64_t>(n, {2});
   }
+  against_stable_sort<uint64_t, int32_t>(20'000, {2});
+  against_stable_sort<uint32_t, int64_t>(20'000, {2});
 }
 
-TEST("radix: a million and more keys, beyond one chunk per 16384") {
-  against_stable_sort<uint64_t, int64_t>(1'200'000, {2});
+TEST("radix: so many keys that the chunks grow") {  // more than 64 of 16384
+  against_stable_sort<uint64_t, int64_t>(1'060'000, {2}, 2);
 }
 
 TEST("radix: views of any stride") {

@@ -294,6 +294,10 @@ TEST("sum: kSafeAdds additions fit without a carry, and merging looks after itse
     CHECK(exact_round(total.data()) == 100 * (x * 0x1p30));
     for (int i = 0; i < 40; ++i) exact_merge(total.data(), std::array(total).data());
     CHECK(exact_round(total.data()) == 100 * (x * 0x1p70));
+    total = limbs;  // a full sum, and many that have not grown
+    for (int64_t& limb : limbs) limb /= 8;
+    for (int i = 0; i < 56; ++i) exact_merge(total.data(), limbs.data());
+    CHECK(exact_round(total.data()) == 8 * (x * 0x1p30));
   }
 }
 

@@ -47,8 +47,9 @@ def all_or_nothing(fit: Method) -> Method:
 class Estimator(BaseEstimator):
     """The base of knoll's estimators.
 
-    A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters` first
-    thing in `fit`, and keeps as fitted attributes only arrays, plain values, and mappings of those, so that `to_state` knows them.
+    A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters`
+    first thing in `fit`, and keeps as fitted attributes only arrays, plain values, and mappings of those, so that
+    `to_state` knows them.
     """
 
     _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
@@ -59,7 +60,7 @@ class Estimator(BaseEstimator):
     def _threads(self) -> int:
         return resolve_threads(self.n_jobs)
 
-    # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------------
+    # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------
 
     def to_state(self) -> tuple[Header, Arrays]:
         """Return the fitted estimator as a header that JSON can hold and a mapping of arrays.
@@ -67,7 +68,12 @@ class Estimator(BaseEstimator):
         A random_state that is an object, not a number, is not kept: it has done its work.
         """
         check_is_fitted(self)
-        header: Header = {"knoll": knoll.__version__, "class": type(self).__name__, "parameters": {}, "fitted": {}}
+        header: Header = {
+            "knoll": knoll.__version__,
+            "class": type(self).__name__,
+            "parameters": {},
+            "fitted": {},
+        }
         arrays: Arrays = {}
         parameters = dict(self.get_params(deep=False))
         if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
@@ -82,16 +88,23 @@ class Estimator(BaseEstimator):
     def from_state(cls, header: Header, arrays: Arrays) -> Self:
         """Rebuild a fitted estimator from what `to_state` returned."""
         if not isinstance(header, dict) or "class" not in header:
-            raise ModelFileError(f"This is no state of a knoll estimator: expected a header with 'class', got {header!r:.60}.")
+            raise ModelFileError(
+                f"This is no state of a knoll estimator: expected a header with 'class', got {header!r:.60}."
+            )
         if header["class"] != cls.__name__:
-            raise ModelFileError(f"The state is of a {header['class']}; use knoll.{header['class']}.from_state to read it.")
+            raise ModelFileError(
+                f"The state is of a {header['class']}; use knoll.{header['class']}.from_state to read it."
+            )
         try:
             parameters = {name: _unpack(value, arrays) for name, value in header["parameters"].items()}
             fitted = {name: _unpack(value, arrays) for name, value in header["fitted"].items()}
             estimator = cls(**parameters)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ModelFileError(f"The state of this {cls.__name__} is damaged: {error}. Fit and save the model again.") from None
-        vars(estimator).update(fitted)
+            raise ModelFileError(
+                f"The state of this {cls.__name__} is damaged: {error}. Fit and save the model again."
+            ) from None
+        for name, value in fitted.items():
+            setattr(estimator, name, value)
         return estimator
 
 

@@ -45,18 +45,18 @@ class Covariance(Protocol):
         ...
 
 
-def _nothing() -> Any:
-    return field(default_factory=lambda: np.zeros(0))
+def _nothing() -> NDArray[np.float64]:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class Full:
-    """Every Σ_c is free. Kept as its whitener F_c = L_c⁻¹, Σ_c = L_c L_cᵀ, so that the Mahalanobis distance is ‖F_c (x − μ_c)‖."""
+    """Every Σ_c is free. Kept as its whitener F_c = L_c⁻¹, Σ_c = L_c L_cᵀ: Mahalanobis is ‖F_c (x − μ_c)‖."""
 
-    means: NDArray[np.float64] = _nothing()  # (k, d)
-    covariances: NDArray[np.float64] = _nothing()  # (k, d, d)
-    whiteners: NDArray[np.float64] = _nothing()  # (k, d, d)
-    log_dets: NDArray[np.float64] = _nothing()  # (k,)
+    means: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d)
+    covariances: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
+    whiteners: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
+    log_dets: NDArray[np.float64] = field(default_factory=_nothing)  # (k,)
     floored: tuple[int, ...] = ()  # components whose eigenvalues were clipped
 
     def update(self, stats: Moments) -> Self:
@@ -72,7 +72,12 @@ class Full:
             _core.invert_lower(lower, whiteners[c])
             log_dets[c] = 2.0 * np.log(lower.diagonal()).sum()
         return replace(
-            self, means=stats.mean, covariances=covariances, whiteners=whiteners, log_dets=log_dets, floored=tuple(floored)
+            self,
+            means=stats.mean,
+            covariances=covariances,
+            whiteners=whiteners,
+            log_dets=log_dets,
+            floored=tuple(floored),
         )
 
     def mahalanobis2(self, X: NDArray[Any], component: int, threads: int) -> NDArray[np.float64]:

@@ -1,11 +1,11 @@
-"""One Gaussian by maximum likelihood: maximise log p(X | μ, Σ) = Σᵢ log N(xᵢ | μ, Σ)   (docs/theory/01-gaussian.md, eq. 1.3)."""
+"""One Gaussian: maximise log p(X | μ, Σ) = Σᵢ log N(xᵢ | μ, Σ)   (docs/theory/01-gaussian.md, eq. 1.3)."""
 
 from __future__ import annotations
 
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,16 @@ from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParamete
 from knoll.steps import gaussian as steps
 from knoll.steps.blocks import Block, regrid
 from knoll.steps.loop import StepReport, iterate, live
-from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points, check_weights, draw_seed, refuse_not_finite
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    Number,
+    check_parameters,
+    check_points,
+    check_weights,
+    draw_seed,
+    refuse_not_finite,
+)
 
 __all__ = ["Ellipse", "Gaussian"]
 
@@ -90,8 +99,8 @@ class Gaussian(DensityMixin, Estimator):
 
     Notes
     -----
-    A singular Σ (a constant column, columns that add up, fewer rows than columns) is kept as it is in `covariance_`. Densities then
-    use it with its eigenvalues clipped at 1e-6 of the variances, and a CollapsedComponentWarning says so.
+    A singular Σ (a constant column, columns that add up, fewer rows than columns) is kept as it is in `covariance_`.
+    Densities then use it with its eigenvalues clipped at 1e-6 of the variances; a CollapsedComponentWarning says so.
 
     Examples
     --------
@@ -108,14 +117,14 @@ class Gaussian(DensityMixin, Estimator):
     docs/theory/01-gaussian.md; Bishop (2006), section 2.3.4.
     """
 
-    _rules = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": (Number(0, whole=True),)}
+    _rules: ClassVar = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": (Number(0, whole=True),)}
 
     def __init__(self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0) -> None:
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    # ---- fit -------------------------------------------------------------------------------------------------------------
+    # ---- fit -------------------------------------------------------------------------------------------------------
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -146,8 +155,8 @@ class Gaussian(DensityMixin, Estimator):
         Parameters
         ----------
         make_blocks : callable
-            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It may be called again where
-            the first rows lie very far from the rest. The cuts between blocks do not change the result.
+            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called more
+            than once: for a look at the first rows, and for each pass. The cuts do not change the result.
 
         Returns
         -------
@@ -166,8 +175,8 @@ class Gaussian(DensityMixin, Estimator):
         self._check_parameters()
         if not callable(make_blocks):
             raise InvalidParameter(
-                f"Gaussian: make_blocks must be a callable that returns a fresh iterator of arrays, got {make_blocks!r:.60}. "
-                "Wrap what you have: fit_blocks(lambda: blocks)."
+                "Gaussian: make_blocks must be a callable that returns a fresh iterator of arrays, "
+                f"got {make_blocks!r:.60}. Wrap what you have: fit_blocks(lambda: blocks)."
             )
         first = next(iter(self._checked(make_blocks)), None)
         if first is None:
@@ -196,21 +205,35 @@ class Gaussian(DensityMixin, Estimator):
             return steps.finish(stats, state)
 
         state, history = iterate(
-            step, steps.start(next(blocks())), max_iter=_PASSES, stop=steps.settled, hook=live("Gaussian", self.verbose)
+            step,
+            steps.start(next(blocks())),
+            max_iter=_PASSES,
+            stop=steps.settled,
+            hook=live("Gaussian", self.verbose),
         )
         if state.mass == 0:
-            raise BadData("Gaussian: every sample_weight is zero, so no row counts. Give at least one row a weight > 0.")
-        if not np.isfinite(state.covariance).all():  # a NaN or an infinity shows in the sums: no pass of its own to find it
+            raise BadData(
+                "Gaussian: every sample_weight is zero, so no row counts. Give at least one row a weight > 0."
+            )
+        if not np.isfinite(
+            state.covariance
+        ).all():  # a NaN or an infinity shows in the sums: no pass of its own to find it
             row = 0
             for block in blocks():
                 refuse_not_finite(block.points, self, first_row=row)
                 row += len(block.points)
             raise BadData(
-                f"Gaussian: the squares of X leave float64 (the largest entry of the mean is {np.abs(state.mean).max():.3g}). "
+                "Gaussian: the squares of X leave float64 "
+                f"(the largest entry of the mean is {np.abs(state.mean).max():.3g}). "
                 "Divide the data by a power of two near its largest value first."
             )
         full = Full().update(
-            Moments(np.array([state.mass]), state.mean[None], state.covariance[None], np.sqrt(state.covariance.diagonal()))
+            Moments(
+                np.array([state.mass]),
+                state.mean[None],
+                state.covariance[None],
+                np.sqrt(state.covariance.diagonal()),
+            )
         )
         if full.floored:
             warnings.warn(
@@ -228,7 +251,7 @@ class Gaussian(DensityMixin, Estimator):
         self.history_ = history
         return self
 
-    # ---- densities -------------------------------------------------------------------------------------------------------
+    # ---- densities -------------------------------------------------------------------------------------------------
 
     def score_samples(self, X: ArrayLike) -> NDArray[Any]:
         """Compute log N(xᵢ | μ, Σ) for each row.
@@ -263,7 +286,7 @@ class Gaussian(DensityMixin, Estimator):
         return float(self._log_density(self._points(X)).sum())
 
     def mahalanobis(self, X: ArrayLike, *, squared: bool = False) -> NDArray[Any]:
-        """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many standard deviations it is off (eq. 1.8).
+        """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many σ it is off (eq. 1.8).
 
         Parameters
         ----------
@@ -283,7 +306,7 @@ class Gaussian(DensityMixin, Estimator):
             np.sqrt(distances, out=distances)
         return distances.astype(points.dtype, copy=False)
 
-    # ---- what the model looks like ---------------------------------------------------------------------------------------
+    # ---- what the model looks like ---------------------------------------------------------------------------------
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
         """Draw points from the fitted Gaussian.
@@ -293,7 +316,7 @@ class Gaussian(DensityMixin, Estimator):
         n_samples : int, default=1
             How many.
         random_state : int, RandomState, Generator or None, default=None
-            None takes the estimator's own. The first rows of a longer sample from the same seed are those of a shorter one.
+            None takes the estimator's own. A longer sample from the same seed begins with the shorter one.
 
         Returns
         -------
@@ -334,13 +357,19 @@ class Gaussian(DensityMixin, Estimator):
         check_parameters("Gaussian.ellipse", {"n_std": n_std}, {"n_std": (Number(0, strict=True),)})
         d = len(self.mean_)
         if d < 2:
-            raise BadData("Gaussian.ellipse needs at least two columns; this Gaussian has 1. Its interval is mean_ ± n_std·σ.")
+            raise BadData(
+                "Gaussian.ellipse needs at least two columns; this Gaussian has 1. Its interval is mean_ ± n_std·σ."
+            )
         pair = list(axes)
-        if len(pair) != 2 or len(set(pair)) != 2 or not all(isinstance(a, int | np.integer) and 0 <= a < d for a in pair):
+        if (
+            len(pair) != 2
+            or len(set(pair)) != 2
+            or not all(isinstance(a, int | np.integer) and 0 <= a < d for a in pair)
+        ):
             raise InvalidParameter(f"Gaussian.ellipse: axes must be two different columns of 0…{d - 1}, got {axes!r}.")
         return Ellipse.of(self.mean_[pair], self.covariance_[np.ix_(pair, pair)], n_std)
 
-    # ---- inside ----------------------------------------------------------------------------------------------------------
+    # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _points(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)

@@ -1,8 +1,8 @@
 """How many threads a call may use: every CPU that is ours to use, or the number that was asked for.
 
-With n_jobs=None the number is the smallest of: the CPUs of the affinity mask, the CPU quota of the control group, OMP_NUM_THREADS
-(which joblib sets in its workers), and the limit that threadpoolctl has set on us. All are read at call time.
-An explicit number is obeyed, never clamped.
+With n_jobs=None the number is the smallest of: the CPUs of the affinity mask, the CPU quota of the control group,
+OMP_NUM_THREADS (which joblib sets in its workers), and the limit that threadpoolctl has set on us. All are read at
+call time. An explicit number is obeyed, never clamped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _environment() -> list[int]:
 
 @functools.cache
 def _quota_files() -> tuple[Path, ...]:
-    """List the files that may bear a CPU quota: our control group and its parents (version 2), or version 1's one place."""
+    """List the files that may bear a CPU quota: our control group and its parents, of version 2 or 1."""
     root = Path("/sys/fs/cgroup")
     found = []
     try:

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-# ---- parameters are declared as data ---------------------------------------------------------------------------------
+# ---- parameters are declared as data -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ class Number:
         kind = numbers.Integral if self.whole else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             return f"a {'whole ' if self.whole else ''}number"
-        too_low = self.low is not None and (value <= self.low if self.strict else value < self.low)
-        too_high = self.high is not None and (value >= self.high if self.strict else value > self.high)
-        if not (too_low or too_high or value != value):
+        number: Any = value
+        too_low = self.low is not None and (number <= self.low if self.strict else number < self.low)
+        too_high = self.high is not None and (number >= self.high if self.strict else number > self.high)
+        if not (too_low or too_high or number != number):
             return None
         sides = []
         if self.low is not None:
@@ -152,7 +153,7 @@ def draw_seed(random_state: int | np.random.RandomState | np.random.Generator | 
     return int(generator.integers(0, 2**64, dtype=np.uint64))
 
 
-# ---- data becomes an array once --------------------------------------------------------------------------------------
+# ---- data becomes an array once ------------------------------------------------------------------------------------
 
 
 def check_points(
@@ -166,8 +167,8 @@ def check_points(
 ) -> NDArray[Any]:
     """Turn X into an (n, d) array of float64 or float32 that a kernel can walk over; no copy where none is needed.
 
-    With `finite=False` the caller vouches to call `refuse_not_finite` when its results turn out not to be finite: kernels whose
-    sums show a NaN anyway need not read the data twice.
+    With `finite=False` the caller vouches to call `refuse_not_finite` when its results turn out not to be finite:
+    kernels whose sums show a NaN anyway need not read the data twice.
     """
     options: dict[str, Any] = {
         "dtype": [np.float64, np.float32],
@@ -196,14 +197,16 @@ def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0)
     """
     try:
         with np.errstate(all="ignore"):
-            assert_all_finite(points, input_name="X", estimator_name=None if estimator is None else type(estimator).__name__)
+            assert_all_finite(
+                points, input_name="X", estimator_name=None if estimator is None else type(estimator).__name__
+            )
     except ValueError as error:
         place = _first_bad_place(points, getattr(estimator, "feature_names_in_", None), first_row)
         raise BadData(f"{error}\n{place}") from None
 
 
 def walkable(array: NDArray[Any]) -> NDArray[Any]:
-    """Copy an array whose elements do not lie on whole multiples of their size (packed records): the core cannot step over it."""
+    """Copy an array whose elements do not lie on whole multiples of their size (packed records)."""
     if hasattr(array, "flags") and (not array.flags.aligned or any(s % array.itemsize for s in array.strides)):
         return array.copy()
     return array
@@ -237,7 +240,9 @@ def check_weights(sample_weight: Any, n: int, *, owner: str) -> NDArray[np.float
     if weights.ndim != 1:
         raise BadData(f"{owner}: sample_weight must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n:
-        raise BadData(f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}: one weight for each row of X.")
+        raise BadData(
+            f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}: one weight for each row of X."
+        )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise BadData(f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}.")

@@ -11,23 +11,35 @@ import numpy as np
 import pytest
 
 from knoll import datasets
+from knoll.cli import main
+
+
+@pytest.fixture
+def call(capsys):
+    """Run the command line in this process: (exit code, stdout, stderr)."""
+
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
 
 
 def test_the_list_has_a_line_for_each(knoll):
     done = knoll("datasets")
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == datasets.names()
     by_name = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert list(by_name) == datasets.names()
     assert " 1500 x 2 " in by_name["x1500"]
     assert "3 classes" in by_name["x1500"]
     assert "no classes" in by_name["one_gaussian"]
 
 
 @pytest.mark.parametrize("name", ["x1500", "one_gaussian", "iris"])
-def test_a_table_comes_back_bit_for_bit(knoll, name):
-    done = knoll("datasets", name)
-    assert done.returncode == 0
-    header, *rows = csv.reader(io.StringIO(done.stdout))
+def test_a_table_comes_back_bit_for_bit(call, name):
+    code, text, errors = call("datasets", name)
+    assert (code, errors) == (0, "")
+    header, *rows = csv.reader(io.StringIO(text))
     data = datasets.load(name)
     width = data.X.shape[1]
     assert header[:width] == list(data.feature_names)
@@ -39,16 +51,15 @@ def test_a_table_comes_back_bit_for_bit(knoll, name):
         assert [int(row[width]) for row in rows] == data.y.tolist()
 
 
-def test_a_file_holds_what_stdout_would(knoll, tmp_path):
+def test_a_file_holds_what_stdout_would(call, tmp_path):
     out = tmp_path / "iris.csv"
     out.write_text("older")
-    done = knoll("datasets", "iris", "--out", out)
-    assert (done.returncode, done.stdout) == (0, f"{out}: 150 rows of iris\n")
-    assert out.read_bytes() == knoll("datasets", "iris").stdout.encode()
+    assert call("datasets", "iris", "--out", out) == (0, f"{out}: 150 rows of iris\n", "")
+    assert out.read_bytes() == call("datasets", "iris")[1].encode()
     assert [p.name for p in tmp_path.iterdir()] == ["iris.csv"]
 
 
-def test_a_place_that_cannot_be_written_to(knoll, tmp_path):
+def test_a_place_that_cannot_be_written_to(call, tmp_path):
     (tmp_path / "file").write_text("kept")
     below_a_file, nowhere = tmp_path / "file" / "iris.csv", tmp_path / "no" / "iris.csv"
     for out, reason in [
@@ -56,9 +67,8 @@ def test_a_place_that_cannot_be_written_to(knoll, tmp_path):
         (nowhere, "No such file or directory"),
         (tmp_path, "Is a directory"),
     ]:
-        done = knoll("datasets", "iris", "--out", out)
-        assert done.returncode == 2
-        assert done.stderr == f"knoll: cannot write {out}: {reason}. Choose another place with --out.\n"
+        line = f"knoll: cannot write {out}: {reason}. Choose another place with --out.\n"
+        assert call("datasets", "iris", "--out", out) == (2, "", line)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert list(tmp_path.parent.glob(f".{tmp_path.name}.*.part")) == []
 

@@ -1,4 +1,4 @@
-"""``knoll demo``: the table has the paper's figures, the picture is whole, and Ctrl-C leaves nothing behind."""
+"""``knoll demo``: the table has the paper's figures, the picture is whole, Ctrl-C leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -93,9 +93,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_the_work(knoll, tmp_pa
     done = knoll("demo", "--out", tmp_path / "file" / "demo")
     assert done.returncode == 2
     assert done.stdout == ""
-    expected = (
-        f"knoll: cannot write {tmp_path}/file/demo: Not a directory. Choose another place with --out.\n"
-    )
+    expected = f"knoll: cannot write {tmp_path}/file/demo: Not a directory. Choose another place with --out.\n"
     assert done.stderr == expected
     assert time.perf_counter() - before < 30
 
@@ -128,6 +126,23 @@ def test_seeds_are_rows_far_apart_and_the_same_every_time():
     assert all((row == X).all(axis=1).any() for row in seeds)
     assert np.array_equal(seeds, demo.spread_seeds(X.copy(), 3))
     assert demo.spread_seeds(np.array([[0.0], [4.0], [10.0], [6.0]]), 3).ravel().tolist() == [4.0, 10.0, 0.0]
+
+
+def test_colors_follow_the_classes_and_noise_stays_noise():
+    classes = np.array([0, 0, 0, 1, 1, 2, 2, 2])
+    assert demo.same_colors(classes, np.array([5, 5, -1, 0, 0, 3, 3, 3])).tolist() == [
+        0,
+        0,
+        -1,
+        1,
+        1,
+        2,
+        2,
+        2,
+    ]
+    more = demo.same_colors(classes, np.array([0, 0, 1, 2, 2, 3, 3, 3]))
+    assert more.tolist() == [0, 0, 3, 1, 1, 2, 2, 2]  # a cluster too many has a colour of its own
+    assert demo.same_colors(classes, np.full(8, -1)).tolist() == [-1] * 8
 
 
 def test_on_a_terminal_the_table_has_lines(monkeypatch, capsys):

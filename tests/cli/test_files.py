@@ -23,17 +23,25 @@ def test_the_name_is_free_until_the_block_ends(tmp_path):
 def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
-    with pytest.raises(error), whole_file(path, "wb") as file:
-        file.write(b"new")
-        raise error
+
+    def fail():
+        with whole_file(path, "wb") as file:
+            file.write(b"new")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
 def test_an_error_of_the_disk_is_told_as_such(tmp_path):
-    with pytest.raises(CannotWrite, match=r"cannot write .*a\.txt: No space left on device"):  # noqa: SIM117
+    def fail():
         with whole_file(tmp_path / "a.txt"):
             raise OSError(28, "No space left on device")
+
+    with pytest.raises(CannotWrite, match=r"cannot write .*a\.txt: No space left on device"):
+        fail()
     assert os.listdir(tmp_path) == []
 
 
@@ -70,7 +78,5 @@ def test_folder_makes_what_is_missing_and_refuses_what_it_cannot(tmp_path):
     assert folder(tmp_path / "a" / "b").is_dir()
     assert folder(tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(
-        CannotWrite, match=r"cannot write .*file: File exists\. Choose another place with --out\."
-    ):
+    with pytest.raises(CannotWrite, match=r"cannot write .*file: File exists\. Choose another place with --out\."):
         folder(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""The door of the command line: help, version, exit codes, the one line of an error, and what it does not import."""
+"""The door of the command line: help, version, exit codes, the line of an error, and what is not imported."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def test_a_command_opens_its_help_with_the_line_of_the_list(name):
     assert command.help.splitlines()[0] == COMMANDS[name]
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in COMMANDS)]
-)
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in COMMANDS)])
 def test_help_and_version_import_neither_numpy_nor_sklearn(words):
     code = f"""
 import sys
@@ -100,13 +98,9 @@ def test_an_unknown_option_is_one_line_and_exit_2(knoll):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("missing", "words"), [("click", ["--help"]), ("rich", ["demo"]), ("matplotlib", ["demo"])]
-)
+@pytest.mark.parametrize(("missing", "words"), [("click", ["--help"]), ("rich", ["demo"]), ("matplotlib", ["demo"])])
 def test_a_missing_extra_is_named_with_its_remedy(missing, words, tmp_path):
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None\nfrom knoll.cli import main\nsys.exit(main({words!r}))"
-    )
+    code = f"import sys; sys.modules[{missing!r}] = None\nfrom knoll.cli import main\nsys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     expected = f'knoll: the command line needs {missing}, which is missing. pip install "knoll[cli]"\n'
@@ -122,9 +116,7 @@ def test_a_bug_exits_1_and_keeps_the_traceback_in_a_file(monkeypatch, capsys, tm
     assert main(["info"]) == 1
     (log,) = tmp_path.glob("knoll-*.log")
     shown = capsys.readouterr().err
-    assert (
-        shown == f"knoll: a bug in knoll (ZeroDivisionError: one over nothing). Please report it with {log}\n"
-    )
+    assert shown == f"knoll: a bug in knoll (ZeroDivisionError: one over nothing). Please report it with {log}\n"
     text = log.read_text(encoding="utf-8")
     assert text.startswith(f"knoll {package.__version__}, Python ")
     assert "Traceback" in text

@@ -155,7 +155,7 @@ def test_state_keeps_names_and_refuses_what_is_not_its_own(Estimator):
     model = make(Estimator).fit(frame)
     header, arrays = model.to_state()
     assert list(Estimator.from_state(header, arrays).feature_names_in_) == ["a", "b", "c"]
-    with pytest.raises(ModelFileError, match="use knoll.Other.from_state"):
+    with pytest.raises(ModelFileError, match=r"use knoll\.Other\.from_state"):
         Estimator.from_state({**header, "class": "Other"}, arrays)
     with pytest.raises(ModelFileError, match="damaged"):
         Estimator.from_state(header, {})
@@ -175,7 +175,9 @@ def test_history_is_equal_arrays(Estimator):
 def test_nan_and_infinity_are_named_with_their_place(Estimator):
     frame = pd.DataFrame(contract.data(n=50), columns=["age", "b", "c"])
     frame.loc[17, "age"] = np.nan
-    with pytest.raises(BadData, match=r"(?s)Input X contains NaN.*X has a NaN at row 17, column 'age'\. Drop or impute"):
+    with pytest.raises(
+        BadData, match=r"(?s)Input X contains NaN.*X has a NaN at row 17, column 'age'\. Drop or impute"
+    ):
         make(Estimator).fit(frame)
     X = contract.data(n=50)
     X[3, 2] = np.inf

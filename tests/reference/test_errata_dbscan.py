@@ -190,9 +190,7 @@ def test_07_the_bound_is_attained_and_labels_are_not_mean_shifts():
 def paths(states):
     """For each point the positions of its path, a repetition at the end dropped."""
     positions = [s.X_climb for s in states if s.step in ("Copy step", "Core points identification step")]
-    return [
-        [p for p, _ in itertools.groupby(tuple(x[i]) for x in positions)] for i in range(len(positions[0]))
-    ]
+    return [[p for p, _ in itertools.groupby(tuple(x[i]) for x in positions)] for i in range(len(positions[0]))]
 
 
 @quick
@@ -224,9 +222,7 @@ def test_09_eigenvectors_of_one_are_neither_indicators_nor_fixed():
         projector[np.ix_(members, members)] = np.outer(v, v) / (v @ v)
     np.testing.assert_allclose(state.Z @ state.Z.T, projector, atol=1e-12)
     rotated = state.Z @ np.array([[0.6, -0.8], [0.8, 0.6]])
-    assert (
-        np.abs(rotated) > 0.1
-    ).all()  # now no entry is zero: "non-zero entries belong together" says one cluster
+    assert (np.abs(rotated) > 0.1).all()  # now no entry is zero: "non-zero entries belong together" says one cluster
     np.testing.assert_allclose(rotated @ rotated.T, projector, atol=1e-12)
     assert state.labels.tolist() == [0, 0, 0, 1, 1]
 

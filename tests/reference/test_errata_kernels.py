@@ -48,9 +48,7 @@ def trace(K, w, p):
 
 def ncut(A, p):
     labels, d = np.array(p), A.sum(axis=1)
-    return np.mean(
-        [A[np.ix_(labels == c, labels != c)].sum() / d[labels == c].sum() for c in np.unique(labels)]
-    )
+    return np.mean([A[np.ix_(labels == c, labels != c)].sum() / d[labels == c].sum() for c in np.unique(labels)])
 
 
 def test_22_the_discrete_problems_differ():
@@ -100,9 +98,7 @@ def test_23_three_embeddings():
     np.testing.assert_allclose((unit.Y**2).sum(axis=1), 1)
     np.testing.assert_allclose(unit.Y, plain.Y / np.linalg.norm(plain.Y, axis=1)[:, None])
     degree = run(njw_spectral_graph(X, 3, 1.0, row_scaling="degree", zero_diagonal=True))
-    peer = spectral_embedding(
-        gaussian(X, 1.0), n_components=3, drop_first=False, eigen_solver="arpack", random_state=0
-    )
+    peer = spectral_embedding(gaussian(X, 1.0), n_components=3, drop_first=False, eigen_solver="arpack", random_state=0)
     np.testing.assert_allclose(np.abs(degree.Z), np.abs(peer), atol=1e-7)
     assert np.diagonal(degree.A).max() == 0
 
@@ -173,9 +169,7 @@ def test_25_separable_in_F_is_not_enough_for_kmeans():
     halves = (X[:, 0] > 1e-9).astype(int)
     by_half = next(weighted_kernel_kmeans(K, halves)).objective
     assert by_half < 0.8 * by_ring
-    np.testing.assert_array_equal(
-        run(weighted_kernel_kmeans(K, ring)).labels, ring
-    )  # fixed, but not the best
+    np.testing.assert_array_equal(run(weighted_kernel_kmeans(K, ring)).labels, ring)  # fixed, but not the best
 
 
 def test_26_sigma_changes_the_answer_and_must_be_given():

@@ -47,9 +47,7 @@ def test_em_step_by_step(seed, steps):
     X, _ = make_blobs(90, centers=3, n_features=3, random_state=seed)
     pi, mu, Sigma = np.full(3, 1 / 3), X[[0, 1, 2]], np.array([np.eye(3)] * 3)
     ours = run(em_gmm(X, pi, mu, Sigma, max_iter=steps, tol=0))
-    peer = GaussianMixture(
-        3, weights_init=pi, means_init=mu, precisions_init=Sigma, reg_covar=0, max_iter=steps, tol=0
-    )
+    peer = GaussianMixture(3, weights_init=pi, means_init=mu, precisions_init=Sigma, reg_covar=0, max_iter=steps, tol=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a few steps are what we want
         peer.fit(X)

@@ -98,9 +98,7 @@ def private_uses(source: str) -> dict[str, list[str]]:
     functions: dict[str, ast.AST] = {n: p for n, p in parts.items() if isinstance(p, ast.FunctionDef)}
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
-            functions |= {
-                f"{statement.name}::{f.name}": f for f in statement.body if isinstance(f, ast.FunctionDef)
-            }
+            functions |= {f"{statement.name}::{f.name}": f for f in statement.body if isinstance(f, ast.FunctionDef)}
     return {name: sorted(reach(node, {name})) for name, node in functions.items()}
 
 

@@ -57,9 +57,7 @@ class Outcome:
 
     def summary(self) -> str:
         """One line of counts."""
-        public = ", ".join(
-            f"{len(self.ids(o))} {o}" for o in ("passed", "failed", "skipped", "xfailed") if self.ids(o)
-        )
+        public = ", ".join(f"{len(self.ids(o))} {o}" for o in ("passed", "failed", "skipped", "xfailed") if self.ids(o))
         passed = sum(record["outcome"] == "passed" for record in self.private.values())
         return (
             f"{len(self.counted)} tests construct the class: {public or 'none'}; apart, {len(self.private)} "
@@ -96,15 +94,9 @@ def run(replacement: Replacement, *, paths: tuple[Path, ...] = ()) -> Outcome:
             "--pyargs",
             *replacement.tests,
         ]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if (
-            done.returncode not in (0, 1) or not report.exists()
-        ):  # 1: some tests failed; the rest: none could run
-            raise RuntimeError(
-                f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-            )
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 1) or not report.exists():  # 1: some tests failed; the rest: none could run
+            raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         tests = json.loads(report.read_text(encoding="utf-8"))
     outcome = Outcome()
     for test, record in tests.items():

@@ -63,9 +63,7 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_place(name: str, folder: Path) -> Outcome:
-    return run(
-        Replacement(f"standins:{name}", "sklearn.cluster:DBSCAN", REGISTRY["DBSCAN"].tests), paths=(folder,)
-    )
+    return run(Replacement(f"standins:{name}", "sklearn.cluster:DBSCAN", REGISTRY["DBSCAN"].tests), paths=(folder,))
 
 
 def test_an_equal_class_passes_everything_that_constructs_it(standins):
@@ -151,9 +149,7 @@ def test_reasons_are_held_both_ways():
         counted={"t.py::a": record("passed"), "t.py::b[1]": record("failed"), "t.py::b[2]": record("failed")}
     )
     assert outcome.problems({"t.py::b": "why"}) == []
-    assert outcome.problems({"t.py::b[1]": "why"}) == [
-        "t.py::b[2]: fails without a reason: AssertionError: 1 == 2"
-    ]
+    assert outcome.problems({"t.py::b[1]": "why"}) == ["t.py::b[2]: fails without a reason: AssertionError: 1 == 2"]
     assert outcome.problems({"t.py::b": "why", "t.py::a": "why"}) == [
         "t.py::a: passes, but a reason is given why it fails; take the reason out"
     ]

@@ -285,6 +285,4 @@ def test_the_truth_of_the_cases_is_true():
 def test_what_the_figures_depend_on_is_told():
     assert describe()["cores"] >= 1
     assert versions(["numpy.linalg", "sklearn"]).keys() == {"python", "numpy", "scikit-learn"}
-    assert missing(["numpy", "no_such_package_at_all.inner", "sklearn.cluster"]) == [
-        "no_such_package_at_all.inner"
-    ]
+    assert missing(["numpy", "no_such_package_at_all.inner", "sklearn.cluster"]) == ["no_such_package_at_all.inner"]

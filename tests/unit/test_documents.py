@@ -101,8 +101,7 @@ def test_pages_named_in_code_and_prose_exist():
     cited = {
         (name(path), page)
         for path in FILES
-        if path.suffix in {".py", ".hpp", ".cpp", ".inl", ".md", ".toml", ".txt", ""}
-        and path != Path(__file__)
+        if path.suffix in {".py", ".hpp", ".cpp", ".inl", ".md", ".toml", ".txt", ""} and path != Path(__file__)
         for page in re.findall(r"\bdocs/[\w/-]+\.md\b", text_of(path))
     }
     assert sorted((where, page) for where, page in cited if not (ROOT / page).is_file()) == []
@@ -153,17 +152,9 @@ def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
 
 # Written in pieces, so that this file does not accuse itself.
 FORBIDDEN = {
-    "a package registry's host": r"pypi\.o"
-    + r"rg|pythonho"
-    + r"sted|extra-index-u"
-    + r"rl|artifact"
-    + r"ory",
+    "a package registry's host": r"pypi\.o" + r"rg|pythonho" + r"sted|extra-index-u" + r"rl|artifact" + r"ory",
     "a folder outside the project": r"\.\./sha" + r"red|/work/(main|sha" + r"red)",
-    "notes outside the project": r"\b(DESI"
-    + r"GN|ERRA"
-    + r"TA|ALGORI"
-    + r"THMS)( §|\.md| \d)|\bSTY"
-    + r"LE\.md",
+    "notes outside the project": r"\b(DESI" + r"GN|ERRA" + r"TA|ALGORI" + r"THMS)( §|\.md| \d)|\bSTY" + r"LE\.md",
     "how it was written": r"(?<!scope=\")\bses" + r"sions?\b(?!\")|\bissues? ?#\d|\bissue \d",
 }
 

@@ -123,7 +123,7 @@ def test_columns_of_very_different_scale_are_healthy():
     np.testing.assert_allclose(model.mahalanobis(X), same.mahalanobis(X / [1e-9, 1.0, 1e9]), rtol=1e-10)
 
 
-# ---- blocks -----------------------------------------------------------------------------------------------------------
+# ---- blocks --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [4096], [4095, 4097], [10, 20, 30, 9000], list(range(500, 12_000, 500))])
@@ -161,7 +161,11 @@ def test_blocks_of_a_file(tmp_path):
     [
         (list, BadData, r"make_blocks\(\) gave no rows"),
         (lambda: [np.zeros((0, 2))], BadData, r"make_blocks\(\) gave no rows"),
-        ([np.zeros((2, 2))], InvalidParameter, r"(?s)make_blocks must be a callable.*fit_blocks\(lambda: blocks\)"),
+        (
+            [np.zeros((2, 2))],
+            InvalidParameter,
+            r"(?s)make_blocks must be a callable.*fit_blocks\(lambda: blocks\)",
+        ),
         (lambda: [np.zeros((2, 2)), np.zeros((2, 3))], BadData, r"3 features, but Gaussian is expecting 2"),
         (lambda: [np.zeros((2, 2)), np.full((2, 2), np.nan)], BadData, r"NaN at row 2, column 0"),
         (lambda: [(np.eye(2), [0.0, 0.0])], BadData, "every sample_weight is zero"),
@@ -173,7 +177,7 @@ def test_bad_blocks_are_told(make, error, words):
         Gaussian().fit_blocks(make)
 
 
-# ---- sampling and the ellipse -----------------------------------------------------------------------------------------
+# ---- sampling and the ellipse --------------------------------------------------------------------------------------
 
 
 def test_a_sample_has_the_models_moments_and_a_seed():
@@ -217,9 +221,17 @@ def test_verbose_shows_each_pass(X, capsys):
     [
         (lambda m: m.sample(0), InvalidParameter, r"n_samples must be >= 1, got 0"),
         (lambda m: m.sample(2.5), InvalidType, r"n_samples must be a whole number, got 2.5"),
-        (lambda m: m.sample(2, random_state="x"), InvalidType, "random_state must be None or a whole number or a numpy"),
+        (
+            lambda m: m.sample(2, random_state="x"),
+            InvalidType,
+            "random_state must be None or a whole number or a numpy",
+        ),
         (lambda m: m.ellipse(n_std=-1), InvalidParameter, r"n_std must be > 0, got -1"),
-        (lambda m: m.ellipse(axes=(0, 0)), InvalidParameter, r"axes must be two different columns of 0…1, got \(0, 0\)"),
+        (
+            lambda m: m.ellipse(axes=(0, 0)),
+            InvalidParameter,
+            r"axes must be two different columns of 0…1, got \(0, 0\)",
+        ),
         (lambda m: m.ellipse(axes=(0, 5)), InvalidParameter, r"got \(0, 5\)"),
         (lambda m: m.score_samples(np.zeros((3, 5))), BadData, "5 features, but Gaussian is expecting 2"),
         (lambda m: Gaussian().fit(np.eye(3)[:, :1]).ellipse(), BadData, "needs at least two columns"),

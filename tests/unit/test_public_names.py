@@ -47,9 +47,7 @@ INNER = {"knoll.base", "knoll.cli", "knoll.steps", "knoll.threads", "knoll.valid
 
 
 def public_things() -> list[tuple[str, str]]:
-    return [
-        (module, name) for module, names in PUBLIC.items() for name in names.split() if name != "__version__"
-    ]
+    return [(module, name) for module, names in PUBLIC.items() for name in names.split() if name != "__version__"]
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -60,9 +58,7 @@ def test_all_is_the_list_above_and_sorted(module):
 
 
 def test_every_module_is_promised_or_inner():
-    found = {
-        m.name for m in pkgutil.iter_modules(knoll.__path__, "knoll.") if not m.name.startswith("knoll._")
-    }
+    found = {m.name for m in pkgutil.iter_modules(knoll.__path__, "knoll.") if not m.name.startswith("knoll._")}
     assert found == (PUBLIC.keys() - {"knoll"}) | INNER
 
 

@@ -25,7 +25,11 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.
 
 def python(code: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -67,7 +71,11 @@ def test_joblib_workers_take_their_share():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity mask")
 def test_the_affinity_mask_is_read_at_call_time():
-    code = "import os, knoll.threads as t; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(t.resolve_threads(None))"
+    code = """
+import os, knoll.threads
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print(knoll.threads.resolve_threads(None))
+"""
     assert python(code) == "1"
 
 

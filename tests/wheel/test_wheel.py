@@ -64,9 +64,7 @@ def fresh_environment(folder: Path) -> Path:
     """A virtual environment that finds what it lacks in the running one."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
     python = folder / "bin" / "python"
-    own = Path(
-        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    )
+    own = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
     # A plain line in a .pth is put at the end of the search path, and the .pth files over there are not read:
     # an editable knoll of the running environment cannot come in by its hook.
     here = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])

@@ -1,13 +1,14 @@
-// exp and log over lanes, within 1 ulp of the true value on the whole range of double (measured: core/tests/test_exp.cpp).
+// exp and log over lanes, within 1 ulp on the whole range of double (core/tests/test_exp.cpp measures it).
 //
-// No tables: a reduction by powers of two and a polynomial. No step relies on a fused multiply-add; with one, the rounding
-// is a little better and the bits differ. Integers travel in the low mantissa bits of 1.5·2⁵² + k, because neither SSE2 nor
-// AVX2 converts 64-bit integers to doubles.
+// No tables: a reduction by powers of two and a polynomial. No step relies on a fused multiply-add; with one,
+// the rounding is a little better and the bits differ. Integers travel in the low mantissa bits of a large
+// double, because neither SSE2 nor AVX2 converts 64-bit integers to doubles.
 //
-// The coefficients are minimax polynomials found by the Remez exchange in 60-digit arithmetic (mpmath), on the interval of
-// the reduced argument widened by 1e-4, for the weight named beside them, then rounded to double one by one.
+// The coefficients are minimax polynomials found by the Remez exchange in 60-digit arithmetic (mpmath), on
+// the interval of the reduced argument widened by one part in 10⁴, for the error named beside them, and then
+// rounded to double one by one.
 
-// ln 2 = kLn2Hi + kLn2Lo to 97 bits. kLn2Hi has 42 bits, so that k·kLn2Hi is exact for |k| < 2¹¹, fused or not.
+// ln 2 = kLn2Hi + kLn2Lo to 97 bits. kLn2Hi has 42 bits, so that k·kLn2Hi is exact for |k| < 2¹¹.
 constexpr double kLn2Hi = 0x1.62e42fefa38p-1;
 constexpr double kLn2Lo = 0x1.ef35793c7673p-45;
 constexpr double kLog2E = 0x1.71547652b82fep+0;
@@ -15,7 +16,7 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 // eˣ = 2ᵏ·eʳ with k the integer nearest x / ln 2, so |r| ≤ ln 2 / 2;  eʳ = 1 + r + r²·P(r).
 // P of degree 9 minimises the largest |r²·(P(r) − (eʳ−1−r)/r²)| / eʳ, which is 2^-57.9.
 KNOLL_INLINE f64 vexp(f64 x) {
-  // Beyond these bounds the scaling at the end gives inf and 0 anyway; inside them k fits its bits. NaN passes.
+  // At these bounds the scaling at the end gives inf and 0; inside them k fits its bits. NaN passes.
   x = at_least(at_most(x, broadcast(710.0)), broadcast(-746.0));
 
   // The low 12 bits of t hold k + 2046, which is positive.
@@ -40,8 +41,9 @@ KNOLL_INLINE f64 vexp(f64 x) {
   const f64 p = fma(fma(p89, r4, p47), r4, p03);
   const f64 q = r + fma(p, r2, c);  // eʳ − 1
 
-  // 2ᵏ in two normal factors of about half the exponent each, so that inf and subnormal results come out of one rounding.
-  // Their exponent fields are the halves of k + 2046; what stands above the low 12 bits of t is shifted out.
+  // 2ᵏ in two normal factors of about half the exponent each, so that inf and subnormal results come from the
+  // last product alone. Their exponent fields are the halves of k + 2046; the bits of t above the low 12 are
+  // shifted out.
   const u64 both = (u64)t;
   const u64 half = both >> 1;
   const f64 scale1 = (f64)(half << 52);
@@ -49,7 +51,7 @@ KNOLL_INLINE f64 vexp(f64 x) {
   return fma(q, scale1, scale1) * scale2;  // q·scale1 is exact: this is (1 + q)·2ᵏ
 }
 
-// log x = k·ln 2 + log(1 + f) with 1 + f in [√½, √2);  s = f / (2 + f) and log(1 + f) = 2s + s·z·Q(z), z = s².
+// log x = k·ln 2 + log(1 + f) with 1 + f in [√½, √2);  log(1 + f) = 2s + s·z·Q(z), s = f / (2 + f), z = s².
 // Q of degree 6 minimises the largest error of z·Q(z), which is 2^-58.5 beside the 2 that it is added to.
 KNOLL_INLINE f64 vlog(f64 x) {
   const f64 inf = broadcast(__builtin_inf());
@@ -60,7 +62,7 @@ KNOLL_INLINE f64 vlog(f64 x) {
   const f64 normal = select(tiny, x * broadcast(0x1p54), x);
   const f64 bias = select(tiny, broadcast(0x1p52 + 1023.0 + 54.0), broadcast(0x1p52 + 1023.0));
 
-  // Adding 1 − √½ in the order of the bit patterns makes the exponent field k + 1023; what remains, from √½ on, is 1 + f.
+  // Adding 1 − √½ as bit patterns makes the exponent field k + 1023; the mantissa, from √½ on, is 1 + f.
   const u64 root_half = u64{} + 0x3fe6a09e667f3bcdULL;  // the bits of √½
   const u64 one = u64{} + 0x3ff0000000000000ULL;
   const u64 shifted = (u64)normal + (one - root_half);
@@ -76,7 +78,7 @@ KNOLL_INLINE f64 vlog(f64 x) {
   const f64 q46 = fma(broadcast(0x1.2f063541e21cbp-3), z2, q45);
   const f64 zq = z * fma(fma(q46, z2, q23), z2, q01);
 
-  // 2s = f − f²/2 + s·f²/2: so written, f enters without error, which keeps the ulps when x is near 1 and k = 0.
+  // 2s = f − f²/2 + s·f²/2: so written, f enters without error, which keeps the ulps when x is near 1.
   const f64 h = broadcast(0.5) * f * f;
   const f64 small = fma(s, h + zq, k * broadcast(kLn2Lo));
   const f64 y = fma(k, broadcast(kLn2Hi), f - (h - small));

@@ -1,5 +1,6 @@
-// Lanes: 32 bytes of numbers, the same on every instruction set (an x86-64 baseline or another machine splits them in two).
-// Included inside the namespace of an instruction set; everything here is inline and has no linkage outside it.
+// Lanes: 32 bytes of numbers, the same on every instruction set (an x86-64 baseline or another machine splits
+// them in two). Included inside the namespace of an instruction set; everything here is inline and has no
+// linkage outside it.
 
 typedef double f64 __attribute__((vector_size(32)));
 typedef int64_t i64 __attribute__((vector_size(32)));
@@ -20,8 +21,8 @@ KNOLL_INLINE f64 load(const double* p) {
 KNOLL_INLINE void store(double* p, f64 v) { __builtin_memcpy(p, &v, sizeof v); }
 KNOLL_INLINE f64 broadcast(double x) { return f64{x, x, x, x}; }
 
-// The first `count` lanes (fewer than kLanes) of an array's tail; the others are `fill`, so that a value goes through the
-// same instructions wherever in an array it stands.
+// The first `count` lanes (fewer than kLanes) of an array's tail; the others are `fill`, so that a value goes
+// through the same instructions wherever in an array it stands.
 KNOLL_INLINE f64 load_tail(const double* p, int64_t count, double fill) {
   double lanes[kLanes] = {fill, fill, fill, fill};
   for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
@@ -33,8 +34,9 @@ KNOLL_INLINE void store_tail(double* p, int64_t count, f64 v) {
   for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
 }
 
-// Masks are all-ones or all-zeros per lane. g++ takes comparisons and ?: of vectors wider than the machine's apart into
-// scalars, so without AVX (which comes with FMA here) comparisons are made on halves and lanes are chosen with bits.
+// Masks are all-ones or all-zeros per lane. g++ takes comparisons and ?: of vectors wider than the machine's
+// apart into scalars, so without AVX (which comes with FMA here) comparisons are made on halves and lanes are
+// chosen with bits.
 #ifdef __FMA__
 KNOLL_INLINE i64 less(f64 a, f64 b) { return (i64)(a < b); }
 KNOLL_INLINE i64 equal(f64 a, f64 b) { return (i64)(a == b); }
@@ -61,7 +63,7 @@ KNOLL_INLINE i64 select(i64 mask, i64 yes, i64 no) { return (mask & yes) | (~mas
 // min(x, bound) and max(x, bound), where a lane of x that is NaN stays NaN.
 KNOLL_INLINE f64 at_most(f64 x, f64 bound) {
 #ifdef __FMA__
-  return (f64)_mm256_min_pd((__m256d)bound, (__m256d)x);  // of the two, the second wins when they do not compare
+  return (f64)_mm256_min_pd((__m256d)bound, (__m256d)x);  // the second is taken when they do not compare
 #else
   return select(less(bound, x), bound, x);
 #endif
@@ -74,8 +76,9 @@ KNOLL_INLINE f64 at_least(f64 x, f64 bound) {
 #endif
 }
 
-// a·b + c: fused where the instruction set has it, else rounded twice. For code whose error bound covers both.
-// KNOLL_NO_FMA, set before this file is included, is for code that must have the same bits on every machine.
+// a·b + c: fused where the instruction set has it, else rounded twice. For code whose error bound covers
+// both. KNOLL_NO_FMA, set before this file is included, is for code that must have the same bits on every
+// machine.
 KNOLL_INLINE f64 fma(f64 a, f64 b, f64 c) {
 #if defined(__FMA__) && !defined(KNOLL_NO_FMA)
   return (f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);

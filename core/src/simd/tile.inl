@@ -2,11 +2,17 @@
 //   rows     (rows × ld)       row-major, ld a multiple of 8, padded with zeros        for products over the points
 //   columns  (d × kPoints)     one point per lane                                      for work on each point
 
+KNOLL_INLINE f64 load_as_f64(const double* p) { return load(p); }
+KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]}; }
+
 // out[r, j] = x[r, j] − center[j] for j < d, 0 for d ≤ j < ld. x has contiguous rows, `stride` elements apart.
 template <class T>
 KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out, int64_t ld) {
   for (int64_t r = 0; r < rows; ++r, x += stride, out += ld) {
+    // the next tile is likely the next rows: ask for them now, and they arrive while this tile is being worked on
+    for (int64_t ahead = 0; ahead < d; ahead += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + rows * stride + ahead);
     int64_t j = 0;
+    for (; j + kLanes <= d; j += kLanes) store(out + j, load_as_f64(x + j) - load(center + j));
     for (; j < d; ++j) out[j] = static_cast<double>(x[j]) - center[j];
     for (; j < ld; ++j) out[j] = 0.0;
   }
@@ -18,12 +24,17 @@ static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_
   center_rows(x, stride, rows, d, center, out, ld);
 }
 
-// sums[j] += Σ_r a[r, j], rows in order.
+// sums[j] += Σ_r a[r, j], four rows at a time: (a_r + a_r+1) + (a_r+2 + a_r+3), then the rest one by one.
 static void column_sums(const double* a, int64_t ld, int64_t rows, double* sums) {
   for (int64_t j = 0; j < ld; j += 8) {
     f64 s0 = load(sums + j), s1 = load(sums + j + 4);
     const double* p = a + j;
-    for (int64_t r = 0; r < rows; ++r, p += ld) {
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, p += 4 * ld) {
+      s0 += (load(p) + load(p + ld)) + (load(p + 2 * ld) + load(p + 3 * ld));
+      s1 += (load(p + 4) + load(p + ld + 4)) + (load(p + 2 * ld + 4) + load(p + 3 * ld + 4));
+    }
+    for (; r < rows; ++r, p += ld) {
       s0 += load(p);
       s1 += load(p + 4);
     }

@@ -94,9 +94,7 @@ def _report(error: Exception) -> int:
 
     from knoll import __version__
 
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="knoll-", suffix=".log", delete=False, encoding="utf-8"
-    ) as log:
+    with tempfile.NamedTemporaryFile("w", prefix="knoll-", suffix=".log", delete=False, encoding="utf-8") as log:
         log.write(f"knoll {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
         log.write(f"{sys.argv}\n\n" + "".join(traceback.format_exception(error)))
     what = f"{type(error).__name__}: {error}".rstrip(": ")

@@ -20,9 +20,7 @@ __all__ = ["command"]
 
 @click.command("datasets")
 @click.argument("name", required=False)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here, not to stdout."
-)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here, not to stdout.")
 def command(name: str | None, out: Path | None) -> None:
     """List the data sets, or export one as CSV.
 

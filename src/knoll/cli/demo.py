@@ -187,6 +187,21 @@ def _status() -> Iterator[Callable[[str], None]]:
 # ---- the picture -------------------------------------------------------------------------------------------
 
 
+def same_colors(classes: Labels, labels: Labels) -> Labels:
+    """Number the clusters so that as many points as possible have their class's number; noise stays -1."""
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    clusters = np.unique(labels[labels >= 0])
+    shared = np.array([[np.sum((labels == a) & (classes == b)) for b in np.unique(classes)] for a in clusters])
+    matched = dict(zip(*linear_sum_assignment(-shared))) if len(clusters) else {}
+    spare = iter(range(classes.max() + 1, classes.max() + 1 + len(clusters)))
+    out = np.full_like(labels, -1)
+    for i, cluster in enumerate(clusters):
+        out[labels == cluster] = matched[i] if i in matched else next(spare)
+    return out
+
+
 def _draw(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> Figure:
     """Draw data sets downwards and the ten boxes across; box 1 is the three-sigma ellipse of one Gaussian."""
     import matplotlib.pyplot as plt
@@ -200,12 +215,13 @@ def _draw(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> Figure:
         len(tables), 1 + len(names), figsize=(2.0 * (1 + len(names)), 2.0 * len(tables)), layout="constrained"
     )
     for row, data in zip(grid, tables):
+        assert data.y is not None
         one = reference.run(reference.gaussian_mle(data.X))
         plots.scatter(data.X, data.y, ax=row[0])
         contour = Ellipse.of(one.mu, one.Sigma, 3.0).points()
         row[0].plot(*contour.T, color=RED, linewidth=1.2)
         for ax, name in zip(row[1:], names):
-            plots.scatter(data.X, found[data.name][name], ax=ax)
+            plots.scatter(data.X, same_colors(data.y, found[data.name][name]), ax=ax)
         for ax in row:
             ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
         row[0].set_ylabel(data.name.replace("_", " "), fontsize=9)

@@ -67,9 +67,7 @@ def load(name: str, **options: Any) -> Dataset:
     if key not in _LOADERS:
         close = difflib.get_close_matches(key, _LOADERS, n=3)
         hint = f"Did you mean {' or '.join(map(repr, close))}?" if close else f"Known: {', '.join(_LOADERS)}."
-        raise InvalidParameter(
-            f"there is no dataset named {name!r}. {hint} knoll.datasets.names() lists them all."
-        )
+        raise InvalidParameter(f"there is no dataset named {name!r}. {hint} knoll.datasets.names() lists them all.")
     loader = _LOADERS[key]
     unknown = options.keys() - inspect.signature(loader).parameters.keys()
     if unknown:

@@ -15,9 +15,7 @@ from knoll.exceptions import InvalidParameter, InvalidType
 
 __all__ = ["banana", "circles", "one_gaussian", "three_component_density", "x1500"]
 
-_SOURCE = (
-    "drawn by knoll.datasets from a fixed seed, after a figure of 'An algorithmic Introduction to Clustering'"
-)
+_SOURCE = "drawn by knoll.datasets from a fixed seed, after a figure of 'An algorithmic Introduction to Clustering'"
 _AXES = ("x", "y")
 
 
@@ -27,9 +25,7 @@ def _ellipse(degrees: float, long: float, short: float) -> NDArray[np.float64]:
     return np.array([[c * long, -s * short], [s * long, c * short]])
 
 
-def _mixture(
-    weights: list[float], means: list[tuple[float, float]], roots: list[NDArray[np.float64]]
-) -> Mixture:
+def _mixture(weights: list[float], means: list[tuple[float, float]], roots: list[NDArray[np.float64]]) -> Mixture:
     return Mixture(np.array(weights), np.array(means), np.array([root @ root.T for root in roots]))
 
 
@@ -105,9 +101,7 @@ def x1500() -> Dataset:
     )
 
 
-def circles(
-    n_samples: int = 500, *, noise: float = 0.05, factor: float = 0.4, random_state: Any = 0
-) -> Dataset:
+def circles(n_samples: int = 500, *, noise: float = 0.05, factor: float = 0.4, random_state: Any = 0) -> Dataset:
     """Draw two concentric circles: no line parts them (the section on kernels).
 
     Parameters
@@ -134,13 +128,9 @@ def circles(
     """
     n, sigma = check_size(n_samples, 2), check_noise(noise)
     if not isinstance(factor, numbers.Real) or isinstance(factor, bool):
-        raise InvalidType(
-            f"factor must be a number, got {factor!r}. It is the inner circle's radius, e.g. 0.4."
-        )
+        raise InvalidType(f"factor must be a number, got {factor!r}. It is the inner circle's radius, e.g. 0.4.")
     if not 0 < factor < 1:
-        raise InvalidParameter(
-            f"factor must lie between 0 and 1, got {factor}. The outer circle has radius 1."
-        )
+        raise InvalidParameter(f"factor must lie between 0 and 1, got {factor}. The outer circle has radius 1.")
     n_inner = n // 2
     outer = 2.0 * np.pi * np.arange(n - n_inner) / (n - n_inner)
     inner = 2.0 * np.pi * np.arange(n_inner) / n_inner

@@ -30,9 +30,7 @@ def normals(seed: int, n: int, d: int) -> NDArray[np.float64]:
     return np.asarray(ndtri(uniforms(seed, n * d)), dtype=np.float64).reshape(n, d)
 
 
-def affine(
-    z: NDArray[np.float64], mean: NDArray[np.float64], root: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def affine(z: NDArray[np.float64], mean: NDArray[np.float64], root: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return mean + root·z for each row of `z`, added in a fixed order (a BLAS would not promise one)."""
     out = np.repeat(mean[None, :], len(z), axis=0)
     for j in range(root.shape[1]):
@@ -50,9 +48,7 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.randint(2**63, dtype=np.int64))
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise InvalidParameter(
-                f"random_state must be >= 0, got {random_state}. Any other integer will do."
-            )
+            raise InvalidParameter(f"random_state must be >= 0, got {random_state}. Any other integer will do.")
         return int(random_state)
     raise InvalidType(
         f"random_state must be an int, a numpy Generator or RandomState, or None, got {random_state!r}. "
@@ -72,9 +68,7 @@ def check_size(n_samples: Any, at_least: int) -> int:
 def check_noise(noise: Any) -> float:
     """Return `noise` as a float, or say why it is none."""
     if not isinstance(noise, numbers.Real) or isinstance(noise, bool):
-        raise InvalidType(
-            f"noise must be a number, got {noise!r}. It is the standard deviation; 0 means none."
-        )
+        raise InvalidType(f"noise must be a number, got {noise!r}. It is the standard deviation; 0 means none.")
     if not (float(noise) >= 0 and math.isfinite(noise)):
         raise InvalidParameter(
             f"noise must be finite and >= 0, got {noise}. It is the standard deviation; 0 means none."

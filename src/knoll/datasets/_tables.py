@@ -33,9 +33,7 @@ def iris() -> Dataset:
 
 def wine() -> Dataset:
     """Return the wines: 178 rows, 13 chemical figures on very different scales, 3 growers."""
-    return _table(
-        "wine", "178 wines of three growers by 13 chemical figures; scale the columns before clustering."
-    )
+    return _table("wine", "178 wines of three growers by 13 chemical figures; scale the columns before clustering.")
 
 
 def breast_cancer() -> Dataset:
@@ -55,6 +53,4 @@ def diabetes() -> Dataset:
 
 def linnerud() -> Dataset:
     """Return Linnerud's gymnasts: 20 rows, 3 exercises, no classes (their targets are numbers)."""
-    return _table(
-        "linnerud", "20 men by the chins, sit-ups and jumps they managed; no classes.", classes=False
-    )
+    return _table("linnerud", "20 men by the chins, sit-ups and jumps they managed; no classes.", classes=False)

@@ -100,9 +100,7 @@ class Dataset:
         try:
             pd = importlib.import_module("pandas")
         except ImportError as error:
-            raise ImportError(
-                "frame() needs pandas, which is not installed. pip install pandas, or use .X"
-            ) from error
+            raise ImportError("frame() needs pandas, which is not installed. pip install pandas, or use .X") from error
 
         table = pd.DataFrame(self.X, columns=list(self.feature_names), copy=True)
         if self.y is not None:

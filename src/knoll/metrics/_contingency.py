@@ -182,9 +182,7 @@ def _group(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -
     else:
         col_labels, j = factorise(labels_pred, "labels_pred")
     if len(i) != len(j):
-        raise BadData(
-            f"labels_true has {len(i)} rows and labels_pred {len(j)}. Both must label the same rows."
-        )
+        raise BadData(f"labels_true has {len(i)} rows and labels_pred {len(j)}. Both must label the same rows.")
     weights = None if sample_weight is None else check_weights(sample_weight, len(i))
     noise_row, noise_col = is_noise(row_labels), is_noise(col_labels)
 

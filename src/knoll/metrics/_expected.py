@@ -126,7 +126,7 @@ def _from_zero(a: Ints, b: Ints, n: int) -> Floats:
 
 
 def _from_mode(a: Ints, b: Ints, n: int) -> Floats:
-    """Return E[g(x)] for sizes up to n/2, where it is of order 1 and g may be read from a table of x log x."""
+    """Return E[g(x)] for sizes up to n/2: it is of order 1, and g may be read from a table of x log x."""
     m = a * (b / n)
     slope = np.log(m) + 1.0
     return _outwards(a, b, n, lambda x: _X_LOG_X.take(x, mode="clip") - x * slope + m)
@@ -178,7 +178,8 @@ def _by_moments(a: Ints, b: Ints, n: int) -> Floats:
     m, c = a * (b / n), (n - a) * ((n - b) / n)
     p_plus_q = a * ((n - b) / n) + b * ((n - a) / n)
     mc = m * c
-    mu, joint = [np.ones_like(m), np.zeros_like(m)], []
+    mu = [np.ones_like(m), np.zeros_like(m)]
+    joint: list[Floats] = []
     for k in range(1, _ORDER):
         known = k * (mc * mu[k - 1] - p_plus_q * mu[k])
         for j in range(k - 1):
@@ -187,5 +188,6 @@ def _by_moments(a: Ints, b: Ints, n: int) -> Floats:
         joint.append(mc * mu[k - 1] - p_plus_q * mu[k] + mu[k + 1])
     G = np.zeros_like(m)
     for k in range(_ORDER, 1, -1):
-        G += (-1) ** k * mu[k] / (k * (k - 1)) / m ** (k - 1)
+        half = m ** (-0.5 * (k - 1))  # twice, because m^(k−1) itself may overflow
+        G += (-1) ** k / (k * (k - 1)) * (mu[k] * half) * half
     return G

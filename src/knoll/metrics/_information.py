@@ -50,7 +50,8 @@ def adjusted_mutual_info_score(
     Notes
     -----
     Where nothing can vary the score follows scikit-learn: 1 if both labellings are one cluster, 0 if only one
-    is, 0 if only one is all singletons (1 with ``"min"``, where the quotient is 0/0).
+    is, 0 if only one is all singletons. With ``"min"`` the latter is 0/0, where scikit-learn's answer is left to
+    rounding and ours is 1.
 
     References
     ----------

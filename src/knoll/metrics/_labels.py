@@ -36,14 +36,10 @@ def factorise(labels: Any, name: str) -> tuple[NDArray[Any], Codes]:
     if kind == "f" and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array))[0])
         what = "a NaN" if np.isnan(array[row]) else f"{array[row]}"
-        raise BadData(
-            f"{name} has {what} at row {row}. Drop such rows or give them a label of their own first."
-        )
+        raise BadData(f"{name} has {what} at row {row}. Drop such rows or give them a label of their own first.")
     if kind in "mM" and np.isnat(array).any():
         row = int(np.flatnonzero(np.isnat(array))[0])
-        raise BadData(
-            f"{name} has a NaT at row {row}. Drop such rows or give them a label of their own first."
-        )
+        raise BadData(f"{name} has a NaT at row {row}. Drop such rows or give them a label of their own first.")
     if kind == "b":
         distinct, codes = rank(array.astype(np.int64))
         return distinct.astype(bool), codes
@@ -67,13 +63,9 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
     """Return the weights as int64 repetitions, or say which row cannot be one."""
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
-        raise BadData(
-            f"sample_weight must be numbers, got {weights.dtype}. A weight counts repetitions of a row."
-        )
+        raise BadData(f"sample_weight must be numbers, got {weights.dtype}. A weight counts repetitions of a row.")
     if weights.shape != (n,):
-        raise BadData(
-            f"sample_weight must have shape ({n},), got {weights.shape}. Give one weight for each label."
-        )
+        raise BadData(f"sample_weight must have shape ({n},), got {weights.shape}. Give one weight for each label.")
     whole = np.isfinite(weights) & (weights == np.floor(weights)) & (weights >= 0)
     if not whole.all():
         row = int(np.flatnonzero(~whole)[0])
@@ -112,9 +104,7 @@ def _factorise_objects(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Co
     codes = np.empty(len(array), dtype=np.int64)
     for row, value in enumerate(array):
         if _is_missing(value):
-            raise BadData(
-                f"{name} has a missing value ({value}) at row {row}. Drop such rows or label them first."
-            )
+            raise BadData(f"{name} has a missing value ({value}) at row {row}. Drop such rows or label them first.")
         try:
             codes[row] = places.setdefault(value, len(places))
         except TypeError as error:

@@ -1,4 +1,4 @@
-"""Pictures: functions (data or fitted estimator, ax=None) -> Axes, in one style and one palette that colour-blind readers can tell apart."""
+"""Pictures: functions (data or fitted estimator, ax=None) -> Axes, in one style and one colour-blind-safe palette."""
 
 from knoll.plots.model import gaussian
 from knoll.plots.points import scatter

@@ -24,7 +24,7 @@ def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None
     Parameters
     ----------
     model : Gaussian
-        The fitted model, with at least two columns. With more than two, the plane of its two leading principal axes is drawn.
+        The fitted model, with at least two columns. Of more than two, the two leading principal axes are drawn.
     X : array-like of shape (n_samples, n_features), optional
         Points to draw beneath it.
     ax : matplotlib Axes, optional

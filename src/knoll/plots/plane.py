@@ -1,4 +1,4 @@
-"""The plane a picture is drawn in: the two columns there are, or the two leading principal axes of more, which it says."""
+"""The plane a picture is drawn in: the two columns there are, or the two leading principal axes of more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Plane:
         axes = vectors[:, order[:2]].T
         axes *= np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
         share = values[order] / max(values.sum(), np.finfo(float).tiny)
-        first, second = (f"principal axis {i + 1} of {d} columns ({share[i]:.0%} of the variance)" for i in range(2))
+        first, second = (f"principal axis {i + 1} of {d} ({share[i]:.0%} of variance)" for i in range(2))
         return cls(np.asarray(mean, dtype=np.float64), axes, (first, second))
 
     def points(self, X: NDArray[Any]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["scatter"]
 
 
-def scatter(X: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = None, *, plane: Plane | None = None) -> Axes:
+def scatter(
+    X: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = None, *, plane: Plane | None = None
+) -> Axes:
     """Draw points, one colour per cluster, noise (label −1) in grey beneath them.
 
     Parameters
@@ -49,7 +51,7 @@ def scatter(X: ArrayLike, labels: ArrayLike | None = None, ax: Axes | None = Non
     ax = axes_or_new(ax)
     xy = plane.points(points)
     size = float(np.clip(6000 / len(xy), 2, 18))
-    dots = {"s": size, "linewidths": 0, "rasterized": len(xy) > 20_000}
+    dots: dict[str, Any] = {"s": size, "linewidths": 0, "rasterized": len(xy) > 20_000}
     if labels is None:
         ax.scatter(*xy.T, color=BLUE, alpha=0.7, **dots)
         return look(ax, plane.names)

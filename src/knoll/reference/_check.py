@@ -120,9 +120,7 @@ def clusters(k: int, n: int) -> int:
     """The number of clusters, 1 ≤ k ≤ n."""
     k = count(k, "k", "It is the number of clusters.")
     if k > n:
-        raise InvalidParameter(
-            f"k must be <= the number of rows, got k={k} and n={n}. Ask for fewer clusters."
-        )
+        raise InvalidParameter(f"k must be <= the number of rows, got k={k} and n={n}. Ask for fewer clusters.")
     return k
 
 
@@ -138,8 +136,7 @@ def means(mu: ArrayLike, X: Floats) -> Floats:
     table = points(mu, "mu")
     if table.shape[1] != X.shape[1]:
         raise InvalidParameter(
-            f"mu must have as many columns as X, got {table.shape[1]} and {X.shape[1]}. "
-            "One row of mu is one mean."
+            f"mu must have as many columns as X, got {table.shape[1]} and {X.shape[1]}. One row of mu is one mean."
         )
     clusters(len(table), len(X))
     return table

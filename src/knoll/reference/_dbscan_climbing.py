@@ -71,9 +71,7 @@ def _dbscan_climbing(X: Floats, eps: float, min_pts: int) -> Iterator[ClimbingSt
     def state(step: str) -> ClimbingState:
         n_neighbors = at.N.sum(axis=1)
         core = n_neighbors >= min_pts
-        return ClimbingState(
-            step, t, at.X_climb.copy(), n_neighbors, at.altitude(), climbing.copy(), core, E, labels
-        )
+        return ClimbingState(step, t, at.X_climb.copy(), n_neighbors, at.altitude(), climbing.copy(), core, E, labels)
 
     yield state("Copy step")
     while climbing.any():

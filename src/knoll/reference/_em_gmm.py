@@ -132,9 +132,7 @@ def _log_joint(X: Floats, pi: Floats, mu: Floats, Sigma: Floats, iteration: int 
             )
         z = np.linalg.solve(L, (X - mu[c]).T)  # (d, n)
         log_det = 2 * np.log(np.diagonal(L)).sum()
-        log_joint[:, c] = np.log(pi[c]) - 0.5 * (
-            d * math.log(2 * math.pi) + log_det + np.square(z).sum(axis=0)
-        )
+        log_joint[:, c] = np.log(pi[c]) - 0.5 * (d * math.log(2 * math.pi) + log_det + np.square(z).sum(axis=0))
     return log_joint
 
 

@@ -33,9 +33,7 @@ def top_eigenvectors(M: Floats, k: int) -> tuple[Floats, Floats]:
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     values, vectors = values[::-1][:k].copy(), vectors[:, ::-1][:, :k].copy()
     size = np.abs(vectors)
-    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(
-        axis=0
-    )  # not the largest: rounding decides among equals
+    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)  # not the largest: rounding decides among equals
     vectors *= np.sign(vectors[first, np.arange(k)])
     return values, vectors
 
@@ -52,9 +50,7 @@ def partition(Y: Floats, k: int, starts: list[list[int]] | None) -> tuple[Ints, 
     """Box 3 on the rows of Y from every start: labels of the least J, numbered by lowest row, and that J."""
     if starts is None:
         starts = [farthest_first(Y, k, first) for first in range(0, len(Y), -(-len(Y) // N_STARTS))]
-    best = min(
-        (run(_kmeans(Y, Y[start], max_iter=1000)) for start in starts), key=lambda state: state.objective
-    )
+    best = min((run(_kmeans(Y, Y[start], max_iter=1000)) for start in starts), key=lambda state: state.objective)
     _, first_row, inverse = np.unique(best.labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first_row))[inverse].astype(np.int64), best.objective
 

@@ -23,7 +23,7 @@ class Block(NamedTuple):
 
 
 def regrid(blocks: Iterable[Block], grain: int) -> Iterator[Block]:
-    """Re-cut blocks so that each but the last has a whole multiple of `grain` rows; at most one block and a grain are held."""
+    """Re-cut blocks so that each but the last has a whole multiple of `grain` rows; holds little more than one."""
     held: list[Block] = []
     rows = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The step of one Gaussian: moments about an origin, and from them μ and Σ (docs/theory/01-gaussian.md, eq. 1.4–1.7)."""
+"""The step of one Gaussian: moments about an origin, from them μ and Σ (docs/theory/01-gaussian.md, eq. 1.4–1.7)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["GaussianState", "MomentSums", "finish", "merge", "partial", "settled
 
 # Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
 _LOOK = 256
-# An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.9): beyond this many, look again.
+# An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.9).
+# Beyond this many, look again.
 _FAR = 100.0
 
 
@@ -38,7 +39,7 @@ class MomentSums:
 
 
 def start(block: Block) -> GaussianState:
-    """Look at the first rows and choose an origin: their median, a value of the data, so that a constant column is exactly 0."""
+    """Choose an origin from the first rows: their median, a value of the data, so a constant column is exactly 0."""
     look = np.asarray(block.points[:_LOOK], dtype=np.float64)
     middle = (len(look) - 1) // 2
     origin = np.partition(look, middle, axis=0)[middle]

@@ -18,7 +18,7 @@ History = dict[str, NDArray[np.float64] | NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a step has to say of itself: the objective after it, and how much it changed (in the algorithm's own measure)."""
+    """What a step says of itself: the objective after it, and how much it changed (in the algorithm's own measure)."""
 
     objective: float
     changed: float
@@ -57,6 +57,9 @@ def live(name: str, verbose: int) -> Callable[[int, StepReport], None] | None:
         return None
 
     def show(iteration: int, report: StepReport) -> None:
-        print(f"{name}: step {iteration}, objective {report.objective:.10g}, changed {report.changed:.3g}", flush=True)
+        print(
+            f"{name}: step {iteration}, objective {report.objective:.10g}, changed {report.changed:.3g}",
+            flush=True,
+        )
 
     return show

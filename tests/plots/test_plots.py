@@ -1,0 +1,114 @@
+"""Pictures: what is drawn, where, and in which colour."""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+from knoll import Gaussian, datasets, plots
+from knoll.exceptions import BadData
+from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, RED
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def drawn(ax):
+    return [np.asarray(collection.get_offsets()) for collection in ax.collections if len(collection.get_offsets())]
+
+
+def test_points_without_labels_are_blue():
+    X = datasets.load("banana").X
+    ax = plots.scatter(X)
+    (xy,) = drawn(ax)
+    np.testing.assert_array_equal(xy, X)
+    assert to_hex(ax.collections[0].get_facecolor()[0]).upper() == BLUE
+    assert ax.get_aspect() == 1.0
+
+
+def test_noise_is_grey_and_beneath():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    labels = np.repeat([-1, 0, 5], 10)
+    ax = plots.scatter(X, labels)
+    colors = [to_hex(collection.get_facecolor()[0]).upper() for collection in ax.collections]
+    assert colors == [NOISE, PALETTE[0], PALETTE[1]]
+    assert [len(xy) for xy in drawn(ax)] == [10, 10, 10]
+
+
+def test_more_clusters_than_colours_get_other_markers():
+    k = 2 * len(PALETTE) + 1
+    ax = plots.scatter(np.random.default_rng(0).normal(size=(k, 2)), np.arange(k))
+    looks = {
+        (to_hex(c.get_facecolor()[0]), len(c.get_paths()[0].vertices)) for c in ax.collections if len(c.get_offsets())
+    }
+    assert len(looks) == k
+    assert len(MARKERS) == len(set(MARKERS))
+
+
+def test_the_gaussian_is_its_mean_and_its_contour():
+    X = datasets.load("one_gaussian").X
+    model = Gaussian().fit(X)
+    ax = plots.gaussian(model, X, n_std=2)
+    contour, mean = (np.column_stack(line.get_data()) for line in ax.lines)
+    np.testing.assert_allclose(model.mahalanobis(contour), 2, rtol=1e-9)
+    np.testing.assert_allclose(mean, [model.mean_])
+    assert {line.get_color() for line in ax.lines} == {RED}
+
+
+def test_more_than_two_columns_are_drawn_in_their_principal_axes_and_say_so():
+    data = datasets.load("iris")
+    ax = plots.scatter(data.X, data.y)
+    assert ax.get_xlabel().startswith("principal axis 1 of 4 (92%")
+    model = Gaussian().fit(data.X)
+    ax = plots.gaussian(model, data.X)
+    (xy,) = drawn(ax)
+    contour = np.column_stack(ax.lines[0].get_data())
+    inside = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(np.cov(xy.T, bias=True)), xy.T), axis=0)
+    np.testing.assert_allclose(
+        np.linalg.norm(np.linalg.solve(np.linalg.cholesky(np.cov(xy.T, bias=True)), contour.T), axis=0),
+        3,
+        rtol=1e-9,
+    )
+    assert (inside < 3.5).all()
+
+
+def test_axes_are_reused_and_columns_named():
+    _, ax = plt.subplots()
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["height", "weight"])
+    assert plots.scatter(frame, ax=ax) is ax
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "weight")
+    assert plots.gaussian(Gaussian().fit(frame), frame, ax=ax) is ax
+    assert ax.get_xlabel() == "height"
+
+
+def test_one_column_is_a_line_of_points():
+    ax = plots.scatter(np.arange(5.0)[:, None])
+    (xy,) = drawn(ax)
+    assert (xy[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: plots.scatter(np.zeros((3, 2)), [0, 1]),
+            r"one entry for each of the 3 rows of X, got shape \(2,\)",
+        ),
+        (lambda: plots.scatter([[np.nan, 1.0]]), "NaN at row 0, column 0"),
+        (lambda: plots.scatter(np.zeros((0, 2))), "minimum of 1 is required"),
+        (lambda: plots.gaussian(Gaussian().fit(np.eye(3)[:, :1])), "at least two columns"),
+    ],
+)
+def test_bad_calls_are_told(call, words):
+    with pytest.raises(BadData, match=words):
+        call()
