@@ -15,7 +15,7 @@ HEAD = ("case", "contestant", "seconds", "ratio", "target", "peak MB", "check")
 
 def cells(outcome: dict[str, Any]) -> list[tuple[str, ...]]:
     """One tuple of HEAD per contestant; a ratio stands on the peer's row: how many times as fast ours is."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     verdict_of: dict[str, list[dict[str, Any]]] = {}
     for verdict in outcome["verdicts"]:
         verdict_of.setdefault(verdict["against"], []).append(verdict)

@@ -21,8 +21,8 @@ namespace {
 
 __extension__ typedef unsigned __int128 u128;
 
-// Values are made kBlock at a time, in buffers that stay in the first-level cache. Such a buffer holds kRoom, so
-// that the last step may write all its lanes.
+// Values are made kBlock at a time, in buffers that stay in the first-level cache. Such a buffer holds kRoom,
+// so that the last step may write all its lanes.
 constexpr int kBlock = 256;
 constexpr int kRoom = kBlock + 2 * kLanes;
 
