@@ -1,5 +1,5 @@
-// Loops are arranged so that the innermost one runs over independent elements: it can go over vectors, while each element
-// still sees its operations one by one in the order that the header states.
+// Loops are arranged so that the innermost one runs over independent elements: it can go over vectors, while
+// each element still sees its operations one by one in the order that the header states.
 #include "knoll/cholesky.hpp"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kPanel = 8;  // columns of L that are finished before the rest is updated with all of them: saves memory traffic
+// Columns of L that are finished before the rest is updated with all of them at once: saves memory traffic.
+constexpr int64_t kPanel = 8;
 constexpr int64_t kLanes = 16;  // right-hand sides that are solved side by side
 
 // y[j] −= a·x[j] for j in [begin, end).
@@ -92,7 +93,8 @@ void solve_lanes_transposed(const Dense& l, int64_t d, double* __restrict x) {
 }
 
 // Rows of x in groups of kLanes, transposed into a buffer and back; idle lanes hold zeros.
-void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const Dense&, int64_t, double*), Run run) {
+void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const Dense&, int64_t, double*),
+                Run run) {
   const int64_t d = l.shape[0];
   const Dense dense(l);
   for_chunks(x.shape[0], 16 * kLanes, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -100,7 +102,8 @@ void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const 
     for (int64_t from = begin; from < end; from += kLanes) {
       const int64_t count = std::min(kLanes, end - from);
       for (int64_t j = 0; j < d; ++j)
-        for (int64_t p = 0; p < kLanes; ++p) lanes[static_cast<size_t>(j * kLanes + p)] = p < count ? x(from + p, j) : 0.0;
+        for (int64_t p = 0; p < kLanes; ++p)
+          lanes[static_cast<size_t>(j * kLanes + p)] = p < count ? x(from + p, j) : 0.0;
       solve(dense, d, lanes.data());
       for (int64_t p = 0; p < count; ++p)
         for (int64_t j = 0; j < d; ++j) x(from + p, j) = lanes[static_cast<size_t>(j * kLanes + p)];
@@ -136,7 +139,9 @@ void solve_lower_transposed(View<const double, 2> l, View<double, 1> x) {
   }
 }
 
-void solve_lower_rows(View<const double, 2> l, View<double, 2> x, Run run) { solve_rows(l, x, solve_lanes, run); }
+void solve_lower_rows(View<const double, 2> l, View<double, 2> x, Run run) {
+  solve_rows(l, x, solve_lanes, run);
+}
 
 void solve_lower_transposed_rows(View<const double, 2> l, View<double, 2> x, Run run) {
   solve_rows(l, x, solve_lanes_transposed, run);

@@ -88,29 +88,19 @@ class Pool {
     return static_cast<int>(workers_.size());
   }
 
-  ~Pool() {
-    {
-      std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
-  }
-
  private:
   void serve() {
     InsideJob mark;
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return quit_ || open_job() != nullptr; });
-      if (quit_) return;
-      Job& job = *open_job();
-      --job.seats;
-      ++job.users;
+      Job* job = nullptr;  // looked for once: a moment later its last chunk may be taken
+      wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
+      --job->seats;
+      ++job->users;
       lock.unlock();
-      job.work();
+      job->work();
       lock.lock();
-      if (--job.users == 0) left_.notify_all();
+      if (--job->users == 0) left_.notify_all();
     }
   }
 
@@ -125,7 +115,6 @@ class Pool {
   std::condition_variable wake_, left_;
   std::deque<Job*> jobs_;
   std::vector<std::thread> workers_;
-  bool quit_ = false;
 };
 
 // The pool is never destroyed: workers of a process that is ending must not wait for static destructors of others, and a

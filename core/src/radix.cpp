@@ -1,3 +1,4 @@
+// Count, give places, move: one pass per eight bits, each over the same chunks.
 #include "knoll/radix.hpp"
 
 #include <algorithm>
@@ -87,7 +88,8 @@ void radix_sort(K* keys, V* values, int64_t n, Run run) {
   K *from = keys, *to = key_scratch.get();
   V *values_from = values, *values_to = value_scratch.get();
   for (int shift = 0; shift < std::numeric_limits<K>::digits && seen.varying >> shift != 0; shift += kBits) {
-    shift += std::countr_zero(static_cast<K>(seen.varying >> shift));  // bits that all keys share need no pass
+    // Bits that all keys share need no pass.
+    shift += std::countr_zero(static_cast<K>(seen.varying >> shift));
     pass(from, values_from, to, values_to, n, shift, grain, place, run);
     std::swap(from, to);
     std::swap(values_from, values_to);
@@ -113,7 +115,8 @@ void radix_sort(View<K, 1> keys, View<V, 1> values, Run run) {
   };
   std::vector<K> key_copy = packed(keys);
   std::vector<V> value_copy = packed(values);
-  radix_sort(key_copy.empty() ? keys.data : key_copy.data(), value_copy.empty() ? values.data : value_copy.data(), n, run);
+  radix_sort(key_copy.empty() ? keys.data : key_copy.data(),
+             value_copy.empty() ? values.data : value_copy.data(), n, run);
   unpack(key_copy, keys);
   unpack(value_copy, values);
 }

@@ -41,7 +41,8 @@ void exact_normalise(int64_t* limbs) {
 }
 
 void exact_merge(int64_t* into, const int64_t* from) {
-  // Where neither has grown, the result is below 2^61 in magnitude, which leaves room for kSafeAdds more and their carries.
+  // Where neither has grown, the result is below 2^61 in magnitude, which leaves room for kSafeAdds more and
+  // their carries.
   Limbs carried;
   if (grown(into) || grown(from)) {
     std::copy_n(from, kLimbs, carried.begin());
@@ -58,7 +59,8 @@ double exact_round(const int64_t* limbs) {
   if (limbs[kNan] != 0 || (plus && minus)) return std::numeric_limits<double>::quiet_NaN();
   if (plus || minus) return plus ? inf : -inf;
 
-  // The magnitude V in units of 2^−1074, as digits below 2^32: two zeros, then the limbs, the top one as two digits.
+  // The magnitude V in units of 2^−1074, as digits below 2^32: two zeros, then the limbs, the top one as two
+  // digits.
   Limbs sum;
   std::copy_n(limbs, kLimbs, sum.begin());
   exact_normalise(sum.data());
@@ -83,8 +85,9 @@ double exact_round(const int64_t* limbs) {
   bool rest = (digits[top - 2] << gap & kDigit) != 0;
   for (size_t i = 0; i + 2 < top; ++i) rest |= digits[i] != 0;
 
-  // A double with exponent field e + 1 is its 53-bit mantissa in units of 2^(e − 1074): the field and the mantissa add up to
-  // its bits, also when the mantissa has rounded up to 2^53 or when it is short, that is subnormal.
+  // A double with exponent field e + 1 is its 53-bit mantissa in units of 2^(e − 1074): the field and the
+  // mantissa add up to its bits, also when the mantissa has rounded up to 2^53 or when it is short, that is
+  // subnormal.
   const int length = 32 * static_cast<int>(top - below) + 32 - gap;  // V < 2^length
   uint64_t bits;
   if (length <= 53) {

@@ -1,5 +1,5 @@
-// The factorisation by what defines it (L Lᵀ = A within the known bound), its order of operations bit for bit against the plain
-// triple loop, and the solves against products.
+// The factorisation by what defines it (L Lᵀ = A within the known bound), its order of operations bit for bit
+// against the plain triple loop, and the solves against products.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -78,8 +78,8 @@ TEST("cholesky: L times its transpose is A, and every bit is the textbook's") {
     Matrix plain = a;
     CHECK(textbook(plain, 0) == -1);
     CHECK_SAY(l == plain, "d = " << d);
-    // |A − L Lᵀ|_ij ≤ γ_{d+1} √(a_ii a_jj) about (Higham, Accuracy and Stability of Numerical Algorithms, theorem 10.3); the
-    // product here adds as much again.
+    // |A − L Lᵀ|_ij ≤ γ_{d+1} √(a_ii a_jj) about (Higham, Accuracy and Stability of Numerical Algorithms,
+    // theorem 10.3); the product here adds as much again.
     for (int64_t i = 0; i < d; ++i)
       for (int64_t j = 0; j <= i; ++j) {
         double product = 0;
@@ -107,7 +107,8 @@ TEST("cholesky: any layout gives the same bits and leaves what lies between alon
   const Matrix expected = factor(a);
   Matrix inverse(d, d);
   invert_lower(Matrix(expected).view(), inverse.view());
-  for (auto [step, gap] : {std::pair<int64_t, int64_t>{d + 3, 1}, {2 * d, 2}, {1, d}, {-d, 1}, {-3 * d, -3}}) {
+  using Strides = std::pair<int64_t, int64_t>;
+  for (auto [step, gap] : {Strides{d + 3, 1}, {2 * d, 2}, {1, d}, {-d, 1}, {-3 * d, -3}}) {
     std::vector<double> memory(static_cast<size_t>(8 * d * d), -7.0), out(memory);
     const int64_t origin = 4 * d * d;
     const View<double, 2> view{memory.data() + origin, {d, d}, {step, gap}};
@@ -159,7 +160,8 @@ TEST("cholesky: names the first pivot that fails") {
         CHECK(cholesky(a.view(), 0) == bad);
       }
     }
-    // Singular: a row that is the sum of two before it. Rounding leaves a pivot of some ulps, which the tolerance sees.
+    // Singular: a row that is the sum of two before it. Rounding leaves a pivot of some ulps, which the
+    // tolerance sees.
     for (int64_t bad = 2; bad < d; ++bad) {
       Matrix a = good;
       for (int64_t j = 0; j < d; ++j) a(bad, j) = good(0, j) + good(1, j);
@@ -210,7 +212,8 @@ TEST("cholesky: solves undo products, one and many with the same bits") {
       for (int64_t i = 0; i < d; ++i) {
         const auto at = static_cast<size_t>(i);
         CHECK(y[at] == forward(r, i) && y[at] == across(i, r) && z[at] == backward(r, i));
-        // A substitution's residual is at most γ_d |L||x| (Higham, theorem 8.5); the product here adds as much again.
+        // A substitution's residual is at most γ_d |L||x| (Higham, theorem 8.5); the product here adds as
+        // much again.
         double product = 0, size = 0, transposed = 0, transposed_size = 0;
         for (int64_t k = 0; k <= i; ++k) {
           product += l(i, k) * y[static_cast<size_t>(k)];

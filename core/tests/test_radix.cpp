@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::vector<K>>> inputs(std::mt19937_64& rand
       {"all equal", filled([](size_t) { return 77; })},
       {"sorted", filled([](size_t i) { return i * 3; })},
       {"reverse", filled([n](size_t i) { return static_cast<size_t>(n) - i; })},
-      {"all but the last sorted", filled([n](size_t i) { return i + 1 == static_cast<size_t>(n) ? 0 : i + 5; })},
+      {"the last one falls", filled([n](size_t i) { return i + 1 < static_cast<size_t>(n) ? i + 5 : 0; })},
       {"falls only where a chunk begins", filled([](size_t i) { return i < 16'384 ? i + 10 : i; })},
       {"only the highest bits vary", filled([&](size_t) { return (random() % 8) << top | 9; })},
       {"two far digits vary", filled([&](size_t) { return (random() % 3) << top | (random() % 4) << 5; })},
@@ -48,8 +48,8 @@ void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, si
     std::vector<V> order(keys.size());
     std::iota(order.begin(), order.end(), V{0});
     std::vector<V> expected = order;
-    std::stable_sort(expected.begin(), expected.end(),
-                     [&](V a, V b) { return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)]; });
+    const K* key = keys.data();
+    std::stable_sort(expected.begin(), expected.end(), [key](V a, V b) { return key[a] < key[b]; });
     for (int threads : thread_counts) {
       std::vector<K> sorted = keys;
       std::vector<V> moved = order;
@@ -96,12 +96,17 @@ TEST("radix: cancellation throws") {
 template <class T>
 static void key_orders_like_numbers() {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> x{-Limits::infinity(), Limits::lowest(), -1, -Limits::min(), -Limits::denorm_min(), -T{0}, T{0},
-                   Limits::denorm_min(), Limits::min(), std::nextafter(T{1}, T{0}), 1, Limits::max(), Limits::infinity()};
+  std::vector<T> x{T{0}, Limits::denorm_min(), Limits::min(), std::nextafter(T{1}, T{0}), T{1}, Limits::max(),
+                   Limits::infinity()};
   std::mt19937_64 random(3);
-  for (int i = 0; i < 500; ++i) x.push_back(std::ldexp(static_cast<T>(random() % 2001) - 1000, static_cast<int>(random() % 200) - 100));
+  for (int i = 0; i < 300; ++i)
+    x.push_back(std::ldexp(static_cast<T>(random() % 1000), static_cast<int>(random() % 200) - 100));
+  for (size_t i = x.size(); i-- > 0;) x.push_back(-x[i]);
   for (T a : x) {
-    for (T b : x) CHECK((a < b) == (order_key(a) < order_key(b)) && (a == b) == (order_key(a) == order_key(b)));
+    for (T b : x) {
+      CHECK((a < b) == (order_key(a) < order_key(b)));
+      CHECK((a == b) == (order_key(a) == order_key(b)));
+    }
     CHECK(order_key(a) < order_key(Limits::quiet_NaN()));
   }
   CHECK(order_key(-T{0}) == order_key(T{0}));

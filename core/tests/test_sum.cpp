@@ -1,5 +1,5 @@
-// Exact sums against an oracle that knows nothing of limbs: whole numbers of 2432 bits, added bit pattern by bit pattern, and
-// "nearest double" tested by its definition, the distance to the neighbours.
+// Exact sums against an oracle that knows nothing of limbs: whole numbers of 2432 bits, added bit pattern by
+// bit pattern, and "nearest double" tested by its definition, the distance to the neighbours.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -20,7 +21,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kQuietNan = std::numeric_limits<double>::quiet_NaN();
 
-// A two's complement integer in units of 2^−1130: below the smallest double, so that what is lost there can be seen.
+// A two's complement integer in units of 2^−1130: below the smallest double, so that what is lost there can
+// be seen.
 struct Wide {
   static constexpr int kLow = 1130, kWords = 38;
   std::array<uint64_t, kWords> word{};
@@ -120,7 +122,8 @@ std::vector<double> random_doubles(std::mt19937_64& random, size_t n, uint64_t l
 TEST("sum: one double comes back as it is") {
   std::mt19937_64 random(1);
   std::vector<double> x = random_doubles(random, 20'000, 0, 2046);
-  for (double v : {0.0, 1.0, DBL_MIN, DBL_MAX, DBL_TRUE_MIN, std::nextafter(DBL_MIN, 0.0), -DBL_MAX}) x.push_back(v);
+  for (double v : {0.0, 1.0, DBL_MIN, DBL_MAX, DBL_TRUE_MIN, std::nextafter(DBL_MIN, 0.0), -DBL_MAX})
+    x.push_back(v);
   for (double v : x) CHECK(same_bits(exact({v}), v));
   CHECK(same_bits(exact({}), 0.0));
   CHECK(same_bits(exact({-0.0}), 0.0));
@@ -132,7 +135,8 @@ TEST("sum: rounds to the nearest double, over all magnitudes") {
   std::mt19937_64 random(2);
   for (int repeat = 0; repeat < 3000; ++repeat) {
     const uint64_t centre = random() % 2047, spread = uint64_t{1} << (random() % 12);
-    const uint64_t low = centre > spread ? centre - spread : 0, high = std::min<uint64_t>(2046, centre + spread);
+    const uint64_t low = centre > spread ? centre - spread : 0;
+    const uint64_t high = std::min<uint64_t>(2046, centre + spread);
     std::vector<double> x = random_doubles(random, 1 + random() % 20, low, high);
     if (repeat % 3 == 0) {  // cancel all but the last one, and all but what rounding left of it
       const size_t n = x.size();
@@ -208,8 +212,9 @@ TEST("sum: infinities and NaN as IEEE addition has them, in any order") {
 
 TEST("sum: any order and any grouping give the same limbs") {
   std::mt19937_64 random(4);
-  for (auto [low, high] : {std::pair{0, 2046}, {1000, 1050}, {0, 3}, {2040, 2046}}) {
-    std::vector<double> x = random_doubles(random, 2000, static_cast<uint64_t>(low), static_cast<uint64_t>(high));
+  using Range = std::pair<uint64_t, uint64_t>;
+  for (auto [low, high] : {Range{0, 2046}, {1000, 1050}, {0, 3}, {2040, 2046}}) {
+    std::vector<double> x = random_doubles(random, 2000, low, high);
     ExactSum all;
     for (double v : x) all.add(v);
     CHECK(nearest(Wide::sum(x), all.round()));
@@ -271,8 +276,10 @@ TEST("sum: a column of an array is a sum like any other") {
   std::vector<double> out(static_cast<size_t>(m));
   const auto agree = [&] {
     exact_round_columns(into, vector_view(out.data(), m));
-    for (size_t j = 0; j < out.size(); ++j)
-      CHECK(same_bits(out[j], expected[j].round()) || (std::isnan(out[j]) && std::isnan(expected[j].round())));
+    for (size_t j = 0; j < out.size(); ++j) {
+      const double r = expected[j].round();
+      CHECK(same_bits(out[j], r) || (std::isnan(out[j]) && std::isnan(r)));
+    }
   };
   exact_merge_columns(into, from);
   agree();
@@ -283,7 +290,8 @@ TEST("sum: a column of an array is a sum like any other") {
 }
 
 TEST("sum: kSafeAdds additions fit without a carry, and merging looks after itself") {
-  // 2^30 additions of −(2^53 − 1) · 2^shift, made by scaling one: the limbs are what that many additions would leave.
+  // 2^30 additions of −(2^53 − 1) · 2^shift, made by scaling one: the limbs are what that many additions
+  // would leave.
   for (int shift : {0, 5, 11, 31}) {
     const double x = -std::ldexp(9007199254740991.0, shift - 30);
     std::array<int64_t, kLimbs> limbs{}, total{};
@@ -318,13 +326,15 @@ TEST("sum: the alternating harmonic series, for any number of threads") {
         n, 10'007,
         [](int64_t, int64_t begin, int64_t end) {
           ExactSum part;
-          for (int64_t i = begin; i < end; ++i) part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
+          for (int64_t i = begin; i < end; ++i)
+            part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
           return part;
         },
         [](ExactSum& total, const ExactSum& part) { total.add(part); }, Run{threads});
   };
   const ExactSum one = series(1);
-  // log 2 − 1/(2n) + 1/(4n²) − …; each term is off by at most half an ulp of it, 2^−53 of a harmonic sum below 15.
+  // log 2 − 1/(2n) + 1/(4n²) − …; each term is off by at most half an ulp of it, 2^−53 of a harmonic sum
+  // below 15.
   CHECK(std::fabs(one.round() - (std::log(2.0) - 5e-7 + 2.5e-13)) < 15 * 0x1p-53);
   for (int threads : {2, 3, 8}) CHECK(series(threads) == one);
 }
@@ -337,10 +347,13 @@ TEST("sum: products are added whole") {
   };
   std::mt19937_64 random(6);
   for (int repeat = 0; repeat < 2000; ++repeat) {
-    // Two 53-bit integers times powers of two. In three pieces of 18 bits each, all nine products are exact doubles.
+    // Two 53-bit integers times powers of two. In three pieces of 18 bits each, all nine products are exact
+    // doubles.
     const uint64_t a = random() >> 11, b = random() >> 11;
     const int p = static_cast<int>(random() % 800) - 400, q = static_cast<int>(random() % 800) - 400;
-    const auto piece = [](uint64_t x, int i) { return std::ldexp(static_cast<double>(x >> (18 * i) & 0x3ffff), 18 * i); };
+    const auto piece = [](uint64_t x, int i) {
+      return std::ldexp(static_cast<double>(x >> (18 * i) & 0x3ffff), 18 * i);
+    };
     ExactSum pieces;
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) pieces.add(-std::ldexp(piece(a, i) * piece(b, j), p + q));

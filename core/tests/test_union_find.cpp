@@ -24,7 +24,8 @@ Edges random_edges(std::mt19937_64& random, int64_t n, int64_t m) {
   return edges;
 }
 
-// Components numbered in the order of their lowest members: a search from every node not yet seen, in index order.
+// Components numbered in the order of their lowest members: a search from every node not yet seen, in index
+// order.
 std::vector<int64_t> searched(int64_t n, const Edges& edges) {
   std::vector<std::vector<int64_t>> next(static_cast<size_t>(n));
   for (auto [a, b] : edges) {
@@ -90,7 +91,8 @@ TEST("union-find: components, roots and labels as a search finds them") {
 
 TEST("union-find: concurrent unions give what one thread gives") {
   std::mt19937_64 random(2);
-  for (int64_t m : {10'000, 30'000, 200'000}) {  // many small components, a giant one with dust, nearly connected
+  // Many small components, a giant one with dust, nearly connected.
+  for (int64_t m : {10'000, 30'000, 200'000}) {
     const int64_t n = 50'000;
     const Edges edges = random_edges(random, n, m);
     UnionFind<int32_t> plain(n);
@@ -117,9 +119,10 @@ TEST("union-find: concurrent unions give what one thread gives") {
 TEST("union-find: threads that fight over one star") {
   const int64_t n = 30'000;
   for (int threads : {2, 3, 8})
-    for (int64_t times : {1, 4}) {  // how often every union is asked for; the lower end comes last, so the root keeps moving
+    for (int64_t times : {1, 4}) {  // how often every union is asked for
       UnionFind<int64_t> sets(n);
       std::atomic<int64_t> joined{0};
+      // Downward, so that the root keeps moving and all threads want to link the same one.
       for_chunks(times * n, 1, Run{threads}, [&](int64_t, int64_t e, int64_t) {
         joined += sets.unite_shared(n - 1, n - 1 - e % n);
       });

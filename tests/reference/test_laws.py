@@ -190,14 +190,22 @@ def test_mean_shift_does_not_know_the_order_of_rows(X, seed):
 
 @quick
 @given(lattice, st.integers(1, 6))
-def test_eps_taken_from_a_distance_is_inclusive(X, min_pts):
-    X = X / 3
-    d = np.sqrt(((X[0] - X[-1]) ** 2).cumsum()[-1])
-    assume(d > 0)
-    state = run(dbscan_graph(X, d, min_pts))
-    ends = np.sqrt(((X - X[0]) ** 2).cumsum(axis=1)[:, -1]) <= d
-    assert state.n_neighbors[0] == ends.sum()
-    assert ends[-1]
+def test_dbscan_edges_join_core_points_within_eps_only(X, min_pts):
+    state = run(dbscan_graph(X, 0.75, min_pts))
+    near = ((X[:, None] - X) ** 2).sum(axis=2) <= 0.75**2
+    expected = np.argwhere(np.triu(near & state.core & state.core[:, None], 1))
+    np.testing.assert_array_equal(state.edges, expected)
+
+
+@quick
+@given(seeds)
+def test_eps_taken_from_a_distance_is_inclusive(seed):
+    # for about half of these ε² < d², so comparing squares would lose the neighbour the radius was taken from
+    for x, y in np.random.default_rng(seed).normal(size=(10, 2, 3)):
+        d2 = (x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2 + (x[2] - y[2]) ** 2
+        eps = np.sqrt(d2)
+        assert run(dbscan_graph([x, y], eps, 2)).labels.tolist() == [0, 0]
+        assert run(dbscan_graph([x, y], np.nextafter(eps, 0), 2)).labels.tolist() == [-1, -1]
 
 
 def test_a_radius_below_rounding_leaves_the_points_where_they_are():

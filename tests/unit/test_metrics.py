@@ -282,7 +282,7 @@ def test_pandas_labels():
 def test_the_paper_s_figures():
     data = datasets.x1500()
     found = data.y.copy()
-    found[[3, 5]] = 1  # two points of class 0 in class 1
+    found[[3, 5]] = 2  # two points of class 0 in class 2
     assert round(metrics.adjusted_mutual_info_score(data.y, found), 3) == 0.992
     assert round(metrics.adjusted_rand_score(data.y, found), 3) == 0.996
 

@@ -1,9 +1,11 @@
-// A = L Lᵀ for small symmetric matrices, and what is done with L. Our own, with every element's operations in one fixed order,
-// so that the bits depend on the numbers alone: not on a BLAS, its threads, the layout or the number of right-hand sides.
+// A = L Lᵀ for small symmetric matrices, and what is done with L. Our own, with every element's operations in
+// one fixed order, so that the bits depend on the numbers alone: not on a BLAS, its threads, the layout or
+// the number of right-hand sides.
 //
-//     l_ij = (a_ij − l_i0 l_j0 − l_i1 l_j1 − … − l_i,j−1 l_j,j−1) / l_jj,   l_jj = √(a_jj − l_j0² − … − l_j,j−1²),
+//     l_ij = (a_ij − l_i0 l_j0 − … − l_i,j−1 l_j,j−1) / l_jj,   l_jj = √(a_jj − l_j0² − … − l_j,j−1²),
 //
-// subtracted from left to right. Scaling row and column j by a power of two therefore scales row j of L, exactly.
+// subtracted from left to right. Scaling row and column j by a power of two therefore scales row j of L,
+// exactly.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,9 @@
 
 namespace knoll {
 
-// Factorises in place: reads the lower triangle, writes L there and zeros above. Returns −1, or the first j whose pivot l_jj² is
-// not above tolerance · a_jj and zero (a NaN or an infinity shows as such a pivot too); a is then partly overwritten.
+// Factorises in place: reads the lower triangle, writes L there and zeros above. Returns −1, or the first j
+// whose pivot l_jj² is not above both zero and tolerance · a_jj (a NaN or an infinity shows as such a pivot
+// too); a is then partly overwritten.
 int64_t cholesky(View<double, 2> a,  // in, out (d, d)
                  double tolerance);
 
@@ -34,7 +37,8 @@ void solve_lower_transposed_rows(View<const double, 2> l,  // in  (d, d)
                                  View<double, 2> x,        // in, out (n, d)
                                  Run run);
 
-// out ← L⁻¹, lower triangular with zeros above: column by column what solve_lower makes of the identity. Not in place.
+// out ← L⁻¹, lower triangular with zeros above: column by column what solve_lower makes of the identity. Not
+// in place.
 void invert_lower(View<const double, 2> l,  // in  (d, d)
                   View<double, 2> out);     // out (d, d)
 

@@ -1,7 +1,7 @@
 // A stable radix sort of integer keys that carry a payload: the parallel sort of the core.
 //
-// Least significant digit first, 8 bits a pass, over the bits in which the keys differ at all. A stable sort has one answer, so
-// the number of threads cannot change it.
+// Least significant digit first, 8 bits a pass, over the bits in which the keys differ at all. A stable sort
+// has one answer, so the number of threads cannot change it.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 
 namespace knoll {
 
-// Sorts keys upward and moves values along with them; equal keys keep their order. Takes n·(sizeof K + sizeof V) bytes of
-// scratch. K: uint32_t or uint64_t; V: int32_t or int64_t.
+// Sorts keys upward and moves values along with them; equal keys keep their order. Takes n·(sizeof K + sizeof
+// V) bytes of scratch. K: uint32_t or uint64_t; V: int32_t or int64_t.
 template <class K, class V>
 void radix_sort(K* keys,     // in, out (n)
                 V* values,   // in, out (n)

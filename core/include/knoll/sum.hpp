@@ -1,11 +1,12 @@
-// Order-free exact sums: a sum is kept as one wide integer and rounded once, so any order, grouping, number of threads or
-// distribution over workers gives the same double (docs/decisions/0003).
+// Order-free exact sums: a sum is kept as one wide integer and rounded once, so any order, grouping, number
+// of threads or distribution over workers gives the same double (docs/decisions/0003).
 //
-// A sum is kLimbs plain int64, and its value is Σ_i limbs[i]·2^(32 i − 1074), i < kFiniteLimbs. A double is a 53-bit integer
-// times a power of two at or above 2^−1074, so it falls on at most three neighbouring limbs, as digits below 2^32 in
-// magnitude. The 31 bits above a digit take up the carries: up to kSafeAdds additions need no carry at all, and two sums are
-// merged by adding their arrays. Range: every finite double, 2^63 terms of the largest one. The last three limbs count
-// +inf, −inf and NaN, so that the rounded sum is what IEEE addition makes of them.
+// A sum is kLimbs plain int64, and its value is Σ_i limbs[i]·2^(32 i − 1074), i < kFiniteLimbs. A double is a
+// 53-bit integer times a power of two at or above 2^−1074, so it falls on at most three neighbouring limbs,
+// as digits below 2^32 in magnitude. The 31 bits above a digit take up the carries: up to kSafeAdds additions
+// need no carry at all, and two sums are merged by adding their arrays. Range: every finite double, 2^63
+// terms of the largest one. The last three limbs count +inf, −inf and NaN, so that the rounded sum is what
+// IEEE addition makes of them.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@
 
 namespace knoll {
 
-inline constexpr int kFiniteLimbs = 67;  // 32·66 + 49 bits: 2^63 · DBL_MAX in units of 2^−1074, the top limb bearing the sign
+// 2^63 · DBL_MAX in units of 2^−1074 has 32·66 + 49 bits; the top limb bears the sign.
+inline constexpr int kFiniteLimbs = 67;
 inline constexpr int kPlusInf = kFiniteLimbs, kMinusInf = kFiniteLimbs + 1, kNan = kFiniteLimbs + 2;
 inline constexpr int kLimbs = kFiniteLimbs + 3;
 
@@ -48,9 +50,10 @@ inline void exact_add(int64_t* limbs,  // in, out (kLimbs)
   limb[2 * stride] += (whole >> 1) >> (63 - r);  // whole >> (64 − r), also for r = 0
 }
 
-// limbs += a·b, as the double nearest to a·b and what it leaves; counts as two additions. Exact unless the product has bits
-// below 2^−1074 (possible only if |a·b| < 2^−968): those are rounded off, to an error of at most 2^−1075, as a function of
-// a and b alone, so the sum stays order-free. A product beyond the largest double counts as the infinity it rounds to.
+// limbs += a·b, as the double nearest to a·b and what it leaves; counts as two additions. Exact unless the
+// product has bits below 2^−1074 (possible only if |a·b| < 2^−968): those are rounded off, to an error of at
+// most 2^−1075, as a function of a and b alone, so the sum stays order-free. A product beyond the largest
+// double counts as the infinity it rounds to.
 inline void exact_add_product(int64_t* limbs,  // in, out (kLimbs)
                               double a, double b, int64_t stride = 1) {
   const double product = a * b;
@@ -65,8 +68,9 @@ void exact_normalise(int64_t* limbs);  // in, out (kLimbs)
 void exact_merge(int64_t* into,         // in, out (kLimbs)
                  const int64_t* from);  // in  (kLimbs)
 
-// The double nearest to the exact sum, ties to even; ±inf only where the sum itself rounds to it, or has such a term. An
-// empty or cancelled sum is +0. Equals math.fsum bit for bit where that returns (it raises on overflow and on inf − inf).
+// The double nearest to the exact sum, ties to even; ±inf only where the sum itself rounds to it, or has such
+// a term. An empty or cancelled sum is +0. Equals math.fsum bit for bit where that returns (it raises on
+// overflow and on inf − inf).
 double exact_round(const int64_t* limbs);  // in  (kLimbs)
 
 // The same for many sums at once, one a column: what Python owns as an int64 array (kLimbs, m).

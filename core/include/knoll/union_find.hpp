@@ -1,10 +1,13 @@
-// Union-find whose answer does not depend on the order of the unions: the root of a component is its lowest member.
+// Union-find whose answer does not depend on the order of the unions: the root of a component is its lowest
+// member.
 //
-// A link always points to a smaller index, so a parent only ever falls and the last root of a tree is its minimum. That holds
-// for concurrent unions too: the *_shared functions may be called by several threads at once (and mixed with each other, not
-// with the plain ones), and the components, roots and labels are those of the plain ones.
+// A link always points to a smaller index, so a parent only ever falls and the last root of a tree is its
+// minimum. That holds for concurrent unions too: the *_shared functions may be called by several threads at
+// once (and mixed with each other, not with the plain ones), and the components, roots and labels are those
+// of the plain ones.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -76,7 +79,8 @@ class UnionFind {
       i = find_shared(i);
       j = find_shared(j);
       if (i == j) return true;
-      if (i > j ? load(i) == i : load(j) == j) return false;  // the larger root is the one that would have been linked
+      const I larger = std::max(i, j);  // the one that a union would have linked
+      if (load(larger) == larger) return false;
     }
   }
 
@@ -92,7 +96,8 @@ class UnionFind {
   int64_t labels(View<L, 1> out,  // out (n)
                  Run run = {}) {
     const int64_t n = size();
-    std::vector<int64_t> first(static_cast<size_t>(chunk_count(n, kGrain)));  // (chunks) the label of a chunk's first root
+    // The label of each chunk's first root.
+    std::vector<int64_t> first(static_cast<size_t>(chunk_count(n, kGrain)));  // (chunks)
     for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
       first[static_cast<size_t>(chunk)] = roots(begin, end);
     });

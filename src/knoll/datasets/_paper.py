@@ -69,7 +69,7 @@ def x1500() -> Dataset:
     """Return X₁₅₀₀: three long ellipses of 500 points each (the sections on mixtures and k-means).
 
     The ellipses are placed so that a Gaussian mixture of three full covariances, fitted by EM to convergence,
-    misplaces exactly two points, both of class 0 into class 1: AMI 0.992 and ARI 0.996, the paper's figures.
+    misplaces exactly two points, both of class 0 into class 2: AMI 0.992 and ARI 0.996, the paper's figures.
     k-means cuts the ellipses across (ARI 0.52). No point is near the mixture's border: the two largest
     responsibilities of every point differ by a factor of at least 8.
 
@@ -151,14 +151,14 @@ def circles(n_samples: int = 500, *, noise: float = 0.05, factor: float = 0.4, r
     )
 
 
-def banana(n_samples: int = 500, *, noise: float = 0.08, random_state: Any = 0) -> Dataset:
+def banana(n_samples: int = 500, *, noise: float = 0.06, random_state: Any = 0) -> Dataset:
     """Draw two bananas, each reaching into the hollow of the other (the section on spectral clustering).
 
     Parameters
     ----------
     n_samples : int, default=500
         How many points in both bananas; the upper one takes the odd one.
-    noise : float, default=0.08
+    noise : float, default=0.06
         Standard deviation of the Gaussian added to each coordinate.
     random_state : int, Generator, RandomState or None, default=0
         The seed; None draws new points every time.

@@ -17,7 +17,8 @@ def adjusted_rand_score(
 ) -> float:
     """Compare two labellings by the pairs of rows they put together.
 
-    With C = Σ n_ij², A = Σ a_i², B = Σ b_j² over cells and cluster sizes and M = AB/n², up to terms in n,
+    With the numbers of pairs together in both, C = Σ n_ij(n_ij−1)/2, in the first, A = Σ a_i(a_i−1)/2, and in the
+    second, B = Σ b_j(b_j−1)/2, and with the chance M = AB / (n(n−1)/2),
 
         ARI = (C − M) / ((A + B)/2 − M):
 
