@@ -17,7 +17,7 @@ constexpr int64_t kGrain = 4096;  // rows of the global grid: sums are taken ove
 inline int64_t padded(int64_t d) { return (d + 7) / 8 * 8; }
 
 // How many rows of width ld make a tile that stays in the first cache level. Depends on the width alone.
-inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(2048 / ld, 8, 128); }
+inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(1024 / ld, 8, 64); }
 
 // out[r, j] = x(r, j) − center[j], padded with zeros to ld columns.
 template <class T>

@@ -12,6 +12,8 @@ KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t 
     // the next tile is likely the next rows: ask for them now, and they arrive while this tile is being worked on
     for (int64_t ahead = 0; ahead < d; ahead += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + rows * stride + ahead);
     int64_t j = 0;
+    for (; j + 4 * kLanes <= d; j += 4 * kLanes)
+      for (int v = 0; v < 4 * kLanes; v += kLanes) store(out + j + v, load_as_f64(x + j + v) - load(center + j + v));
     for (; j + kLanes <= d; j += kLanes) store(out + j, load_as_f64(x + j) - load(center + j));
     for (; j < d; ++j) out[j] = static_cast<double>(x[j]) - center[j];
     for (; j < ld; ++j) out[j] = 0.0;
