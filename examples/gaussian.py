@@ -27,9 +27,7 @@ assert fitted >= drawn_from
 
 # How far out is each point, in standard deviations? About 1.1 % of a plane Gaussian lies beyond three.
 distance = model.mahalanobis(data.X)
-print(
-    f"{np.mean(distance > 3):.1%} of the points lie outside the three-sigma ellipse:", model.ellipse(n_std=3)
-)
+print(f"{np.mean(distance > 3):.1%} of the points lie outside the three-sigma ellipse:", model.ellipse(n_std=3))
 
 # New points from the model. A fixed seed gives the same ones again.
 print("two samples", model.sample(2, random_state=0).round(2).tolist())

@@ -71,6 +71,16 @@ static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out
   exact_round_columns(view<2>(sums), view<1>(out));
 }
 
+static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
+  need(a.shape(0) == a.shape(1), "a must be square");
+  return cholesky(view<2>(a), tolerance);
+}
+
+static void py_invert_lower(const In<double, 2>& l, const Out<double, 2>& out) {
+  need(l.shape(0) == l.shape(1) && out.shape(0) == l.shape(0) && out.shape(1) == l.shape(0), "l and out must be square, of one size");
+  invert_lower(view<2>(l), view<2>(out));
+}
+
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
   call(threads, 20.0 * static_cast<double>(out.shape(0)),
        [&](Run run) { rng::fill_normal(seed, static_cast<rng::Purpose>(purpose), first, view<1>(out), run); });
@@ -120,34 +130,30 @@ NB_MODULE(_core, m) {
 
   m.def("all_finite", &py_all_finite<double>, nb::arg("x").noconvert(), nb::arg("threads"), "Whether every entry of x is finite.");
   m.def("all_finite", &py_all_finite<float>, nb::arg("x").noconvert(), nb::arg("threads"));
-  m.def("add_moments", &py_add_moments<double>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums"),
+  m.def("add_moments", &py_add_moments<double>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums").noconvert(),
         nb::arg("threads"), "Add the weighted moments of x about origin to exact sums (limbs, moments).");
-  m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums"),
+  m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums").noconvert(),
         nb::arg("threads"));
-  m.def("exact_merge", &py_exact_merge, nb::arg("into"), nb::arg("from_"), "into += from_, column by column.");
-  m.def("exact_round", &py_exact_round, nb::arg("sums"), nb::arg("out"), "Round each column's exact sum to the nearest double.");
-  m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out"),
+  m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"), "into += from_, column by column.");
+  m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(), "Round each column's exact sum to the nearest double.");
+  m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out").noconvert(),
         nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
-  m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out"),
+  m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out").noconvert(),
         nb::arg("threads"));
-  m.def(
-      "cholesky", [](const Out<double, 2>& a, double tolerance) { return cholesky(view<2>(a), tolerance); }, nb::arg("a"),
-      nb::arg("tolerance"), "Factorise a in place; returns -1, or the pivot that failed.");
-  m.def(
-      "invert_lower", [](const In<double, 2>& l, const Out<double, 2>& out) { invert_lower(view<2>(l), view<2>(out)); }, nb::arg("l"),
-      nb::arg("out"), "Invert a lower triangular matrix.");
-  m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"), nb::arg("out"), nb::arg("threads"),
+  m.def("cholesky", &py_cholesky, nb::arg("a").noconvert(), nb::arg("tolerance"), "Factorise a in place; returns -1, or the pivot that failed.");
+  m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(), "Invert a lower triangular matrix.");
+  m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"), nb::arg("out").noconvert(), nb::arg("threads"),
         "Fill out with standard normals: a pure function of (seed, purpose, index).");
   m.def(
       "exp", [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x, const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
         unary(kernels().exp, x, y);
       },
-      nb::arg("x"), nb::arg("y"), "y = exp(x).");
+      nb::arg("x"), nb::arg("y").noconvert(), "y = exp(x).");
   m.def(
       "log", [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x, const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
         unary(kernels().log, x, y);
       },
-      nb::arg("x"), nb::arg("y"), "y = log(x).");
+      nb::arg("x"), nb::arg("y").noconvert(), "y = log(x).");
 }
 
 }  // namespace knoll::python

@@ -50,8 +50,8 @@ def adjusted_mutual_info_score(
     Notes
     -----
     Where nothing can vary the score follows scikit-learn: 1 if both labellings are one cluster, 0 if only one
-    is, 0 if only one is all singletons. With ``"min"`` the latter is 0/0, where scikit-learn's answer is left to
-    rounding and ours is 1.
+    is, 0 if only one is all singletons: no permutation shares more or less than another. With ``"min"`` the last
+    is 0/0, and scikit-learn's answer is left to rounding.
 
     References
     ----------
@@ -75,7 +75,7 @@ def adjusted_mutual_info_score(
     if k_true == 1 or k_pred == 1:
         return 0.0
     if n in (k_true, k_pred):  # all singletons: MI is the same for every permutation
-        return 1.0 if average_method == "min" else 0.0
+        return 0.0
 
     h_true, h_pred = _entropy(table.rows, n), _entropy(table.cols, n)
     mean_G, mean_T = expectation(table.rows, table.cols, n)

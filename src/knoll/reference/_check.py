@@ -142,7 +142,7 @@ def means(mu: ArrayLike, X: Floats) -> Floats:
     return table
 
 
-def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats) -> tuple[Floats, Floats]:
+def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats, X: Floats) -> tuple[Floats, Floats]:
     """Mixing coefficients (k,) with eq. 2.2 and 2.3, and k symmetric positive definite matrices (k, d, d)."""
     k, d = mu.shape
     weights, stack = _table(pi, "pi", 1), _table(Sigma, "Sigma", 3)
@@ -155,7 +155,7 @@ def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats) -> tuple[Floats, Floats
             f"Sigma must have shape (k, d, d) = {(k, d, d)}, got {stack.shape}. One matrix per row of mu."
         )
     for c, S in enumerate(stack):
-        if not np.allclose(S, S.T, rtol=1e-9, atol=0) or cholesky(S) is None:
+        if not np.allclose(S, S.T, rtol=1e-9, atol=0) or cholesky(S, X) is None:
             raise InvalidParameter(
                 f"Sigma[{c}] must be symmetric positive definite, got {S.tolist()}. "
                 "The identity, scaled to the data, is a safe start."
@@ -163,18 +163,19 @@ def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats) -> tuple[Floats, Floats
     return weights, stack
 
 
-def cholesky(S: Floats) -> Floats | None:
-    """The factor L of S = LLᵀ, or None where S is singular to working precision.
+def cholesky(S: Floats, X: Floats) -> Floats | None:
+    """The factor L of S = LLᵀ, or None where S is singular to working precision as a covariance of points like X.
 
-    A pivot L_jj² is the variance that column j keeps when the columns before it are known: below d·2⁻⁵² of
-    the column's own variance nothing but rounding is left of it.
+    A variance that the rounding of X alone would make is no variance. And a pivot L_jj² is what column j keeps of
+    its variance when the columns before it are known: below 1e-12 of it, little but rounding is left.
     """
     try:
         L: Floats = np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    left = np.square(np.diagonal(L))
-    return L if (left > len(S) * np.finfo(np.float64).eps * np.diagonal(S)).all() else None
+    variance, kept = np.diagonal(S), np.square(np.diagonal(L))
+    rounding = np.square(16 * np.finfo(np.float64).eps * np.abs(X).max(axis=0))
+    return L if (variance > rounding).all() and (kept > 1e-12 * variance).all() else None
 
 
 def gram(K: ArrayLike) -> Floats:

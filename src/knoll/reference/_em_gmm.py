@@ -86,7 +86,7 @@ def em_gmm(
     """
     points = check.points(X)
     start = check.means(mu, points)
-    weights, covariances = check.mixture(pi, Sigma, start)
+    weights, covariances = check.mixture(pi, Sigma, start, points)
     max_iter = check.count(max_iter, "max_iter", "It bounds the number of M steps.")
     tol = check.not_negative(tol, "tol", "0 runs until the likelihood no longer rises.")
     floor = check.not_negative(floor, "floor", "0 is the box as printed.")
@@ -124,7 +124,7 @@ def _log_joint(X: Floats, pi: Floats, mu: Floats, Sigma: Floats, iteration: int 
     n, d = X.shape
     log_joint = np.full((n, len(pi)), -np.inf)
     for c in np.flatnonzero(pi > 0):
-        L = check.cholesky(Sigma[c])
+        L = check.cholesky(Sigma[c], X)
         if L is None:
             raise BadData(
                 f"em_gmm: the covariance of component {c} became singular in iteration {iteration} (it has "

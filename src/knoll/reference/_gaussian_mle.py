@@ -55,7 +55,7 @@ def _gaussian_mle(X: Floats) -> Iterator[GaussianState]:
     n, d = X.shape
     mu = mean(X)  # eq. 1.4
     Sigma = (X - mu).T @ (X - mu) / n  # eq. 1.5
-    L = check.cholesky(Sigma)
+    L = check.cholesky(Sigma, X)
     if L is None:
         log_likelihood = math.inf
     else:
