@@ -19,7 +19,9 @@
 // The limit that threadpoolctl sets and reads (knoll/threads.py); 0: none.
 static std::atomic<int> thread_limit{0};
 extern "C" __attribute__((visibility("default"))) int knoll_get_num_threads() { return thread_limit.load(); }
-extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int n) { thread_limit.store(n < 0 ? 0 : n); }
+extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int n) {
+  thread_limit.store(n < 0 ? 0 : n);
+}
 
 namespace knoll::python {
 
@@ -42,12 +44,13 @@ static void py_add_moments(const In<T, 2>& x, const std::optional<In<double, 1>>
 }
 
 template <class T>
-static void py_mahalanobis2(const In<T, 2>& x, const In<double, 1>& mean, const In<double, 2>& factor, const Out<double, 1>& out,
-                            int threads) {
+static void py_mahalanobis2(const In<T, 2>& x, const In<double, 1>& mean, const In<double, 2>& factor,
+                            const Out<double, 1>& out, int threads) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   need(static_cast<int64_t>(mean.shape(0)) == d, "mean must have one entry per column");
-  need(static_cast<int64_t>(factor.shape(0)) == d && static_cast<int64_t>(factor.shape(1)) == d, "factor must be (d, d)");
+  need(static_cast<int64_t>(factor.shape(0)) == d && static_cast<int64_t>(factor.shape(1)) == d,
+       "factor must be (d, d)");
   need(static_cast<int64_t>(out.shape(0)) == n, "out must have one entry per row");
   call(threads, static_cast<double>(n) * static_cast<double>(d) * static_cast<double>(d + 4) / 2,
        [&](Run run) { mahalanobis2(points, view<1>(mean), view<2>(factor), view<1>(out), run); });
@@ -61,13 +64,15 @@ static bool py_all_finite(const In<T, 2>& x, int threads) {
 }
 
 static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& from) {
-  need(into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) && static_cast<int64_t>(into.shape(0)) == kLimbs,
-       "sums must be (limbs, m) and of one shape");
+  need(
+      into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) && static_cast<int64_t>(into.shape(0)) == kLimbs,
+      "sums must be (limbs, m) and of one shape");
   exact_merge_columns(view<2>(into), view<2>(from));
 }
 
 static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out) {
-  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0), "sums must be (limbs, m), out (m)");
+  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0),
+       "sums must be (limbs, m), out (m)");
   exact_round_columns(view<2>(sums), view<1>(out));
 }
 
@@ -77,7 +82,8 @@ static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
 }
 
 static void py_invert_lower(const In<double, 2>& l, const Out<double, 2>& out) {
-  need(l.shape(0) == l.shape(1) && out.shape(0) == l.shape(0) && out.shape(1) == l.shape(0), "l and out must be square, of one size");
+  need(l.shape(0) == l.shape(1) && out.shape(0) == l.shape(0) && out.shape(1) == l.shape(0),
+       "l and out must be square, of one size");
   invert_lower(view<2>(l), view<2>(out));
 }
 
@@ -86,7 +92,8 @@ static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, cons
        [&](Run run) { rng::fill_normal(seed, static_cast<rng::Purpose>(purpose), first, view<1>(out), run); });
 }
 
-static void unary(void (*kernel)(const double*, double*, int64_t), const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
+static void unary(void (*kernel)(const double*, double*, int64_t),
+                  const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
                   const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
   need(x.shape(0) == y.shape(0), "x and y must have one length");
   kernel(x.data(), y.data(), static_cast<int64_t>(x.shape(0)));
@@ -108,7 +115,8 @@ static std::map<std::string, std::string> build_info() {
 }
 
 NB_MODULE(_core, m) {
-  m.doc() = "The native core of knoll: kernels over arrays. Its functions trust their callers; use the package's instead.";
+  m.doc() =
+      "The native core of knoll: kernels over arrays. Its functions trust their callers; use the package's instead.";
   kernels();  // chosen at load, so that a wrong KNOLL_ISA is told at import
 
   m.attr("version") = KNOLL_VERSION;
@@ -128,31 +136,38 @@ NB_MODULE(_core, m) {
     }
   });
 
-  m.def("all_finite", &py_all_finite<double>, nb::arg("x").noconvert(), nb::arg("threads"), "Whether every entry of x is finite.");
+  m.def("all_finite", &py_all_finite<double>, nb::arg("x").noconvert(), nb::arg("threads"),
+        "Whether every entry of x is finite.");
   m.def("all_finite", &py_all_finite<float>, nb::arg("x").noconvert(), nb::arg("threads"));
-  m.def("add_moments", &py_add_moments<double>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums").noconvert(),
-        nb::arg("threads"), "Add the weighted moments of x about origin to exact sums (limbs, moments).");
-  m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"), nb::arg("sums").noconvert(),
-        nb::arg("threads"));
-  m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"), "into += from_, column by column.");
-  m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(), "Round each column's exact sum to the nearest double.");
-  m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out").noconvert(),
-        nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
-  m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"), nb::arg("out").noconvert(),
-        nb::arg("threads"));
-  m.def("cholesky", &py_cholesky, nb::arg("a").noconvert(), nb::arg("tolerance"), "Factorise a in place; returns -1, or the pivot that failed.");
-  m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(), "Invert a lower triangular matrix.");
-  m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"), nb::arg("out").noconvert(), nb::arg("threads"),
+  m.def("add_moments", &py_add_moments<double>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"),
+        nb::arg("sums").noconvert(), nb::arg("threads"),
+        "Add the weighted moments of x about origin to exact sums (limbs, moments).");
+  m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"),
+        nb::arg("sums").noconvert(), nb::arg("threads"));
+  m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"),
+        "into += from_, column by column.");
+  m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(),
+        "Round each column's exact sum to the nearest double.");
+  m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
+        nb::arg("out").noconvert(), nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
+  m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
+        nb::arg("out").noconvert(), nb::arg("threads"));
+  m.def("cholesky", &py_cholesky, nb::arg("a").noconvert(), nb::arg("tolerance"),
+        "Factorise a in place; returns -1, or the pivot that failed.");
+  m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(),
+        "Invert a lower triangular matrix.");
+  m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"),
+        nb::arg("out").noconvert(), nb::arg("threads"),
         "Fill out with standard normals: a pure function of (seed, purpose, index).");
   m.def(
-      "exp", [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x, const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
-        unary(kernels().exp, x, y);
-      },
+      "exp",
+      [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
+         const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) { unary(kernels().exp, x, y); },
       nb::arg("x"), nb::arg("y").noconvert(), "y = exp(x).");
   m.def(
-      "log", [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x, const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
-        unary(kernels().log, x, y);
-      },
+      "log",
+      [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
+         const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) { unary(kernels().log, x, y); },
       nb::arg("x"), nb::arg("y").noconvert(), "y = log(x).");
 }
 

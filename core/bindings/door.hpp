@@ -34,9 +34,10 @@ View<T, R> view(const nb::ndarray<T, Args...>& array) {
   return v;
 }
 
-// Runs kernel(run) without the GIL. Work that may take long goes to a thread of its own, while this one wakes up every 50 ms to
-// look for signals: Ctrl-C cancels the run, and the exception of the signal's handler is raised once the kernel has stopped.
-// `work` is a rough number of arithmetic operations; below kShort a thread would cost more than it saves.
+// Runs kernel(run) without the GIL. Work that may take long goes to a thread of its own, while this one wakes up every
+// 50 ms to look for signals: Ctrl-C cancels the run, and the exception of the signal's handler is raised once the
+// kernel has stopped. `work` is a rough number of arithmetic operations; below kShort a thread would cost more than it
+// saves.
 constexpr double kShort = 5e6;
 
 template <class Kernel>

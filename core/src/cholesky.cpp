@@ -93,8 +93,7 @@ void solve_lanes_transposed(const Dense& l, int64_t d, double* __restrict x) {
 }
 
 // Rows of x in groups of kLanes, transposed into a buffer and back; idle lanes hold zeros.
-void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const Dense&, int64_t, double*),
-                Run run) {
+void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const Dense&, int64_t, double*), Run run) {
   const int64_t d = l.shape[0];
   const Dense dense(l);
   for_chunks(x.shape[0], 16 * kLanes, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -139,9 +138,7 @@ void solve_lower_transposed(View<const double, 2> l, View<double, 1> x) {
   }
 }
 
-void solve_lower_rows(View<const double, 2> l, View<double, 2> x, Run run) {
-  solve_rows(l, x, solve_lanes, run);
-}
+void solve_lower_rows(View<const double, 2> l, View<double, 2> x, Run run) { solve_rows(l, x, solve_lanes, run); }
 
 void solve_lower_transposed_rows(View<const double, 2> l, View<double, 2> x, Run run) {
   solve_rows(l, x, solve_lanes_transposed, run);

@@ -7,7 +7,8 @@
 namespace knoll {
 
 template <class T>
-void mahalanobis2(View<const T, 2> x, View<const double, 1> mean, View<const double, 2> factor, View<double, 1> out, Run run) {
+void mahalanobis2(View<const T, 2> x, View<const double, 1> mean, View<const double, 2> factor, View<double, 1> out,
+                  Run run) {
   const int64_t d = x.shape[1];
   std::vector<double> center(static_cast<size_t>(d)), lower(static_cast<size_t>(d * d));
   for (int64_t i = 0; i < d; ++i) {

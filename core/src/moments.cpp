@@ -37,7 +37,8 @@ struct CellMoments {
 }  // namespace
 
 template <class T>
-void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const double, 1> origin, View<int64_t, 2> sums, Run run) {
+void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const double, 1> origin, View<int64_t, 2> sums,
+                 Run run) {
   const int64_t d = x.shape[1], ld = padded(d), step = tile_rows(ld);
   std::vector<double> center(static_cast<size_t>(ld), 0.0);
   for (int64_t j = 0; j < d; ++j) center[static_cast<size_t>(j)] = origin(j);
@@ -45,7 +46,8 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
   std::mutex mutex;
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     CellMoments cell(d);
-    std::vector<double> tile(static_cast<size_t>(step * ld)), weighted(weights.empty() ? 0 : static_cast<size_t>(step * ld));
+    std::vector<double> tile(static_cast<size_t>(step * ld)),
+        weighted(weights.empty() ? 0 : static_cast<size_t>(step * ld));
     for (int64_t from = begin; from < end; from += step) {
       const int64_t rows = std::min(step, end - from);
       pack_rows(x.rows(from, from + rows), center.data(), tile.data(), ld);
@@ -54,7 +56,8 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
         for (int64_t r = 0; r < rows; ++r) {
           const double w = weights(from + r);
           cell.mass += w;
-          for (int64_t j = 0; j < ld; ++j) weighted[static_cast<size_t>(r * ld + j)] = w * tile[static_cast<size_t>(r * ld + j)];
+          for (int64_t j = 0; j < ld; ++j)
+            weighted[static_cast<size_t>(r * ld + j)] = w * tile[static_cast<size_t>(r * ld + j)];
         }
         left = weighted.data();
       }

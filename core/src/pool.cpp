@@ -117,8 +117,8 @@ class Pool {
   std::vector<std::thread> workers_;
 };
 
-// The pool is never destroyed: workers of a process that is ending must not wait for static destructors of others, and a
-// child of fork() has none of its parent's threads, so it abandons the copy and makes a new pool at its first call.
+// The pool is never destroyed: workers of a process that is ending must not wait for static destructors of others, and
+// a child of fork() has none of its parent's threads, so it abandons the copy and makes a new pool at its first call.
 std::atomic<Pool*> the_pool{nullptr};
 std::mutex making;
 

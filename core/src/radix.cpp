@@ -115,14 +115,14 @@ void radix_sort(View<K, 1> keys, View<V, 1> values, Run run) {
   };
   std::vector<K> key_copy = packed(keys);
   std::vector<V> value_copy = packed(values);
-  radix_sort(key_copy.empty() ? keys.data : key_copy.data(),
-             value_copy.empty() ? values.data : value_copy.data(), n, run);
+  radix_sort(key_copy.empty() ? keys.data : key_copy.data(), value_copy.empty() ? values.data : value_copy.data(), n,
+             run);
   unpack(key_copy, keys);
   unpack(value_copy, values);
 }
 
-#define KNOLL_RADIX(K, V)                                   \
-  template void radix_sort(K*, V*, int64_t, Run);           \
+#define KNOLL_RADIX(K, V)                         \
+  template void radix_sort(K*, V*, int64_t, Run); \
   template void radix_sort(View<K, 1>, View<V, 1>, Run);
 KNOLL_RADIX(uint32_t, int32_t)
 KNOLL_RADIX(uint32_t, int64_t)

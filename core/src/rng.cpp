@@ -16,7 +16,8 @@ namespace {
 // The lanes and the logarithm of src/simd, compiled here once more and without fused operations: the table
 // that the machine chooses would make normal numbers differ in the last bit from machine to machine.
 #define KNOLL_NO_FMA
-#include "simd/lanes.inl"
+#include "simd/lanes.inl"  // first: the other is written over lanes
+
 #include "simd/exp.inl"
 
 __extension__ typedef unsigned __int128 u128;
@@ -34,10 +35,8 @@ inline uint64_t multiply(uint64_t a, uint32_t m) { return (a & 0xffffffff) * m; 
 KNOLL_INLINE u64 multiply(u64 a, uint32_t m) {
 #ifdef __SSE2__
   const __m128i factor = _mm_set1_epi64x(m);
-  const __m128i p =
-      _mm_mul_epu32(_mm_set_epi64x(static_cast<int64_t>(a[1]), static_cast<int64_t>(a[0])), factor);
-  const __m128i q =
-      _mm_mul_epu32(_mm_set_epi64x(static_cast<int64_t>(a[3]), static_cast<int64_t>(a[2])), factor);
+  const __m128i p = _mm_mul_epu32(_mm_set_epi64x(static_cast<int64_t>(a[1]), static_cast<int64_t>(a[0])), factor);
+  const __m128i q = _mm_mul_epu32(_mm_set_epi64x(static_cast<int64_t>(a[3]), static_cast<int64_t>(a[2])), factor);
   return u64{static_cast<uint64_t>(p[0]), static_cast<uint64_t>(p[1]), static_cast<uint64_t>(q[0]),
              static_cast<uint64_t>(q[1])};
 #else
@@ -52,8 +51,8 @@ KNOLL_INLINE void philox_rounds(Word (&word)[4], uint32_t key0, uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const Word product0 = multiply(word[0], 0xD2511F53);
     const Word product1 = multiply(word[2], 0xCD9E8D57);
-    word[0] = (product1 >> 32) ^ word[1] ^ uint64_t{key0};
-    word[2] = (product0 >> 32) ^ word[3] ^ uint64_t{key1};
+    word[0] = (product1 >> 32) ^ word[1] ^ uint64_t { key0 };
+    word[2] = (product0 >> 32) ^ word[3] ^ uint64_t { key1 };
     word[1] = product1;
     word[3] = product0;
     key0 += 0x9E3779B9;  // the golden ratio and √3 − 1, in 32 bits
@@ -94,9 +93,7 @@ void bits_block(uint64_t seed, Purpose purpose, uint64_t first, uint64_t* out, i
 
 // Both conversions are exact: the integers have at most 53 bits.
 inline double to_unit(uint64_t x) { return static_cast<double>(static_cast<int64_t>(x >> 11)) * 0x1p-53; }
-inline double to_open_unit(uint64_t x) {
-  return static_cast<double>(static_cast<int64_t>(x >> 12 << 1 | 1)) * 0x1p-53;
-}
+inline double to_open_unit(uint64_t x) { return static_cast<double>(static_cast<int64_t>(x >> 12 << 1 | 1)) * 0x1p-53; }
 
 // Wichura's algorithm AS 241 (Applied Statistics 37, 1988), its routine PPND16: three quotients of
 // polynomials of degree 7, here from the highest coefficient down.
@@ -110,22 +107,18 @@ constexpr double kA[kTerms] = {2.5090809287301226727e+3, 3.3430575583588128105e+
 constexpr double kB[kTerms] = {
     5.2264952788528545610e+3, 2.8729085735721942674e+4, 3.9307895800092710610e+4, 2.1213794301586595867e+4,
     5.3941960214247511077e+3, 6.8718700749205790830e+2, 4.2313330701600911252e+1, 1.0};
-constexpr double kC[kTerms] = {7.74545014278341407640e-4, 2.27238449892691845833e-2,
-                               2.41780725177450611770e-1, 1.27045825245236838258e+0,
-                               3.64784832476320460504e+0, 5.76949722146069140550e+0,
+constexpr double kC[kTerms] = {7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
+                               1.27045825245236838258e+0, 3.64784832476320460504e+0, 5.76949722146069140550e+0,
                                4.63033784615654529590e+0, 1.42343711074968357734e+0};
-constexpr double kD[kTerms] = {1.05075007164441684324e-9, 5.47593808499534494600e-4,
-                               1.51986665636164571966e-2, 1.48103976427480074590e-1,
-                               6.89767334985100004550e-1, 1.67638483018380384940e+0,
-                               2.05319162663775882187e+0, 1.0};
-constexpr double kE[kTerms] = {2.01033439929228813265e-7, 2.71155556874348757815e-5,
-                               1.24266094738807843860e-3, 2.65321895265761230930e-2,
-                               2.96560571828504891230e-1, 1.78482653991729133580e+0,
+constexpr double kD[kTerms] = {
+    1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+    6.89767334985100004550e-1, 1.67638483018380384940e+0, 2.05319162663775882187e+0, 1.0};
+constexpr double kE[kTerms] = {2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3,
+                               2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580e+0,
                                5.46378491116411436990e+0, 6.65790464350110377720e+0};
-constexpr double kF[kTerms] = {2.04426310338993978564e-15, 1.42151175831644588870e-7,
-                               1.84631831751005468180e-5,  7.86869131145613259100e-4,
-                               1.48753612908506148525e-2,  1.36929880922735805310e-1,
-                               5.99832206555887937690e-1,  1.0};
+constexpr double kF[kTerms] = {
+    2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+    1.48753612908506148525e-2,  1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0};
 
 inline f64 quotient(const double (&num)[kTerms], const double (&den)[kTerms], f64 factor, f64 r) {
   f64 a = broadcast(num[0]), b = broadcast(den[0]);
@@ -196,9 +189,7 @@ uint64_t bits(uint64_t seed, Purpose purpose, uint64_t index) { return bits_of(s
 
 double uniform(uint64_t seed, Purpose purpose, uint64_t index) { return to_unit(bits(seed, purpose, index)); }
 
-double uniform_open(uint64_t seed, Purpose purpose, uint64_t index) {
-  return to_open_unit(bits(seed, purpose, index));
-}
+double uniform_open(uint64_t seed, Purpose purpose, uint64_t index) { return to_open_unit(bits(seed, purpose, index)); }
 
 double normal(uint64_t seed, Purpose purpose, uint64_t index) {
   return normal_quantile(uniform_open(seed, purpose, index));

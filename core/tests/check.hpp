@@ -33,30 +33,30 @@ inline void fail(const char* file, int line, const std::string& what) {
 
 #define KNOLL_JOIN2(a, b) a##b
 #define KNOLL_JOIN(a, b) KNOLL_JOIN2(a, b)
-#define TEST(name)                                                                                 \
-  static void KNOLL_JOIN(test_, __LINE__)();                                                       \
+#define TEST(name)                                                                                      \
+  static void KNOLL_JOIN(test_, __LINE__)();                                                            \
   static const knoll_test::Register KNOLL_JOIN(register_, __LINE__){name, KNOLL_JOIN(test_, __LINE__)}; \
   static void KNOLL_JOIN(test_, __LINE__)()
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                                 \
+  do {                                                                                   \
     if (!(condition)) knoll_test::fail(__FILE__, __LINE__, "CHECK failed: " #condition); \
   } while (0)
 // As CHECK, with more to say: CHECK_SAY(a < b, "i = " << i).
-#define CHECK_SAY(condition, message)                                                   \
-  do {                                                                                  \
-    if (!(condition)) {                                                                 \
-      std::ostringstream text;                                                          \
-      text << "CHECK failed: " #condition << "; " << message;                           \
-      knoll_test::fail(__FILE__, __LINE__, text.str());                                 \
-    }                                                                                   \
+#define CHECK_SAY(condition, message)                         \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      std::ostringstream text;                                \
+      text << "CHECK failed: " #condition << "; " << message; \
+      knoll_test::fail(__FILE__, __LINE__, text.str());       \
+    }                                                         \
   } while (0)
-#define CHECK_THROWS(type, expression)                                                  \
-  do {                                                                                  \
-    bool caught = false;                                                                \
-    try {                                                                               \
-      expression;                                                                       \
-    } catch (const type&) {                                                             \
-      caught = true;                                                                    \
-    }                                                                                   \
+#define CHECK_THROWS(type, expression)                                                      \
+  do {                                                                                      \
+    bool caught = false;                                                                    \
+    try {                                                                                   \
+      expression;                                                                           \
+    } catch (const type&) {                                                                 \
+      caught = true;                                                                        \
+    }                                                                                       \
     if (!caught) knoll_test::fail(__FILE__, __LINE__, #expression " did not throw " #type); \
   } while (0)

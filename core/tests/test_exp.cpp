@@ -104,13 +104,12 @@ Values log_arguments() {
   }
   add_neighbours(x, 1.0, 2000);
   add_neighbours(x, kSmallestNormal, 300);
-  for (const double edge : {0.0, -0.0, kTiniest, kMax, kInf, -kInf, -1.0, -kTiniest, -kMax, kNan})
-    x.push_back(edge);
+  for (const double edge : {0.0, -0.0, kTiniest, kMax, kInf, -kInf, -1.0, -kTiniest, -kMax, kNan}) x.push_back(edge);
   return x;
 }
 
 // The largest error of each table over the values; says where it lies when it is too large.
-void measure(const char* name, const Values& x, Function knoll::Kernels::*function,
+void measure(const char* name, const Values& x, Function knoll::Kernels::* function,
              long double (*truth)(long double)) {
   const auto tables = knoll::all_kernels();
   std::vector<double> worst(tables.size(), 0.0), where(tables.size(), 0.0);
@@ -149,26 +148,20 @@ void check_places(const char* name, Function function, const Values& source) {
     for (size_t n = 0; n <= 9; ++n) {
       Values part(n + 1, -7.0);  // one more, which must not be touched
       function(x.data() + begin, part.data(), static_cast<int64_t>(n));
-      for (size_t i = 0; i < n; ++i)
-        CHECK_SAY(same_bits(part[i], y[begin + i]), name << " n = " << n << ", i = " << i);
+      for (size_t i = 0; i < n; ++i) CHECK_SAY(same_bits(part[i], y[begin + i]), name << " n = " << n << ", i = " << i);
       CHECK_SAY(part[n] == -7.0, name << " wrote beyond n = " << n);
     }
   }
   Values in_place = x;
   function(in_place.data(), in_place.data(), static_cast<int64_t>(x.size()));
-  for (size_t i = 0; i < x.size(); ++i)
-    CHECK_SAY(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
+  for (size_t i = 0; i < x.size(); ++i) CHECK_SAY(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
 }
 
 }  // namespace
 
-TEST("exp: within 2 ulp over the whole range") {
-  measure("exp", exp_arguments(), &knoll::Kernels::exp, exp_truth);
-}
+TEST("exp: within 2 ulp over the whole range") { measure("exp", exp_arguments(), &knoll::Kernels::exp, exp_truth); }
 
-TEST("log: within 2 ulp over the whole range") {
-  measure("log", log_arguments(), &knoll::Kernels::log, log_truth);
-}
+TEST("log: within 2 ulp over the whole range") { measure("log", log_arguments(), &knoll::Kernels::log, log_truth); }
 
 TEST("exp: special values") {
   for (const knoll::Kernels* table : knoll::all_kernels()) {
@@ -194,8 +187,7 @@ TEST("log: special values") {
     CHECK(at(table->log, 0.0) == -kInf);
     CHECK(at(table->log, -0.0) == -kInf);
     CHECK(at(table->log, kInf) == kInf);
-    for (const double bad : {-kTiniest, -1.0, -kMax, -kInf, kNan, -kNan})
-      CHECK(std::isnan(at(table->log, bad)));
+    for (const double bad : {-kTiniest, -1.0, -kMax, -kInf, kNan, -kNan}) CHECK(std::isnan(at(table->log, bad)));
     CHECK(at(table->log, kMax) == 0x1.62e42fefa39efp+9);       // 1024 ln 2, rounded
     CHECK(at(table->log, kTiniest) == -0x1.74385446d71c3p+9);  // −1074 ln 2, rounded
   }

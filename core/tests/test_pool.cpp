@@ -86,7 +86,8 @@ TEST("pool: as many threads as asked for, also more than there are CPUs") {
   for_chunks(7, 1, Run{7}, [&](int64_t, int64_t, int64_t) {  // each chunk waits until all seven are being worked on
     ++inside;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (inside < 7 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (inside < 7 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_SAY(inside == 7, "inside = " << inside.load());
   });
 }

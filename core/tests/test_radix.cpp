@@ -96,8 +96,8 @@ TEST("radix: cancellation throws") {
 template <class T>
 static void key_orders_like_numbers() {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> x{T{0}, Limits::denorm_min(), Limits::min(), std::nextafter(T{1}, T{0}), T{1}, Limits::max(),
-                   Limits::infinity()};
+  std::vector<T> x{T{0}, Limits::denorm_min(), Limits::min(),     std::nextafter(T{1}, T{0}),
+                   T{1}, Limits::max(),        Limits::infinity()};
   std::mt19937_64 random(3);
   for (int i = 0; i < 300; ++i)
     x.push_back(std::ldexp(static_cast<T>(random() % 1000), static_cast<int>(random() % 200) - 100));

@@ -77,10 +77,8 @@ double chi_square(const std::vector<int64_t>& counts) {
 
 // The quantile of p by one Newton step in long double from z, which doubles the digits of z.
 long double refined(double p, double z) {
-  const long double root2 = std::sqrt(2.0L),
-                    density = std::exp(-0.5L * z * z) / std::sqrt(2.0L * std::acos(-1.0L));
-  if (std::fabs(p - 0.5) < 0.25)
-    return z + (static_cast<long double>(p) - 0.5L - 0.5L * std::erf(z / root2)) / density;
+  const long double root2 = std::sqrt(2.0L), density = std::exp(-0.5L * z * z) / std::sqrt(2.0L * std::acos(-1.0L));
+  if (std::fabs(p - 0.5) < 0.25) return z + (static_cast<long double>(p) - 0.5L - 0.5L * std::erf(z / root2)) / density;
   if (p < 0.5) return z + (p - 0.5L * std::erfc(-z / root2)) / density;
   return z - (1.0L - p - 0.5L * std::erfc(z / root2)) / density;
 }
@@ -92,8 +90,7 @@ TEST("rng: Philox4x32-10 gives its published answers") {
   using Words = std::array<uint32_t, 4>;
   const uint32_t ones = 0xffffffff;
   CHECK((rng::philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  CHECK((rng::philox({ones, ones, ones, ones}, {ones, ones}) ==
-         Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  CHECK((rng::philox({ones, ones, ones, ones}, {ones, ones}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   CHECK((rng::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
          Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -102,8 +99,8 @@ TEST("rng: a seed, a purpose and an index are the key and the counter") {
   // Fixed for ever: results of fits hang on it.
   for (const uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{12345678901234567890ULL}, ~uint64_t{0}}) {
     const uint64_t block = index / 2;
-    const auto words = rng::philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 6, 0},
-                                   {0x89abcdef, 0x01234567});
+    const auto words =
+        rng::philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 6, 0}, {0x89abcdef, 0x01234567});
     const size_t half = index % 2 * 2;
     const uint64_t expected = uint64_t{words[half + 1]} << 32 | words[half];
     CHECK(rng::bits(kSeed, Purpose::fingerprint, index) == expected);
@@ -119,8 +116,7 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
     const int64_t n = 700;
     std::vector<uint64_t> raw(n);
     rng::fill_bits(kSeed, Purpose::sample, first, vector_view(raw.data(), n), Run{});
-    const auto unit = uniforms(kSeed, Purpose::sample, first, n),
-               normal = normals(kSeed, Purpose::sample, first, n);
+    const auto unit = uniforms(kSeed, Purpose::sample, first, n), normal = normals(kSeed, Purpose::sample, first, n);
     for (int64_t i = 0; i < n; ++i) {
       const uint64_t index = first + static_cast<uint64_t>(i);
       const size_t at = static_cast<size_t>(i);
@@ -135,8 +131,7 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
       CHECK_SAY(parts == normal, "cut at " << cut);
     }
     std::vector<double> strided(static_cast<size_t>(3 * n), -7.0);  // backwards, every third place
-    rng::fill_normal(kSeed, Purpose::sample, first, View<double, 1>{strided.data() + 3 * (n - 1), {n}, {-3}},
-                     Run{});
+    rng::fill_normal(kSeed, Purpose::sample, first, View<double, 1>{strided.data() + 3 * (n - 1), {n}, {-3}}, Run{});
     for (size_t i = 0; i < strided.size(); ++i)
       CHECK(strided[i] == (i % 3 == 0 ? normal[static_cast<size_t>(n) - 1 - i / 3] : -7.0));
   }
@@ -144,8 +139,7 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
 
 TEST("rng: the same bits for any number of threads") {
   const auto one = normals(kSeed, Purpose::start, 5, 100'003);
-  for (const int threads : {2, 3, 8})
-    CHECK_SAY(normals(kSeed, Purpose::start, 5, 100'003, threads) == one, threads);
+  for (const int threads : {2, 3, 8}) CHECK_SAY(normals(kSeed, Purpose::start, 5, 100'003, threads) == one, threads);
 }
 
 TEST("rng: normal numbers have the same bits on every machine") {
@@ -188,8 +182,7 @@ TEST("rng: every bit of 64 is fair, and neighbours differ in half of them") {
     for (size_t b = 0; b < 64; ++b) set[b] += static_cast<int64_t>(raw[i] >> b & 1);
     if (i > 0) changed += std::popcount(raw[i] ^ raw[i - 1]);
   }
-  for (const int64_t count : set)
-    CHECK(std::fabs(2.0 * static_cast<double>(count) / n - 1.0) * std::sqrt(n) < 4.5);
+  for (const int64_t count : set) CHECK(std::fabs(2.0 * static_cast<double>(count) / n - 1.0) * std::sqrt(n) < 4.5);
   CHECK(std::fabs(static_cast<double>(changed) / (n - 1) - 32.0) * std::sqrt(n - 1.0) / 4.0 < 3.3);
 }
 
@@ -200,8 +193,7 @@ TEST("rng: normal numbers are normal") {
   CHECK(deviation(values, 0.0, 15.0, [](double z) { return z * z * z; }) < 3.3);
   CHECK(deviation(values, 3.0, 96.0, [](double z) { return z * z * z * z; }) < 3.3);
   CHECK(kolmogorov(values, [](double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }) < 1.95);
-  const auto beyond =
-      std::count_if(values.begin(), values.end(), [](double z) { return std::fabs(z) > 4.0; });
+  const auto beyond = std::count_if(values.begin(), values.end(), [](double z) { return std::fabs(z) > 4.0; });
   CHECK_SAY(std::abs(beyond - 63) < 27, beyond);  // 63.3 expected, standard deviation 8
 }
 
@@ -210,11 +202,9 @@ TEST("rng: normal_quantile inverts the error function, also far out") {
   for (int i = 1; i < 4000; ++i) grid.push_back(i / 4000.0);
   for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)})  // where the formulas meet
     for (int i = -50; i <= 50; ++i) grid.push_back(edge * (1.0 + i * 0x1p-52));
-  for (int e = 1; e <= 53; ++e)
-    grid.push_back(std::ldexp(1.0, -e)), grid.push_back(1.0 - std::ldexp(1.0, -e));
+  for (int e = 1; e <= 53; ++e) grid.push_back(std::ldexp(1.0, -e)), grid.push_back(1.0 - std::ldexp(1.0, -e));
   for (int e = 54; e <= 1021; ++e) grid.push_back(std::ldexp(1.3, -e));
-  for (int e = 2; e <= 50; ++e)
-    grid.push_back(0.5 + std::ldexp(1.0, -e)), grid.push_back(0.5 - std::ldexp(1.0, -e));
+  for (int e = 2; e <= 50; ++e) grid.push_back(0.5 + std::ldexp(1.0, -e)), grid.push_back(0.5 - std::ldexp(1.0, -e));
   double worst = 0.0, where = 0.0, before = -kInf;
   for (const double p : grid) {
     const double z = rng::normal_quantile(p);
@@ -230,8 +220,7 @@ TEST("rng: normal_quantile inverts the error function, also far out") {
     const double z = rng::normal_quantile(p);
     CHECK_SAY(z >= before - 4e-15 * std::fabs(z), "falls at p = " << p);
     before = z;
-    if (1.0 - (1.0 - p) == p)
-      CHECK_SAY(rng::normal_quantile(1.0 - p) == -z, "not antisymmetric at p = " << p);
+    if (1.0 - (1.0 - p) == p) CHECK_SAY(rng::normal_quantile(1.0 - p) == -z, "not antisymmetric at p = " << p);
   }
 }
 

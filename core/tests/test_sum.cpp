@@ -122,8 +122,7 @@ std::vector<double> random_doubles(std::mt19937_64& random, size_t n, uint64_t l
 TEST("sum: one double comes back as it is") {
   std::mt19937_64 random(1);
   std::vector<double> x = random_doubles(random, 20'000, 0, 2046);
-  for (double v : {0.0, 1.0, DBL_MIN, DBL_MAX, DBL_TRUE_MIN, std::nextafter(DBL_MIN, 0.0), -DBL_MAX})
-    x.push_back(v);
+  for (double v : {0.0, 1.0, DBL_MIN, DBL_MAX, DBL_TRUE_MIN, std::nextafter(DBL_MIN, 0.0), -DBL_MAX}) x.push_back(v);
   for (double v : x) CHECK(same_bits(exact({v}), v));
   CHECK(same_bits(exact({}), 0.0));
   CHECK(same_bits(exact({-0.0}), 0.0));
@@ -326,8 +325,7 @@ TEST("sum: the alternating harmonic series, for any number of threads") {
         n, 10'007,
         [](int64_t, int64_t begin, int64_t end) {
           ExactSum part;
-          for (int64_t i = begin; i < end; ++i)
-            part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
+          for (int64_t i = begin; i < end; ++i) part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
           return part;
         },
         [](ExactSum& total, const ExactSum& part) { total.add(part); }, Run{threads});

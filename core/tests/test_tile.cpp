@@ -97,8 +97,8 @@ TEST("tile: the epilogue sees every pair once") {
   const auto x = numbers(n * d, 5), y = numbers(m * d, 6);
   for (int threads : {1, 3}) {
     std::vector<double> all(static_cast<size_t>(n * m), -1.0);
-    for_pair_tiles(View<const double, 2>{x.data(), {n, d}, {d, 1}}, View<const double, 2>{y.data(), {m, d}, {d, 1}}, Run{threads},
-                   [&](int64_t i, int64_t rows, int64_t j, int64_t columns, const double* tile) {
+    for_pair_tiles(View<const double, 2>{x.data(), {n, d}, {d, 1}}, View<const double, 2>{y.data(), {m, d}, {d, 1}},
+                   Run{threads}, [&](int64_t i, int64_t rows, int64_t j, int64_t columns, const double* tile) {
                      for (int64_t t = 0; t < columns; ++t)
                        for (int64_t l = 0; l < rows; ++l) {
                          double& slot = all[static_cast<size_t>((i + l) * m + j + t)];
@@ -124,7 +124,8 @@ TEST("tile: whitened norms on every instruction set") {
         double norm = 0;
         for (int64_t i = 0; i < d; ++i) {
           double z = 0;
-          for (int64_t j = 0; j <= i; ++j) z += factor[static_cast<size_t>(i * d + j)] * x[static_cast<size_t>(l * d + j)];
+          for (int64_t j = 0; j <= i; ++j)
+            z += factor[static_cast<size_t>(i * d + j)] * x[static_cast<size_t>(l * d + j)];
           norm += z * z;
         }
         CHECK(std::fabs(out[l] - norm) <= 1e-12 * (1 + norm));
@@ -164,11 +165,14 @@ TEST("moments: the same bits for any threads and any blocks along the grid; righ
         const long double t = (weighted ? w[static_cast<size_t>(i)] : 1.0) * term(&x[static_cast<size_t>(i * d)]);
         sum += t, size += std::fabs(static_cast<double>(t));
       }
-      CHECK_SAY(std::fabs(static_cast<double>(sum - one[column])) <= 1e-14 * static_cast<double>(size), "moment " << column);
+      CHECK_SAY(std::fabs(static_cast<double>(sum - one[column])) <= 1e-14 * static_cast<double>(size),
+                "moment " << column);
       ++column;
     };
     expect([](const double*) { return 1.0L; });
-    auto at = [&](const double* p, int64_t j) { return static_cast<long double>(p[j] - origin[static_cast<size_t>(j)]); };
+    auto at = [&](const double* p, int64_t j) {
+      return static_cast<long double>(p[j] - origin[static_cast<size_t>(j)]);
+    };
     for (int64_t j = 0; j < d; ++j) expect([&](const double* p) { return at(p, j); });
     for (int64_t i = 0; i < d; ++i)
       for (int64_t j = i; j < d; ++j) expect([&](const double* p) { return at(p, i) * at(p, j); });
@@ -189,7 +193,8 @@ TEST("density: float32 points and odd sizes") {
       for (int64_t a = 0; a < d; ++a) {
         double z = 0;
         for (int64_t b = 0; b <= a; ++b)
-          z += factor[static_cast<size_t>(a * d + b)] * (static_cast<double>(x[static_cast<size_t>(i * d + b)]) - mean[static_cast<size_t>(b)]);
+          z += factor[static_cast<size_t>(a * d + b)] *
+               (static_cast<double>(x[static_cast<size_t>(i * d + b)]) - mean[static_cast<size_t>(b)]);
         norm += z * z;
       }
       CHECK(std::fabs(out[static_cast<size_t>(i)] - norm) <= 1e-13 * (1 + norm));

@@ -123,9 +123,8 @@ TEST("union-find: threads that fight over one star") {
       UnionFind<int64_t> sets(n);
       std::atomic<int64_t> joined{0};
       // Downward, so that the root keeps moving and all threads want to link the same one.
-      for_chunks(times * n, 1, Run{threads}, [&](int64_t, int64_t e, int64_t) {
-        joined += sets.unite_shared(n - 1, n - 1 - e % n);
-      });
+      for_chunks(times * n, 1, Run{threads},
+                 [&](int64_t, int64_t e, int64_t) { joined += sets.unite_shared(n - 1, n - 1 - e % n); });
       CHECK(joined == n - 1);
       CHECK(sets.count() == 1);
       for (int64_t i = 0; i < n; ++i) CHECK(sets.find(i) == 0);

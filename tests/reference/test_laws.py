@@ -21,7 +21,7 @@ from knoll.reference import (
     weighted_kernel_kmeans,
 )
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=300, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 # Quarters, with many ties and duplicates; everything the boxes add of them is exact.
 lattice = st.integers(1, 3).flatmap(

@@ -1,5 +1,5 @@
-// Loops and reductions over a fixed grid of chunks. The grid depends on n and grain alone, never on the number of threads,
-// so whatever is computed per chunk and merged in chunk order has the same bits on any machine.
+// Loops and reductions over a fixed grid of chunks. The grid depends on n and grain alone, never on the number of
+// threads, so whatever is computed per chunk and merged in chunk order has the same bits on any machine.
 #pragma once
 
 #include <algorithm>

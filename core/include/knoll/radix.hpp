@@ -15,10 +15,10 @@ namespace knoll {
 // Sorts keys upward and moves values along with them; equal keys keep their order. Takes n·(sizeof K + sizeof
 // V) bytes of scratch. K: uint32_t or uint64_t; V: int32_t or int64_t.
 template <class K, class V>
-void radix_sort(K* keys,     // in, out (n)
-                V* values,   // in, out (n)
+void radix_sort(K* keys,    // in, out (n)
+                V* values,  // in, out (n)
                 int64_t n,
-                Run run);    // threads, cancellation
+                Run run);  // threads, cancellation
 
 // The same over views; they may have any stride.
 template <class K, class V>

@@ -34,7 +34,7 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 uint64_t bits(uint64_t seed, Purpose purpose, uint64_t index);        // 64 uniform bits
 double uniform(uint64_t seed, Purpose purpose, uint64_t index);       // a multiple of 2^-53 in [0, 1)
 double uniform_open(uint64_t seed, Purpose purpose, uint64_t index);  // an odd multiple of 2^-53 in (0, 1)
-double normal(uint64_t seed, Purpose purpose, uint64_t index);  // N(0, 1): normal_quantile(uniform_open(…))
+double normal(uint64_t seed, Purpose purpose, uint64_t index);        // N(0, 1): normal_quantile(uniform_open(…))
 
 // A whole number in [0, bound), all equally likely: Lemire's multiplication, and rejection by a retry number
 // in the counter. bound must be at least 1, else std::invalid_argument.
@@ -44,14 +44,11 @@ uint64_t below(uint64_t bound, uint64_t seed, Purpose purpose, uint64_t index);
 double normal_quantile(double p);
 
 // out(i), i < n, is the number of index first_index + i, with the bits that the functions above give.
-void fill_bits(uint64_t seed, Purpose purpose, uint64_t first_index,
-               View<uint64_t, 1> out,  // out (n)
+void fill_bits(uint64_t seed, Purpose purpose, uint64_t first_index, View<uint64_t, 1> out,  // out (n)
                Run run);
-void fill_uniform(uint64_t seed, Purpose purpose, uint64_t first_index,
-                  View<double, 1> out,  // out (n)
+void fill_uniform(uint64_t seed, Purpose purpose, uint64_t first_index, View<double, 1> out,  // out (n)
                   Run run);
-void fill_normal(uint64_t seed, Purpose purpose, uint64_t first_index,
-                 View<double, 1> out,  // out (n)
+void fill_normal(uint64_t seed, Purpose purpose, uint64_t first_index, View<double, 1> out,  // out (n)
                  Run run);
 
 }  // namespace knoll::rng

@@ -10,7 +10,7 @@
 
 namespace knoll {
 
-const Kernels& kernels();                  // the chosen table
+const Kernels& kernels();                   // the chosen table
 std::vector<const Kernels*> all_kernels();  // those that this machine can run, the fastest last
 
 }  // namespace knoll

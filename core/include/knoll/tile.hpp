@@ -52,7 +52,8 @@ void pack_columns(View<const T, 2> x,    // in  (≤ kPoints, d)
 }
 
 // Squared distances of all pairs (x_i, y_j) by the one distance, tile by tile, nothing kept:
-//   epilogue(i, rows, j, columns, tile)   with   tile[t·kPoints + l] = ‖x_{i+l} − y_{j+t}‖²,  l < rows ≤ kPoints, t < columns.
+//   epilogue(i, rows, j, columns, tile)   with   tile[t·kPoints + l] = ‖x_{i+l} − y_{j+t}‖²,  l < rows ≤ kPoints, t <
+//   columns.
 // Tiles of one i come in order of j, on one thread; different i may run at once.
 template <class T, class Epilogue>
 void for_pair_tiles(View<const T, 2> x,  // in  (n, d)

@@ -10,7 +10,8 @@
 
 namespace knoll::KNOLL_ISA {
 
-#include "lanes.inl"
+#include "lanes.inl"  // first: the others are written over lanes
+
 #include "exp.inl"
 #include "finite.inl"
 #include "tile.inl"

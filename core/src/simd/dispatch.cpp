@@ -39,7 +39,8 @@ static const Kernels& choose() {
     if (std::string(k->name) == forced) return *k;
     known += std::string(known.empty() ? "" : ", ") + k->name;
   }
-  throw std::runtime_error("KNOLL_ISA is " + std::string(forced) + ", but this build on this machine can run only: " + known);
+  throw std::runtime_error("KNOLL_ISA is " + std::string(forced) +
+                           ", but this build on this machine can run only: " + known);
 }
 
 const Kernels& kernels() {

@@ -7,10 +7,12 @@ KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]
 
 // out[r, j] = x[r, j] − center[j] for j < d, 0 for d ≤ j < ld. x has contiguous rows, `stride` elements apart.
 template <class T>
-KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out, int64_t ld) {
+KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
+                              int64_t ld) {
   for (int64_t r = 0; r < rows; ++r, x += stride, out += ld) {
     // the next tile is likely the next rows: ask for them now, and they arrive while this tile is being worked on
-    for (int64_t ahead = 0; ahead < d; ahead += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + rows * stride + ahead);
+    for (int64_t ahead = 0; ahead < d; ahead += 64 / static_cast<int64_t>(sizeof(T)))
+      __builtin_prefetch(x + rows * stride + ahead);
     int64_t j = 0;
     for (; j + 4 * kLanes <= d; j += 4 * kLanes)
       for (int v = 0; v < 4 * kLanes; v += kLanes) store(out + j + v, load_as_f64(x + j + v) - load(center + j + v));
@@ -19,10 +21,12 @@ KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t 
     for (; j < ld; ++j) out[j] = 0.0;
   }
 }
-static void center_rows_f64(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out, int64_t ld) {
+static void center_rows_f64(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
+                            int64_t ld) {
   center_rows(x, stride, rows, d, center, out, ld);
 }
-static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out, int64_t ld) {
+static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
+                            int64_t ld) {
   center_rows(x, stride, rows, d, center, out, ld);
 }
 
@@ -45,10 +49,11 @@ static void column_sums(const double* a, int64_t ld, int64_t rows, double* sums)
   }
 }
 
-// c[i, j] += Σ_r a[r, i]·b[r, j] for i < p, j < q: the tall-skinny product. p is a multiple of 4, q of 8. With `upper`, blocks
-// that lie wholly below the diagonal are left alone. Each entry is one chain of fma over r, so its bits depend on nothing else.
-static void tall_product(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows, double* c,
-                         int64_t ldc, bool upper) {
+// c[i, j] += Σ_r a[r, i]·b[r, j] for i < p, j < q: the tall-skinny product. p is a multiple of 4, q of 8. With `upper`,
+// blocks that lie wholly below the diagonal are left alone. Each entry is one chain of fma over r, so its bits depend
+// on nothing else.
+static void tall_product(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows,
+                         double* c, int64_t ldc, bool upper) {
   for (int64_t i = 0; i < p; i += 4) {
     for (int64_t j = upper ? i / 8 * 8 : 0; j < q; j += 8) {
       f64 s[4][2];
