@@ -12,7 +12,7 @@ from knoll.reference import dbscan_climbing, dbscan_graph, dbscan_spectral, mean
 from knoll.reference._common import squared_distances, within
 from knoll.reference._dbscan_spectral import eigenvalue_one
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 
 def column(*values):

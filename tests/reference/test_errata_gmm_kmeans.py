@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, nor
 from knoll.exceptions import BadData
 from knoll.reference import em_gmm, gaussian_mle, kmeans, run
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 
 def column(*values):

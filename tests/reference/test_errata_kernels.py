@@ -13,7 +13,7 @@ from knoll import reference
 from knoll.reference import _climb, njw_spectral, njw_spectral_graph, run, weighted_kernel_kmeans
 from knoll.reference._common import squared_distances
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 DOCS = Path(__file__).parents[2] / "docs" / "theory"
 
 

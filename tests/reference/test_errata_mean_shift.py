@@ -15,7 +15,7 @@ clouds = st.integers(1, 3).flatmap(
     lambda d: st.lists(st.tuples(*[st.floats(-2, 2)] * d), min_size=1, max_size=12)
 ).map(lambda rows: np.array(rows, dtype=float).reshape(len(rows), -1))  # fmt: skip
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 
 def column(*values):

@@ -21,7 +21,7 @@ from knoll.reference import (
     weighted_kernel_kmeans,
 )
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 # Quarters, with many ties and duplicates; everything the boxes add of them is exact.
 lattice = st.integers(1, 3).flatmap(
@@ -222,8 +222,8 @@ def test_dbscan_edges_join_core_points_within_eps_only(X, min_pts):
 def test_eps_taken_from_a_distance_is_inclusive(seed):
     # for about half of these ε² < d², so comparing squares would lose the neighbour the radius was taken from
     for x, y in np.random.default_rng(seed).normal(size=(10, 2, 3)):
-        d2 = (x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2 + (x[2] - y[2]) ** 2
-        eps = np.sqrt(d2)
+        u = x - y
+        eps = np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2])  # a scalar's u**2 goes through pow and may differ
         assert run(dbscan_graph([x, y], eps, 2)).labels.tolist() == [0, 0]
         assert run(dbscan_graph([x, y], np.nextafter(eps, 0), 2)).labels.tolist() == [-1, -1]
 

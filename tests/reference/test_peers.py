@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 
 from knoll.reference import dbscan_graph, em_gmm, gaussian_mle, kmeans, mean_shift, njw_spectral, run
 
-quick = settings(max_examples=300, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
 
