@@ -46,23 +46,21 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
   std::mutex mutex;
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     CellMoments cell(d);
-    std::vector<double> tile(static_cast<size_t>(step * ld)),
-        weighted(weights.empty() ? 0 : static_cast<size_t>(step * ld));
+    const size_t size = static_cast<size_t>(step * ld), weighted_size = weights.empty() ? 0 : size;
+    std::vector<double> tile(size), weighted(weighted_size), scratch(x.rows_contiguous() ? 0 : size), w(weighted_size);
     for (int64_t from = begin; from < end; from += step) {
       const int64_t rows = std::min(step, end - from);
-      pack_rows(x.rows(from, from + rows), center.data(), tile.data(), ld);
-      const double* left = tile.data();
-      if (!weights.empty()) {
-        for (int64_t r = 0; r < rows; ++r) {
-          const double w = weights(from + r);
-          cell.mass += w;
-          for (int64_t j = 0; j < ld; ++j)
-            weighted[static_cast<size_t>(r * ld + j)] = w * tile[static_cast<size_t>(r * ld + j)];
-        }
-        left = weighted.data();
+      for (int64_t r = 0; r < rows && !weights.empty(); ++r) {
+        w[static_cast<size_t>(r)] = weights(from + r);
+        cell.mass += weights(from + r);
       }
-      kernels().column_sums(left, ld, rows, cell.first.data());
-      kernels().tall_product(left, ld, ld, tile.data(), ld, ld, rows, cell.second.data(), ld, true);
+      center_rows(x.rows(from, from + rows), center.data(), weights.empty() ? nullptr : w.data(), tile.data(),
+                  weighted.data(), ld, cell.first.data(), scratch.data());
+      const double* left = weights.empty() ? tile.data() : weighted.data();
+      const int64_t next = std::min(from + rows, x.shape[0]), more = std::min(step, x.shape[0] - next);
+      const int64_t ahead_size = x.rows_contiguous() ? more * x.stride[0] * static_cast<int64_t>(sizeof(T)) : 0;
+      kernels().tall_product(left, ld, ld, tile.data(), ld, ld, rows, cell.second.data(), ld, true,
+                             x.data + next * x.stride[0], ahead_size);
     }
     if (weights.empty()) cell.mass = static_cast<double>(end - begin);
     std::lock_guard lock(mutex);

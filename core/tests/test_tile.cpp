@@ -32,50 +32,92 @@ double one_distance(const double* x, const double* y, int64_t d) {
 
 }  // namespace
 
-TEST("tile: packing centres, pads and takes any layout") {
-  for (int64_t d : {1, 2, 5, 8, 13}) {
-    const int64_t n = 21, ld = padded(d);
-    const auto x = numbers(n * d), center = numbers(d, 2);
-    std::vector<double> turned(x.size());  // the same points, column by column
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < d; ++j) turned[static_cast<size_t>(j * n + i)] = x[static_cast<size_t>(i * d + j)];
-    std::vector<double> a(static_cast<size_t>(n * ld), 7.0), b = a, columns(static_cast<size_t>(d * kPoints), 7.0);
-    pack_rows(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), a.data(), ld);
-    pack_rows(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), b.data(), ld);
-    pack_columns(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), columns.data());
-    CHECK(a == b);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < ld; ++j) {
-        const double expected = j < d ? x[static_cast<size_t>(i * d + j)] - center[static_cast<size_t>(j)] : 0.0;
-        CHECK(a[static_cast<size_t>(i * ld + j)] == expected);
-        if (j < d) CHECK(columns[static_cast<size_t>(j * kPoints + i)] == expected);
+TEST("tile: centring, weighing, padding and summing, for any layout and on every instruction set") {
+  for (int64_t d : {1, 2, 4, 5, 8, 13, 16, 21, 33})
+    for (bool weighted : {false, true}) {
+      const int64_t n = 21, ld = padded(d);
+      const auto size = static_cast<size_t>(n * ld);
+      const auto x = numbers(n * d), w = numbers(n, 3), start = numbers(ld, 4);
+      auto center = numbers(ld, 2);
+      const double* weights = weighted ? w.data() : nullptr;
+      std::vector<double> turned(x.size());  // the same points, column by column
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < d; ++j) turned[static_cast<size_t>(j * n + i)] = x[static_cast<size_t>(i * d + j)];
+
+      for (const Kernels* table : all_kernels()) {
+        std::vector<double> out(size, 7.0), product(size, 7.0), sums = start;
+        table->center_rows_f64(x.data(), d, n, d, center.data(), weights, out.data(), product.data(), ld, sums.data());
+        for (int64_t j = 0; j < ld; ++j) {
+          double sum = start[static_cast<size_t>(j)];
+          for (int64_t i = 0; i < n; ++i) {
+            const auto at = static_cast<size_t>(i * ld + j);
+            const double y = j < d ? x[static_cast<size_t>(i * d + j)] - center[static_cast<size_t>(j)] : 0.0;
+            const double z = weighted ? w[static_cast<size_t>(i)] * y : y;
+            CHECK(out[at] == y);
+            CHECK(product[at] == (weighted ? z : 7.0));
+            sum += z;
+          }
+          CHECK(sums[static_cast<size_t>(j)] == sum);
+        }
       }
+      std::vector<double> a(size), b(size), c(size), e(size), scratch(size), first = start, second = start;
+      center_rows(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), weights, a.data(), c.data(), ld,
+                  first.data(), scratch.data());
+      center_rows(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), weights, b.data(), e.data(), ld,
+                  second.data(), scratch.data());
+      CHECK(a == b && c == e && first == second);
+    }
+}
+
+TEST("tile: float32 rows are centred as float64") {
+  const int64_t n = 9, d = 21, ld = padded(d);
+  const auto wide = numbers(n * d), center = numbers(ld, 2);
+  const std::vector<float> x(wide.begin(), wide.end());
+  const std::vector<double> same(x.begin(), x.end());
+  for (const Kernels* table : all_kernels()) {
+    std::vector<double> a(static_cast<size_t>(n * ld)), b = a, first(static_cast<size_t>(ld)), second = first;
+    table->center_rows_f32(x.data(), d, n, d, center.data(), nullptr, a.data(), nullptr, ld, first.data());
+    table->center_rows_f64(same.data(), d, n, d, center.data(), nullptr, b.data(), nullptr, ld, second.data());
+    CHECK(a == b && first == second);
+  }
+}
+
+TEST("tile: packing points into lanes") {
+  for (int64_t d : {1, 3, 8}) {
+    const int64_t n = 21;
+    const auto x = numbers(n * d), center = numbers(d, 2);
+    std::vector<double> columns(static_cast<size_t>(d * kPoints), 7.0);
+    pack_columns(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), columns.data());
     for (int64_t j = 0; j < d; ++j)
-      for (int64_t l = n; l < kPoints; ++l) CHECK(columns[static_cast<size_t>(j * kPoints + l)] == 0.0);
+      for (int64_t l = 0; l < kPoints; ++l) {
+        const double expected = l < n ? x[static_cast<size_t>(l * d + j)] - center[static_cast<size_t>(j)] : 0.0;
+        CHECK(columns[static_cast<size_t>(j * kPoints + l)] == expected);
+      }
   }
 }
 
 TEST("tile: the tall-skinny product, on every instruction set") {
   for (const Kernels* table : all_kernels())
-    for (bool upper : {false, true}) {
-      const int64_t p = 12, q = 16, rows = 53;
-      const auto a = numbers(rows * p), b = numbers(rows * q, 2);
-      std::vector<double> c(static_cast<size_t>(p * q), 0.5);
-      table->tall_product(a.data(), p, p, b.data(), q, q, rows, c.data(), q, upper);
-      for (int64_t i = 0; i < p; ++i)
-        for (int64_t j = 0; j < q; ++j) {
-          double expected = 0.5, size = 1;
-          for (int64_t r = 0; r < rows; ++r) {
-            const double term = a[static_cast<size_t>(r * p + i)] * b[static_cast<size_t>(r * q + j)];
-            expected += term, size += std::fabs(term);
+    for (bool upper : {false, true})
+      for (int64_t q : {4, 8, 12, 16, 20, 24, 28, 44}) {
+        const int64_t p = upper ? q : 12, rows = 53;
+        const auto a = numbers(rows * p), b = numbers(rows * q, 2);
+        std::vector<double> c(static_cast<size_t>(p * q), 0.5);
+        table->tall_product(a.data(), p, p, b.data(), q, q, rows, c.data(), q, upper, b.data(), rows * q * 8);
+        for (int64_t i = 0; i < p; ++i)
+          for (int64_t j = 0; j < q; ++j) {
+            double expected = 0.5, size = 1;
+            for (int64_t r = 0; r < rows; ++r) {
+              const double term = a[static_cast<size_t>(r * p + i)] * b[static_cast<size_t>(r * q + j)];
+              expected += term, size += std::fabs(term);
+            }
+            const double got = c[static_cast<size_t>(i * q + j)];
+            if (upper && j < i / 4 * 4)
+              CHECK(got == 0.5);  // blocks below the diagonal are left alone
+            else
+              CHECK_SAY(std::fabs(got - expected) <= 8e-15 * size, table->name << ' ' << i << ' ' << j);
           }
-          const double got = c[static_cast<size_t>(i * q + j)];
-          if (!upper || j >= i)
-            CHECK_SAY(std::fabs(got - expected) <= 1e-15 * size * 8, table->name << ' ' << i << ' ' << j);
-          else
-            CHECK(got == 0.5 || std::fabs(got - expected) <= 1e-14 * size);  // below the diagonal: left alone or right
-        }
-    }
+      }
 }
 
 TEST("tile: the distance of a pair is the one distance, bit for bit, on every instruction set") {

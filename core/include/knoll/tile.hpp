@@ -14,28 +14,40 @@ namespace knoll {
 
 constexpr int64_t kGrain = 4096;  // rows of the global grid: sums are taken over its cells, then merged order-free
 
-inline int64_t padded(int64_t d) { return (d + 7) / 8 * 8; }
+inline int64_t padded(int64_t d) { return (d + 3) / 4 * 4; }
 
-// How many rows of width ld make a tile that stays in the first cache level. Depends on the width alone.
-inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(1024 / ld, 8, 64); }
+// How many rows of width ld make a tile that stays near: 8 KB where rows are short, 32 KB where they are long.
+// Depends on the width alone.
+inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(4096 / ld, 16, 64); }
 
-// out[r, j] = x(r, j) − center[j], padded with zeros to ld columns.
+// out[r, j] = x(r, j) for any layout: rows that the kernels can walk over.
 template <class T>
-void pack_rows(View<const T, 2> x,    // in  (rows, d)
-               const double* center,  // in  (d)
-               double* out,           // out (rows, ld)
-               int64_t ld) {
+void pack_rows(View<const T, 2> x,  // in  (rows, d)
+               double* out) {       // out (rows, d)
   const int64_t rows = x.shape[0], d = x.shape[1];
-  if (x.rows_contiguous()) {
-    if constexpr (std::is_same_v<T, double>)
-      kernels().center_rows_f64(x.data, x.stride[0], rows, d, center, out, ld);
-    else
-      kernels().center_rows_f32(x.data, x.stride[0], rows, d, center, out, ld);
-    return;
-  }
-  for (int64_t j = 0; j < ld; ++j) {  // column by column: the likely layout is Fortran's
-    const double c = j < d ? center[j] : 0.0;
-    for (int64_t r = 0; r < rows; ++r) out[r * ld + j] = j < d ? static_cast<double>(x(r, j)) - c : 0.0;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < d; ++j) out[r * d + j] = static_cast<double>(x(r, j));
+}
+
+// Centres and weighs rows of any layout: what center_rows of src/simd/tile.inl says. `scratch` is for rows that are not
+// contiguous.
+template <class T>
+void center_rows(View<const T, 2> x,     // in  (rows, d)
+                 const double* center,   // in  (ld)
+                 const double* weights,  // in  (rows) or null
+                 double* out,            // out (rows, ld)
+                 double* weighted,       // out (rows, ld) where there are weights
+                 int64_t ld,
+                 double* sums,       // in, out (ld)
+                 double* scratch) {  // (rows, d)
+  const int64_t rows = x.shape[0], d = x.shape[1];
+  if (!x.rows_contiguous()) {
+    pack_rows(x, scratch);
+    kernels().center_rows_f64(scratch, d, rows, d, center, weights, out, weighted, ld, sums);
+  } else if constexpr (std::is_same_v<T, double>) {
+    kernels().center_rows_f64(x.data, x.stride[0], rows, d, center, weights, out, weighted, ld, sums);
+  } else {
+    kernels().center_rows_f32(x.data, x.stride[0], rows, d, center, weights, out, weighted, ld, sums);
   }
 }
 
@@ -61,14 +73,13 @@ void for_pair_tiles(View<const T, 2> x,  // in  (n, d)
                     Run run, Epilogue&& epilogue) {
   constexpr int64_t kColumns = 64;
   const int64_t d = x.shape[1], m = y.shape[0];
-  const std::vector<double> zero(static_cast<size_t>(d), 0.0);
   for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<double> columns(static_cast<size_t>(d * kPoints)), rows(static_cast<size_t>(d * kColumns));
     std::vector<double> tile(static_cast<size_t>(kColumns * kPoints));
     pack_columns(x.rows(begin, end), nullptr, columns.data());
     for (int64_t j = 0; j < m; j += kColumns) {
       const int64_t count = std::min(kColumns, m - j);
-      pack_rows(y.rows(j, j + count), zero.data(), rows.data(), d);
+      pack_rows(y.rows(j, j + count), rows.data());
       kernels().distance_tile(columns.data(), rows.data(), d, count, d, tile.data());
       epilogue(begin, end - begin, j, count, tile.data());
     }

@@ -25,7 +25,6 @@ const Kernels table = {
     .finite_f32 = finite_f32,
     .center_rows_f64 = center_rows_f64,
     .center_rows_f32 = center_rows_f32,
-    .column_sums = column_sums,
     .tall_product = tall_product,
     .whitened_norms = whitened_norms,
     .distance_tile = distance_tile,

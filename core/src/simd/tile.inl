@@ -1,73 +1,104 @@
 // Tiles: small blocks of points, packed as float64 so that the kernels see one layout, whatever the input was.
-//   rows     (rows × ld)       row-major, ld a multiple of 8, padded with zeros        for products over the points
+//   rows     (rows × ld)       row-major, ld a multiple of 4, padded with zeros        for products over the points
 //   columns  (d × kPoints)     one point per lane                                      for work on each point
 
 KNOLL_INLINE f64 load_as_f64(const double* p) { return load(p); }
 KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]}; }
 
-// out[r, j] = x[r, j] − center[j] for j < d, 0 for d ≤ j < ld. x has contiguous rows, `stride` elements apart.
-template <class T>
-KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
-                              int64_t ld) {
+// V vectors of columns, all rows: what center_rows says. Centre and sums stay in registers.
+template <int V, class T>
+KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const double* center, const double* weights,
+                               double* out, double* weighted, int64_t ld, double* sums) {
+  f64 c[V], sum[V];
+  for (int v = 0; v < V; ++v) c[v] = load(center + v * kLanes), sum[v] = load(sums + v * kLanes);
   for (int64_t r = 0; r < rows; ++r, x += stride, out += ld) {
-    // the next tile is likely the next rows: ask for them now, and they arrive while this tile is being worked on
-    for (int64_t ahead = 0; ahead < d; ahead += 64 / static_cast<int64_t>(sizeof(T)))
-      __builtin_prefetch(x + rows * stride + ahead);
-    int64_t j = 0;
-    for (; j + 4 * kLanes <= d; j += 4 * kLanes)
-      for (int v = 0; v < 4 * kLanes; v += kLanes) store(out + j + v, load_as_f64(x + j + v) - load(center + j + v));
-    for (; j + kLanes <= d; j += kLanes) store(out + j, load_as_f64(x + j) - load(center + j));
-    for (; j < d; ++j) out[j] = static_cast<double>(x[j]) - center[j];
-    for (; j < ld; ++j) out[j] = 0.0;
-  }
-}
-static void center_rows_f64(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
-                            int64_t ld) {
-  center_rows(x, stride, rows, d, center, out, ld);
-}
-static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center, double* out,
-                            int64_t ld) {
-  center_rows(x, stride, rows, d, center, out, ld);
-}
-
-// sums[j] += Σ_r a[r, j], four rows at a time: (a_r + a_r+1) + (a_r+2 + a_r+3), then the rest one by one.
-static void column_sums(const double* a, int64_t ld, int64_t rows, double* sums) {
-  for (int64_t j = 0; j < ld; j += 8) {
-    f64 s0 = load(sums + j), s1 = load(sums + j + 4);
-    const double* p = a + j;
-    int64_t r = 0;
-    for (; r + 4 <= rows; r += 4, p += 4 * ld) {
-      s0 += (load(p) + load(p + ld)) + (load(p + 2 * ld) + load(p + 3 * ld));
-      s1 += (load(p + 4) + load(p + ld + 4)) + (load(p + 2 * ld + 4) + load(p + 3 * ld + 4));
+    f64 y[V];
+    for (int v = 0; v < V; ++v) {
+      y[v] = load_as_f64(x + v * kLanes) - c[v];
+      store(out + v * kLanes, y[v]);
     }
-    for (; r < rows; ++r, p += ld) {
-      s0 += load(p);
-      s1 += load(p + 4);
-    }
-    store(sums + j, s0);
-    store(sums + j + 4, s1);
-  }
-}
-
-// c[i, j] += Σ_r a[r, i]·b[r, j] for i < p, j < q: the tall-skinny product. p is a multiple of 4, q of 8. With `upper`,
-// blocks that lie wholly below the diagonal are left alone. Each entry is one chain of fma over r, so its bits depend
-// on nothing else.
-static void tall_product(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows,
-                         double* c, int64_t ldc, bool upper) {
-  for (int64_t i = 0; i < p; i += 4) {
-    for (int64_t j = upper ? i / 8 * 8 : 0; j < q; j += 8) {
-      f64 s[4][2];
-      for (int u = 0; u < 4; ++u) s[u][0] = load(c + (i + u) * ldc + j), s[u][1] = load(c + (i + u) * ldc + j + 4);
-      const double *pa = a + i, *pb = b + j;
-      for (int64_t r = 0; r < rows; ++r, pa += lda, pb += ldb) {
-        const f64 b0 = load(pb), b1 = load(pb + 4);
-        for (int u = 0; u < 4; ++u) {
-          const f64 x = broadcast(pa[u]);
-          s[u][0] = fma(x, b0, s[u][0]);
-          s[u][1] = fma(x, b1, s[u][1]);
-        }
+    if (weights != nullptr) {
+      const f64 w = broadcast(weights[r]);
+      for (int v = 0; v < V; ++v) {
+        y[v] *= w;
+        store(weighted + r * ld + v * kLanes, y[v]);
       }
-      for (int u = 0; u < 4; ++u) store(c + (i + u) * ldc + j, s[u][0]), store(c + (i + u) * ldc + j + 4, s[u][1]);
+    }
+    for (int v = 0; v < V; ++v) sum[v] += y[v];
+  }
+  for (int v = 0; v < V; ++v) store(sums + v * kLanes, sum[v]);
+}
+
+// out[r, j] = x[r, j] − center[j], weighted[r, j] = w_r · out[r, j] if there are weights, and sums[j] += Σ_r of the
+// latter (of the former without weights), rows in order; 0 for d ≤ j < ld. x has contiguous rows, `stride` elements
+// apart.
+template <class T>
+KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center,
+                              const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
+  int64_t j = 0;
+  for (; j + 4 * kLanes <= d; j += 4 * kLanes)
+    center_strip<4>(x + j, stride, rows, center + j, weights, out + j, weighted + j, ld, sums + j);
+  for (; j + kLanes <= d; j += kLanes)
+    center_strip<1>(x + j, stride, rows, center + j, weights, out + j, weighted + j, ld, sums + j);
+  for (; j < ld; ++j)
+    for (int64_t r = 0; r < rows; ++r) {
+      const double y = j < d ? static_cast<double>(x[r * stride + j]) - center[j] : 0.0;
+      const double z = weights == nullptr ? y : weights[r] * y;
+      out[r * ld + j] = y;
+      if (weights != nullptr) weighted[r * ld + j] = z;
+      sums[j] += z;
+    }
+}
+static void center_rows_f64(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center,
+                            const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
+  center_rows(x, stride, rows, d, center, weights, out, weighted, ld, sums);
+}
+static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center,
+                            const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
+  center_rows(x, stride, rows, d, center, weights, out, weighted, ld, sums);
+}
+
+// Four rows and V vectors of columns of c. Each entry is one chain of fma over r, so its bits depend on nothing else.
+template <int V>
+KNOLL_INLINE void product_block(const double* a, int64_t lda, const double* b, int64_t ldb, int64_t rows, double* c,
+                                int64_t ldc) {
+  f64 s[4][V];
+  for (int u = 0; u < 4; ++u)
+    for (int v = 0; v < V; ++v) s[u][v] = load(c + u * ldc + v * kLanes);
+  for (int64_t r = 0; r < rows; ++r, a += lda, b += ldb) {
+    f64 y[V];
+    for (int v = 0; v < V; ++v) y[v] = load(b + v * kLanes);
+    for (int u = 0; u < 4; ++u) {
+      const f64 x = broadcast(a[u]);
+      for (int v = 0; v < V; ++v) s[u][v] = fma(x, y[v], s[u][v]);
+    }
+  }
+  for (int u = 0; u < 4; ++u)
+    for (int v = 0; v < V; ++v) store(c + u * ldc + v * kLanes, s[u][v]);
+}
+
+// c[i, j] += Σ_r a[r, i]·b[r, j] for i < p, j < q: the tall-skinny product. p and q are multiples of 4. With `upper`,
+// blocks of 4 × 4 that lie wholly below the diagonal are left alone. The `ahead_size` bytes at `ahead` are what will be
+// read next: asked for a few at a time, they arrive while this works.
+static void tall_product(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows,
+                         double* c, int64_t ldc, bool upper, const void* ahead, int64_t ahead_size) {
+  const int64_t share = ahead_size * 4 / p;
+  for (int64_t i = 0; i < p; i += 4) {
+    const char* const wanted = static_cast<const char*>(ahead) + i / 4 * share;
+    for (int64_t line = 0; line < share; line += 64) __builtin_prefetch(wanted + line);
+    double* const row = c + i * ldc;
+    for (int64_t j = upper ? i : 0; j < q;) {
+      const int64_t left = (q - j) / kLanes;
+      if (left == 3 || left > 4) {
+        product_block<3>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        j += 3 * kLanes;
+      } else if (left > 1) {
+        product_block<2>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        j += 2 * kLanes;
+      } else {
+        product_block<1>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        j += kLanes;
+      }
     }
   }
 }

@@ -193,8 +193,11 @@ def same_colors(classes: Labels, labels: Labels) -> Labels:
     from scipy.optimize import linear_sum_assignment
 
     clusters = np.unique(labels[labels >= 0])
+    if len(clusters) == 0:
+        return labels.copy()
     shared = np.array([[np.sum((labels == a) & (classes == b)) for b in np.unique(classes)] for a in clusters])
-    matched = dict(zip(*linear_sum_assignment(-shared))) if len(clusters) else {}
+    rows, columns = linear_sum_assignment(-shared)
+    matched = {int(i): int(j) for i, j in zip(rows, columns)}
     spare = iter(range(classes.max() + 1, classes.max() + 1 + len(clusters)))
     out = np.full_like(labels, -1)
     for i, cluster in enumerate(clusters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,15 +71,20 @@ def finish(stats: MomentSums, state: GaussianState) -> tuple[GaussianState, Step
     with np.errstate(over="ignore", invalid="ignore"):
         offset = first / mass
         mean = state.origin + offset  # eq. 1.4
-        upper = np.zeros((d, d))
-        upper[np.triu_indices(d)] = second / mass
-        covariance = upper - np.outer(offset, offset)  # eq. 1.5, from moments about the origin (eq. 1.7)
-    covariance = np.triu(covariance) + np.triu(covariance, 1).T
+        covariance = np.empty((d, d))
+        i, j = _upper(d)
+        covariance[i, j] = covariance[j, i] = second / mass - offset[i] * offset[j]  # eq. 1.5 by eq. 1.7
     variance = np.maximum(covariance.diagonal(), 0.0)
     np.fill_diagonal(covariance, variance)
     moved = offset != 0
     changed = float(np.max(np.abs(offset[moved]) / np.sqrt(np.maximum(variance[moved], 1e-300)), initial=0.0))
     return GaussianState(mean, float(mass), mean, covariance), StepReport(_maximum(mass, covariance), changed)
+
+
+@functools.lru_cache(maxsize=16)
+def _upper(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and columns of an upper triangle, in the order of the sums."""
+    return np.triu_indices(d)
 
 
 def settled(reports: list[StepReport]) -> bool:
