@@ -21,7 +21,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def exact_sum(values, split=0) -> float:
-    """Σ values through the moments kernel: with one row per value and origin 0, the first moment of column 0 is their sum."""
+    """Σ values through the moments kernel: one row per value about origin 0, and the first moment is their sum."""
     halves = []
     for part in (values[:split], values[split:]):
         sums = np.zeros((_core.LIMBS, 3), dtype=np.int64)
@@ -97,8 +97,8 @@ import numpy as np
 from knoll import Gaussian, _core
 X = np.random.default_rng(0).normal(size=(10_000, 7)) @ np.triu(np.ones((7, 7)))
 model = Gaussian(random_state=3).fit(X)
-print(json.dumps([_core.build_info()["instruction set"], model.covariance_.tolist(), model.score_samples(X[:50]).tolist(),
-                  model.sample(5).tolist()]))
+answers = [model.covariance_, model.score_samples(X[:50]), model.sample(5)]
+print(json.dumps([_core.build_info()["instruction set"], *(answer.tolist() for answer in answers)]))
 """
 
 
