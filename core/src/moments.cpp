@@ -55,11 +55,11 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
         cell.mass += weights(from + r);
       }
       center_rows(x.rows(from, from + rows), center.data(), weights.empty() ? nullptr : w.data(), tile.data(),
-                  weighted.data(), ld, cell.first.data(), scratch.data());
+                  weighted.data(), step, cell.first.data(), scratch.data());
       const double* left = weights.empty() ? tile.data() : weighted.data();
       const int64_t next = std::min(from + rows, x.shape[0]), more = std::min(step, x.shape[0] - next);
       const int64_t ahead_size = x.rows_contiguous() ? more * x.stride[0] * static_cast<int64_t>(sizeof(T)) : 0;
-      kernels().tall_product(left, ld, ld, tile.data(), ld, ld, rows, cell.second.data(), ld, true,
+      kernels().tall_product(left, ld, tile.data(), ld, step, rows, cell.second.data(), ld, true,
                              x.data + next * x.stride[0], ahead_size);
     }
     if (weights.empty()) cell.mass = static_cast<double>(end - begin);

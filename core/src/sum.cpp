@@ -18,14 +18,37 @@ bool grown(const int64_t* limbs) {
 
 using Limbs = std::array<int64_t, kLimbs>;
 
-Limbs column(View<const int64_t, 2> sums, int64_t j) {
-  Limbs limbs;
-  for (int i = 0; i < kLimbs; ++i) limbs[static_cast<size_t>(i)] = sums(i, j);
-  return limbs;
-}
+// Some neighbouring columns of an array of sums, copied limb by limb: the array may be far larger than the caches, and
+// one column of it touches as many pages as there are limbs.
+struct Columns {
+  static constexpr int64_t kWidth = 64;
+  int64_t limbs[kLimbs][kWidth];
 
-void set_column(View<int64_t, 2> sums, int64_t j, const Limbs& limbs) {
-  for (int i = 0; i < kLimbs; ++i) sums(i, j) = limbs[static_cast<size_t>(i)];
+  void load(View<const int64_t, 2> sums, int64_t first, int64_t width) {
+    for (int i = 0; i < kLimbs; ++i)
+      for (int64_t j = 0; j < width; ++j) limbs[i][j] = sums(i, first + j);
+  }
+  Limbs operator[](int64_t j) const {
+    Limbs sum;
+    for (int i = 0; i < kLimbs; ++i) sum[static_cast<size_t>(i)] = limbs[i][j];
+    return sum;
+  }
+  void set(int64_t j, const Limbs& sum) {
+    for (int i = 0; i < kLimbs; ++i) limbs[i][j] = sum[static_cast<size_t>(i)];
+  }
+  // Writes what has changed: pages that nobody has touched stay untouched.
+  void store(View<int64_t, 2> sums, int64_t first, int64_t width) const {
+    for (int i = 0; i < kLimbs; ++i)
+      for (int64_t j = 0; j < width; ++j)
+        if (sums(i, first + j) != limbs[i][j]) sums(i, first + j) = limbs[i][j];
+  }
+};
+
+// body(first, width) for blocks of columns.
+template <class F>
+void for_column_blocks(int64_t columns, F&& body) {
+  for (int64_t first = 0; first < columns; first += Columns::kWidth)
+    body(first, std::min(Columns::kWidth, columns - first));
 }
 
 }  // namespace
@@ -102,23 +125,38 @@ double exact_round(const int64_t* limbs) {
 }
 
 void exact_normalise_columns(View<int64_t, 2> sums) {
-  for (int64_t j = 0; j < sums.shape[1]; ++j) {
-    Limbs limbs = column(sums, j);
-    exact_normalise(limbs.data());
-    set_column(sums, j, limbs);
-  }
+  for_column_blocks(sums.shape[1], [&](int64_t first, int64_t width) {
+    Columns block;
+    block.load(sums, first, width);
+    for (int64_t j = 0; j < width; ++j) {
+      Limbs sum = block[j];
+      exact_normalise(sum.data());
+      block.set(j, sum);
+    }
+    block.store(sums, first, width);
+  });
 }
 
 void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from) {
-  for (int64_t j = 0; j < into.shape[1]; ++j) {
-    Limbs limbs = column(into, j);
-    exact_merge(limbs.data(), column(from, j).data());
-    set_column(into, j, limbs);
-  }
+  for_column_blocks(into.shape[1], [&](int64_t first, int64_t width) {
+    Columns a, b;
+    a.load(into, first, width);
+    b.load(from, first, width);
+    for (int64_t j = 0; j < width; ++j) {
+      Limbs sum = a[j];
+      exact_merge(sum.data(), b[j].data());
+      a.set(j, sum);
+    }
+    a.store(into, first, width);
+  });
 }
 
 void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out) {
-  for (int64_t j = 0; j < sums.shape[1]; ++j) out(j) = exact_round(column(sums, j).data());
+  for_column_blocks(sums.shape[1], [&](int64_t first, int64_t width) {
+    Columns block;
+    block.load(sums, first, width);
+    for (int64_t j = 0; j < width; ++j) out(first + j) = exact_round(block[j].data());
+  });
 }
 
 }  // namespace knoll

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -33,12 +34,13 @@ double one_distance(const double* x, const double* y, int64_t d) {
 }  // namespace
 
 TEST("tile: centring, weighing, padding and summing, for any layout and on every instruction set") {
-  for (int64_t d : {1, 2, 4, 5, 8, 13, 16, 21, 33})
+  for (int64_t d : {1, 2, 3, 4, 5, 8, 13, 16, 21, 34, 35})
     for (bool weighted : {false, true}) {
-      const int64_t n = 21, ld = padded(d);
-      const auto size = static_cast<size_t>(n * ld);
+      const int64_t n = 21, height = 23, ld = padded(d);
+      const auto size = static_cast<size_t>(height * ld);
       const auto x = numbers(n * d), w = numbers(n, 3), start = numbers(ld, 4);
       auto center = numbers(ld, 2);
+      std::fill(center.begin() + d, center.end(), 0.0);
       const double* weights = weighted ? w.data() : nullptr;
       std::vector<double> turned(x.size());  // the same points, column by column
       for (int64_t i = 0; i < n; ++i)
@@ -46,11 +48,16 @@ TEST("tile: centring, weighing, padding and summing, for any layout and on every
 
       for (const Kernels* table : all_kernels()) {
         std::vector<double> out(size, 7.0), product(size, 7.0), sums = start;
-        table->center_rows_f64(x.data(), d, n, d, center.data(), weights, out.data(), product.data(), ld, sums.data());
+        table->center_rows_f64(x.data(), d, n, d, center.data(), weights, out.data(), product.data(), height,
+                               sums.data());
         for (int64_t j = 0; j < ld; ++j) {
           double sum = start[static_cast<size_t>(j)];
-          for (int64_t i = 0; i < n; ++i) {
-            const auto at = static_cast<size_t>(i * ld + j);
+          for (int64_t i = 0; i < height; ++i) {
+            const auto at = static_cast<size_t>((j / 4 * height + i) * 4 + j % 4);
+            if (i >= n) {
+              CHECK(out[at] == 7.0 && product[at] == 7.0);
+              continue;
+            }
             const double y = j < d ? x[static_cast<size_t>(i * d + j)] - center[static_cast<size_t>(j)] : 0.0;
             const double z = weighted ? w[static_cast<size_t>(i)] * y : y;
             CHECK(out[at] == y);
@@ -61,24 +68,28 @@ TEST("tile: centring, weighing, padding and summing, for any layout and on every
         }
       }
       std::vector<double> a(size), b(size), c(size), e(size), scratch(size), first = start, second = start;
-      center_rows(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), weights, a.data(), c.data(), ld,
+      center_rows(View<const double, 2>{x.data(), {n, d}, {d, 1}}, center.data(), weights, a.data(), c.data(), height,
                   first.data(), scratch.data());
-      center_rows(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), weights, b.data(), e.data(), ld,
-                  second.data(), scratch.data());
+      center_rows(View<const double, 2>{turned.data(), {n, d}, {1, n}}, center.data(), weights, b.data(), e.data(),
+                  height, second.data(), scratch.data());
       CHECK(a == b && c == e && first == second);
     }
 }
 
 TEST("tile: float32 rows are centred as float64") {
-  const int64_t n = 9, d = 21, ld = padded(d);
-  const auto wide = numbers(n * d), center = numbers(ld, 2);
-  const std::vector<float> x(wide.begin(), wide.end());
-  const std::vector<double> same(x.begin(), x.end());
-  for (const Kernels* table : all_kernels()) {
-    std::vector<double> a(static_cast<size_t>(n * ld)), b = a, first(static_cast<size_t>(ld)), second = first;
-    table->center_rows_f32(x.data(), d, n, d, center.data(), nullptr, a.data(), nullptr, ld, first.data());
-    table->center_rows_f64(same.data(), d, n, d, center.data(), nullptr, b.data(), nullptr, ld, second.data());
-    CHECK(a == b && first == second);
+  for (int64_t d : {1, 2, 3, 21}) {
+    const int64_t n = 9, ld = padded(d);
+    const auto wide = numbers(n * d);
+    auto center = numbers(ld, 2);
+    std::fill(center.begin() + d, center.end(), 0.0);
+    const std::vector<float> x(wide.begin(), wide.end());
+    const std::vector<double> same(x.begin(), x.end());
+    for (const Kernels* table : all_kernels()) {
+      std::vector<double> a(static_cast<size_t>(n * ld)), b = a, first(static_cast<size_t>(ld)), second = first;
+      table->center_rows_f32(x.data(), d, n, d, center.data(), nullptr, a.data(), nullptr, n, first.data());
+      table->center_rows_f64(same.data(), d, n, d, center.data(), nullptr, b.data(), nullptr, n, second.data());
+      CHECK(a == b && first == second);
+    }
   }
 }
 
@@ -100,15 +111,18 @@ TEST("tile: the tall-skinny product, on every instruction set") {
   for (const Kernels* table : all_kernels())
     for (bool upper : {false, true})
       for (int64_t q : {4, 8, 12, 16, 20, 24, 28, 44}) {
-        const int64_t p = upper ? q : 12, rows = 53;
-        const auto a = numbers(rows * p), b = numbers(rows * q, 2);
+        const int64_t p = upper ? q : 12, rows = 53, height = 60;
+        const auto a = numbers(height * p), b = numbers(height * q, 2);
         std::vector<double> c(static_cast<size_t>(p * q), 0.5);
-        table->tall_product(a.data(), p, p, b.data(), q, q, rows, c.data(), q, upper, b.data(), rows * q * 8);
+        table->tall_product(a.data(), p, b.data(), q, height, rows, c.data(), q, upper, b.data(), rows * q * 8);
+        auto at = [&](const std::vector<double>& tile, int64_t r, int64_t j) {
+          return tile[static_cast<size_t>((j / 4 * height + r) * 4 + j % 4)];
+        };
         for (int64_t i = 0; i < p; ++i)
           for (int64_t j = 0; j < q; ++j) {
             double expected = 0.5, size = 1;
             for (int64_t r = 0; r < rows; ++r) {
-              const double term = a[static_cast<size_t>(r * p + i)] * b[static_cast<size_t>(r * q + j)];
+              const double term = at(a, r, i) * at(b, r, j);
               expected += term, size += std::fabs(term);
             }
             const double got = c[static_cast<size_t>(i * q + j)];

@@ -20,11 +20,11 @@ struct Kernels {
 
   // src/simd/tile.inl says what each computes.
   void (*center_rows_f64)(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center,
-                          const double* weights, double* out, double* weighted, int64_t ld, double* sums);
+                          const double* weights, double* out, double* weighted, int64_t height, double* sums);
   void (*center_rows_f32)(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center,
-                          const double* weights, double* out, double* weighted, int64_t ld, double* sums);
-  void (*tall_product)(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows,
-                       double* c, int64_t ldc, bool upper, const void* ahead, int64_t ahead_size);
+                          const double* weights, double* out, double* weighted, int64_t height, double* sums);
+  void (*tall_product)(const double* a, int64_t p, const double* b, int64_t q, int64_t height, int64_t rows, double* c,
+                       int64_t ldc, bool upper, const void* ahead, int64_t ahead_size);
   void (*whitened_norms)(const double* columns, int64_t d, const double* factor, double* out);
   void (*distance_tile)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out);
 };

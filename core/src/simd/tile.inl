@@ -1,27 +1,37 @@
 // Tiles: small blocks of points, packed as float64 so that the kernels see one layout, whatever the input was.
-//   rows     (rows × ld)       row-major, ld a multiple of 4, padded with zeros        for products over the points
-//   columns  (d × kPoints)     one point per lane                                      for work on each point
+//   strips   (ld/4 × height × 4)   four columns side by side, row after row; ld is d, padded with zeros to a
+//                                  multiple of 4; strips stand `height` rows apart      for products over the points
+//   columns  (d × kPoints)         one point per lane                                   for work on each point
 
 KNOLL_INLINE f64 load_as_f64(const double* p) { return load(p); }
 KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]}; }
 
-// V vectors of columns, all rows: what center_rows says. Centre and sums stay in registers.
-template <int V, class T>
+// The first `Count` lanes of a vector, the others zero.
+template <int Count, class T>
+KNOLL_INLINE f64 load_some_as_f64(const T* p) {
+  if constexpr (Count == kLanes) return load_as_f64(p);
+  return f64{static_cast<double>(p[0]), Count > 1 ? static_cast<double>(p[Count > 1 ? 1 : 0]) : 0.0,
+             Count > 2 ? static_cast<double>(p[Count > 2 ? 2 : 0]) : 0.0, 0.0};
+}
+
+// V vectors of columns, all rows: what center_rows says. Centre and sums stay in registers. Of the last vector `Last`
+// lanes are columns.
+template <int V, int Last, class T>
 KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const double* center, const double* weights,
-                               double* out, double* weighted, int64_t ld, double* sums) {
+                               double* out, double* weighted, int64_t height, double* sums) {
   f64 c[V], sum[V];
   for (int v = 0; v < V; ++v) c[v] = load(center + v * kLanes), sum[v] = load(sums + v * kLanes);
-  for (int64_t r = 0; r < rows; ++r, x += stride, out += ld) {
+  for (int64_t r = 0; r < rows; ++r, x += stride) {
     f64 y[V];
     for (int v = 0; v < V; ++v) {
-      y[v] = load_as_f64(x + v * kLanes) - c[v];
-      store(out + v * kLanes, y[v]);
+      y[v] = (v == V - 1 ? load_some_as_f64<Last>(x + v * kLanes) : load_as_f64(x + v * kLanes)) - c[v];
+      store(out + (v * height + r) * kLanes, y[v]);
     }
     if (weights != nullptr) {
       const f64 w = broadcast(weights[r]);
       for (int v = 0; v < V; ++v) {
         y[v] *= w;
-        store(weighted + r * ld + v * kLanes, y[v]);
+        store(weighted + (v * height + r) * kLanes, y[v]);
       }
     }
     for (int v = 0; v < V; ++v) sum[v] += y[v];
@@ -29,58 +39,58 @@ KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const d
   for (int v = 0; v < V; ++v) store(sums + v * kLanes, sum[v]);
 }
 
-// out[r, j] = x[r, j] − center[j], weighted[r, j] = w_r · out[r, j] if there are weights, and sums[j] += Σ_r of the
-// latter (of the former without weights), rows in order; 0 for d ≤ j < ld. x has contiguous rows, `stride` elements
-// apart.
+// out(r, j) = x[r, j] − center[j], weighted(r, j) = w_r · out(r, j) if there are weights, both in strips, and sums[j]
+// += Σ_r of the latter (of the former without weights), rows in order. x has contiguous rows, `stride` elements apart.
+// From d on, x counts as 0, and so should center.
 template <class T>
 KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t d, const double* center,
-                              const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
+                              const double* weights, double* out, double* weighted, int64_t height, double* sums) {
   int64_t j = 0;
-  for (; j + 4 * kLanes <= d; j += 4 * kLanes)
-    center_strip<4>(x + j, stride, rows, center + j, weights, out + j, weighted + j, ld, sums + j);
-  for (; j + kLanes <= d; j += kLanes)
-    center_strip<1>(x + j, stride, rows, center + j, weights, out + j, weighted + j, ld, sums + j);
-  for (; j < ld; ++j)
-    for (int64_t r = 0; r < rows; ++r) {
-      const double y = j < d ? static_cast<double>(x[r * stride + j]) - center[j] : 0.0;
-      const double z = weights == nullptr ? y : weights[r] * y;
-      out[r * ld + j] = y;
-      if (weights != nullptr) weighted[r * ld + j] = z;
-      sums[j] += z;
-    }
+#define KNOLL_STRIP(V, Last)                                                                                       \
+  center_strip<V, Last>(x + j, stride, rows, center + j, weights, out + j * height, weighted + j * height, height, \
+                        sums + j)
+  for (; j + 4 * kLanes <= d; j += 4 * kLanes) KNOLL_STRIP(4, kLanes);
+  for (; j + kLanes <= d; j += kLanes) KNOLL_STRIP(1, kLanes);
+  if (d - j == 3) KNOLL_STRIP(1, 3);
+  if (d - j == 2) KNOLL_STRIP(1, 2);
+  if (d - j == 1) KNOLL_STRIP(1, 1);
+#undef KNOLL_STRIP
 }
 static void center_rows_f64(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center,
-                            const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
-  center_rows(x, stride, rows, d, center, weights, out, weighted, ld, sums);
+                            const double* weights, double* out, double* weighted, int64_t height, double* sums) {
+  center_rows(x, stride, rows, d, center, weights, out, weighted, height, sums);
 }
 static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center,
-                            const double* weights, double* out, double* weighted, int64_t ld, double* sums) {
-  center_rows(x, stride, rows, d, center, weights, out, weighted, ld, sums);
+                            const double* weights, double* out, double* weighted, int64_t height, double* sums) {
+  center_rows(x, stride, rows, d, center, weights, out, weighted, height, sums);
 }
 
-// Four rows and V vectors of columns of c. Each entry is one chain of fma over r, so its bits depend on nothing else.
+// Four rows and V vectors of columns of c, from one strip of a and V strips of b. Each entry is one chain of fma over
+// r, so its bits depend on nothing else.
 template <int V>
-KNOLL_INLINE void product_block(const double* a, int64_t lda, const double* b, int64_t ldb, int64_t rows, double* c,
+KNOLL_INLINE void product_block(const double* a, const double* b, int64_t height, int64_t rows, double* c,
                                 int64_t ldc) {
   f64 s[4][V];
   for (int u = 0; u < 4; ++u)
     for (int v = 0; v < V; ++v) s[u][v] = load(c + u * ldc + v * kLanes);
-  for (int64_t r = 0; r < rows; ++r, a += lda, b += ldb) {
+  int64_t r = 0;
+  do {  // there is a row: said this way, g++ keeps all of s in registers
     f64 y[V];
-    for (int v = 0; v < V; ++v) y[v] = load(b + v * kLanes);
+    for (int v = 0; v < V; ++v) y[v] = load(b + v * height * kLanes + r);
     for (int u = 0; u < 4; ++u) {
-      const f64 x = broadcast(a[u]);
+      const f64 x = broadcast(a[r + u]);
       for (int v = 0; v < V; ++v) s[u][v] = fma(x, y[v], s[u][v]);
     }
-  }
+    r += kLanes;
+  } while (r < rows * kLanes);
   for (int u = 0; u < 4; ++u)
     for (int v = 0; v < V; ++v) store(c + u * ldc + v * kLanes, s[u][v]);
 }
 
-// c[i, j] += Σ_r a[r, i]·b[r, j] for i < p, j < q: the tall-skinny product. p and q are multiples of 4. With `upper`,
-// blocks of 4 × 4 that lie wholly below the diagonal are left alone. The `ahead_size` bytes at `ahead` are what will be
-// read next: asked for a few at a time, they arrive while this works.
-static void tall_product(const double* a, int64_t lda, int64_t p, const double* b, int64_t ldb, int64_t q, int64_t rows,
+// c[i, j] += Σ_r a(r, i)·b(r, j) for i < p, j < q: the tall-skinny product of two tiles in strips. p and q are
+// multiples of 4. With `upper`, blocks of 4 × 4 that lie wholly below the diagonal are left alone. The `ahead_size`
+// bytes at `ahead` are what will be read next: asked for a few at a time, they arrive while this works.
+static void tall_product(const double* a, int64_t p, const double* b, int64_t q, int64_t height, int64_t rows,
                          double* c, int64_t ldc, bool upper, const void* ahead, int64_t ahead_size) {
   const int64_t share = ahead_size * 4 / p;
   for (int64_t i = 0; i < p; i += 4) {
@@ -90,13 +100,13 @@ static void tall_product(const double* a, int64_t lda, int64_t p, const double* 
     for (int64_t j = upper ? i : 0; j < q;) {
       const int64_t left = (q - j) / kLanes;
       if (left == 3 || left > 4) {
-        product_block<3>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        product_block<3>(a + i * height, b + j * height, height, rows, row + j, ldc);
         j += 3 * kLanes;
       } else if (left > 1) {
-        product_block<2>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        product_block<2>(a + i * height, b + j * height, height, rows, row + j, ldc);
         j += 2 * kLanes;
       } else {
-        product_block<1>(a + i, lda, b + j, ldb, rows, row + j, ldc);
+        product_block<1>(a + i * height, b + j * height, height, rows, row + j, ldc);
         j += kLanes;
       }
     }
