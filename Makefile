@@ -80,7 +80,8 @@ check: $(CHECKS)
 check-lint: $(VENV)/.check-tools
 	@$(STEP) 'ruff: lint' $(BIN)/ruff check .
 check-format: $(VENV)/.check-tools
-	@$(STEP) 'ruff: format' $(BIN)/ruff format --check .
+	@$(STEP) 'format: Python' $(BIN)/ruff format --check .
+	@$(STEP) 'format: C++' $(BIN)/clang-format --dry-run -Werror $(shell find core -name '*.[chi]pp' -o -name '*.inl')
 check-types: $(VENV)/.check-tools $(VENV)/.knoll
 	@$(STEP) 'mypy: strict' scripts/check-types.sh
 check-gcc: $(VENV)/.build-tools

@@ -92,6 +92,13 @@ def test_everything_public_is_documented(module, name):
     assert undocumented == []
 
 
+@pytest.mark.parametrize(("module", "name"), public_things())
+def test_public_functions_show_an_example(module, name):
+    thing = getattr(importlib.import_module(module), name)
+    if inspect.isfunction(thing) and inspect.signature(thing).parameters:
+        assert ">>> " in (inspect.getdoc(thing) or "")
+
+
 def docstrings(thing: object, name: str) -> list[tuple[str, str | None]]:
     """The thing's own docstring and those of its public methods and properties, not inherited ones."""
     own = vars(thing).get("__doc__") if inspect.isclass(thing) else inspect.getdoc(thing)
