@@ -146,7 +146,7 @@ class Gaussian(DensityMixin, Estimator):
         self._check_parameters()
         points = check_points(X, estimator=self, finite=False)
         block = Block(points, check_weights(sample_weight, len(points), owner="Gaussian"))
-        return self._fit(lambda: iter([block]), points.dtype)
+        return self._fit(lambda: iter([block]), block)
 
     @all_or_nothing
     def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
@@ -178,10 +178,14 @@ class Gaussian(DensityMixin, Estimator):
                 "Gaussian: make_blocks must be a callable that returns a fresh iterator of arrays, "
                 f"got {make_blocks!r:.60}. Wrap what you have: fit_blocks(lambda: blocks)."
             )
-        first = next(iter(self._checked(make_blocks)), None)
+
+        def blocks() -> Iterator[Block]:
+            return regrid(self._checked(make_blocks), _core.GRAIN)
+
+        first = next(blocks(), None)
         if first is None:
             raise BadData("Gaussian: make_blocks() gave no rows. Give at least one block with one row.")
-        return self._fit(lambda: regrid(self._checked(make_blocks), _core.GRAIN), first.points.dtype)
+        return self._fit(blocks, first)
 
     def _checked(self, make_blocks: Callable[[], Iterable[Any]]) -> Iterator[Block]:
         """Take the user's blocks through the door, one by one; empty ones are passed over."""
@@ -197,59 +201,51 @@ class Gaussian(DensityMixin, Estimator):
             reset = False
             yield Block(points, weights)
 
-    def _fit(self, blocks: Callable[[], Iterator[Block]], dtype: Any) -> Self:
+    def _fit(self, blocks: Callable[[], Iterator[Block]], first: Block) -> Self:
+        """Pass over the blocks until μ and Σ are accurate, then keep them."""
         threads = self._threads()
 
         def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
             stats = functools.reduce(steps.merge, (steps.partial(block, state, threads) for block in blocks()))
             return steps.finish(stats, state)
 
-        state, history = iterate(
-            step,
-            steps.start(next(blocks())),
-            max_iter=_PASSES,
-            stop=steps.settled,
-            hook=live("Gaussian", self.verbose),
-        )
-        if state.mass == 0:
-            raise BadData(
-                "Gaussian: every sample_weight is zero, so no row counts. Give at least one row a weight > 0."
-            )
-        if not np.isfinite(
-            state.covariance
-        ).all():  # a NaN or an infinity shows in the sums: no pass of its own to find it
-            row = 0
-            for block in blocks():
-                refuse_not_finite(block.points, self, first_row=row)
-                row += len(block.points)
-            raise BadData(
-                "Gaussian: the squares of X leave float64 "
-                f"(the largest entry of the mean is {np.abs(state.mean).max():.3g}). "
-                "Divide the data by a power of two near its largest value first."
-            )
-        full = Full().update(
-            Moments(
-                np.array([state.mass]),
-                state.mean[None],
-                state.covariance[None],
-                np.sqrt(state.covariance.diagonal()),
-            )
-        )
+        hook = live("Gaussian", self.verbose)
+        state, history = iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled, hook=hook)
+        self._check_sums(state, blocks)
+        scale = np.sqrt(state.covariance.diagonal())
+        full = Full().update(Moments(np.array([state.mass]), state.mean[None], state.covariance[None], scale))
         if full.floored:
             warnings.warn(
                 f"Gaussian: the covariance is singular (rank {_rank(state.covariance)} of {len(state.mean)}); "
                 f"for densities its eigenvalues were floored at {FLOOR:g} of the variances. "
                 "Drop constant or repeated columns, or give more rows.",
                 CollapsedComponentWarning,
-                stacklevel=3,
+                stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
             )
-        self.mean_ = state.mean.astype(dtype)
-        self.covariance_ = state.covariance.astype(dtype)
+        self.mean_ = state.mean.astype(first.points.dtype)
+        self.covariance_ = state.covariance.astype(first.points.dtype)
         self.weight_ = state.mass
         self.whitener_ = full.whiteners[0]
         self.log_det_ = float(full.log_dets[0])
         self.history_ = history
         return self
+
+    def _check_sums(self, state: steps.GaussianState, blocks: Callable[[], Iterator[Block]]) -> None:
+        """Refuse what shows in the sums: a NaN or an infinity in the data needs no pass of its own to be found."""
+        if state.mass == 0:
+            raise BadData("Gaussian: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
+        if not np.isfinite(state.mass):
+            raise BadData("Gaussian: the sum of the sample weights leaves float64. Divide them by their largest.")
+        if np.isfinite(state.covariance).all():
+            return
+        row = 0
+        for block in blocks():
+            refuse_not_finite(block.points, self, first_row=row)
+            row += len(block.points)
+        raise BadData(
+            f"Gaussian: the squares of X leave float64 (|X| goes up to {_largest(blocks()):.3g}). "
+            "Divide the data by a power of two near its largest value first."
+        )
 
     # ---- densities -------------------------------------------------------------------------------------------------
 
@@ -381,6 +377,10 @@ class Gaussian(DensityMixin, Estimator):
 
     def _log_density(self, points: NDArray[Any]) -> NDArray[np.float64]:
         return self._full().log_density(points, self._threads())[:, 0]
+
+
+def _largest(blocks: Iterable[Block]) -> float:
+    return max(float(np.abs(block.points).max()) for block in blocks)
 
 
 def _rank(covariance: NDArray[np.float64]) -> int:

@@ -247,5 +247,5 @@ def check_weights(sample_weight: Any, n: int, *, owner: str) -> NDArray[np.float
     if len(bad):
         raise BadData(f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}.")
     if not weights.any():
-        raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give at least one row a weight > 0.")
+        raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     return walkable(weights)

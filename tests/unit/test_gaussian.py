@@ -84,7 +84,10 @@ def test_scaling_by_a_power_of_two_is_exact(X, power):
 
 
 def test_squares_beyond_float64_are_told():
-    with pytest.raises(BadData, match=r"the squares of X leave float64.*Divide the data by a power of two"):
+    with pytest.raises(
+        BadData,
+        match=r"the squares of X leave float64 \(\|X\| goes up to 1e\+300\)\. Divide the data by a power of two",
+    ):
         Gaussian().fit(np.array([[1e300, 1.0], [-1e300, 2.0], [0.0, 3.0]]))
 
 
@@ -106,6 +109,18 @@ def test_a_singular_covariance_warns_and_still_answers(X, rank, d):
     assert np.isfinite(model.score_samples(X)).all()
     assert np.isfinite(model.sample(5, random_state=0)).all()
     assert (model.mahalanobis(X) < 100).all()
+
+
+def test_the_warning_points_at_the_caller():
+    for fit in (lambda: Gaussian().fit(np.ones((5, 2))), lambda: Gaussian().fit_blocks(lambda: [np.ones((5, 2))])):
+        with pytest.warns(CollapsedComponentWarning) as caught:
+            fit()
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_weights_beyond_float64_are_told():
+    with pytest.raises(BadData, match="the sum of the sample weights leaves float64"):
+        Gaussian().fit(np.eye(3), sample_weight=[1e308, 1e308, 1e308])
 
 
 def test_a_constant_column_has_no_variance_at_all():
