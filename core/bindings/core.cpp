@@ -63,28 +63,41 @@ static bool py_all_finite(const In<T, 2>& x, int threads) {
   return finite;
 }
 
-static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& from) {
+static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& from, int threads) {
   need(
       into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) && static_cast<int64_t>(into.shape(0)) == kLimbs,
       "sums must be (limbs, m) and of one shape");
-  exact_merge_columns(view<2>(into), view<2>(from));
+  call(threads, 100.0 * static_cast<double>(into.shape(1)),
+       [&](Run run) { exact_merge_columns(view<2>(into), view<2>(from), run); });
 }
 
-static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out) {
+static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out, int threads) {
   need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0),
        "sums must be (limbs, m), out (m)");
-  exact_round_columns(view<2>(sums), view<1>(out));
+  call(threads, 300.0 * static_cast<double>(sums.shape(1)),
+       [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run); });
 }
 
 static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
   need(a.shape(0) == a.shape(1), "a must be square");
-  return cholesky(view<2>(a), tolerance);
+  int64_t failed = -1;
+  const double d = static_cast<double>(a.shape(0));
+  call(1, d * d * d / 3, [&](Run run) { failed = cholesky(view<2>(a), tolerance, run); });
+  return failed;
 }
 
 static void py_invert_lower(const In<double, 2>& l, const Out<double, 2>& out) {
   need(l.shape(0) == l.shape(1) && out.shape(0) == l.shape(0) && out.shape(1) == l.shape(0),
        "l and out must be square, of one size");
-  invert_lower(view<2>(l), view<2>(out));
+  const double d = static_cast<double>(l.shape(0));
+  call(1, d * d * d / 3, [&](Run run) { invert_lower(view<2>(l), view<2>(out), run); });
+}
+
+static void py_colour(const Out<double, 2>& x, const In<double, 1>& mean, const In<double, 2>& lower, int threads) {
+  const size_t d = x.shape(1);
+  need(mean.shape(0) == d && lower.shape(0) == d && lower.shape(1) == d, "mean must be (d,), lower (d, d)");
+  call(threads, static_cast<double>(x.size()) * static_cast<double>(d + 4) / 2,
+       [&](Run run) { colour(view<2>(x), view<1>(mean), view<2>(lower), run); });
 }
 
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
@@ -144,14 +157,16 @@ NB_MODULE(_core, m) {
         "Add the weighted moments of x about origin to exact sums (limbs, moments).");
   m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"),
         nb::arg("sums").noconvert(), nb::arg("threads"));
-  m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"),
+  m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"), nb::arg("threads"),
         "into += from_, column by column.");
-  m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(),
+  m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(), nb::arg("threads"),
         "Round each column's exact sum to the nearest double.");
   m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
         nb::arg("out").noconvert(), nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
   m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
         nb::arg("out").noconvert(), nb::arg("threads"));
+  m.def("colour", &py_colour, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("lower"), nb::arg("threads"),
+        "x = mean + lower x, row by row, in place.");
   m.def("cholesky", &py_cholesky, nb::arg("a").noconvert(), nb::arg("tolerance"),
         "Factorise a in place; returns -1, or the pivot that failed.");
   m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(),

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "knoll/run.hpp"
@@ -34,6 +35,28 @@ View<T, R> view(const nb::ndarray<T, Args...>& array) {
   return v;
 }
 
+// Lets go of the GIL, and takes it back at the end. A thread that asks for the GIL while the interpreter is shutting
+// down is ended by CPython (before 3.14) with pthread_exit, which unwinds the stack: through functions that must not
+// throw, so the whole process would be aborted. Such a thread is held here instead, as 3.14 does; it dies with the
+// process.
+class FreeGil {
+ public:
+  FreeGil() : state_(PyEval_SaveThread()) {}
+  ~FreeGil() { take_back(); }
+  FreeGil(const FreeGil&) = delete;
+  FreeGil& operator=(const FreeGil&) = delete;
+
+ private:
+  void take_back() noexcept {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {  // nothing but that unwinding comes from there
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+  }
+  PyThreadState* state_;
+};
+
 // Runs kernel(run) without the GIL. Work that may take long goes to a thread of its own, while this one wakes up every
 // 50 ms to look for signals: Ctrl-C cancels the run, and the exception of the signal's handler is raised once the
 // kernel has stopped. `work` is a rough number of arithmetic operations; below kShort a thread would cost more than it
@@ -44,29 +67,35 @@ template <class Kernel>
 void call(int threads, double work, Kernel&& kernel) {
   std::atomic<bool> cancel{false};
   const Run run{threads, &cancel};
-  if (work < kShort) {
-    nb::gil_scoped_release free;
-    kernel(run);
-    return;
-  }
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;
   std::exception_ptr failure;
-  std::thread driver([&] {
+  std::thread driver;
+  if (work >= kShort) {
     try {
-      kernel(run);
-    } catch (...) {
-      failure = std::current_exception();
+      driver = std::thread([&] {
+        try {
+          kernel(run);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        std::lock_guard lock(mutex);
+        done = true;
+        ended.notify_one();
+      });
+    } catch (const std::system_error&) {  // no more threads are to be had: then without one
     }
-    std::lock_guard lock(mutex);
-    done = true;
-    ended.notify_one();
-  });
+  }
+  if (!driver.joinable()) {
+    FreeGil free;
+    kernel(run);
+    return;
+  }
   bool interrupted = false;
   for (bool waiting = true; waiting;) {
     {
-      nb::gil_scoped_release free;
+      FreeGil free;
       std::unique_lock lock(mutex);
       waiting = !ended.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
     }

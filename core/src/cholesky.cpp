@@ -21,11 +21,12 @@ inline void subtract(double* __restrict y, double a, const double* __restrict x,
 }
 
 // The factorisation over rows that lie `step` apart. columns (kPanel, d): the panel's columns of L, as rows.
-int64_t factorise(double* a, int64_t d, int64_t step, double tolerance) {
+int64_t factorise(double* a, int64_t d, int64_t step, double tolerance, Run run) {
   std::vector<double> diagonal(static_cast<size_t>(d)), columns(static_cast<size_t>(kPanel * d));
   for (int64_t j = 0; j < d; ++j) diagonal[static_cast<size_t>(j)] = a[j * step + j];
 
   for (int64_t first = 0; first < d; first += kPanel) {
+    run.poll();
     const int64_t last = std::min(first + kPanel, d);
     for (int64_t k = first; k < last; ++k) {
       double* column = columns.data() + (k - first) * d;
@@ -112,11 +113,11 @@ void solve_rows(View<const double, 2> l, View<double, 2> x, void (*solve)(const 
 
 }  // namespace
 
-int64_t cholesky(View<double, 2> a, double tolerance) {
+int64_t cholesky(View<double, 2> a, double tolerance, Run run) {
   const int64_t d = a.shape[0];
-  if (a.rows_contiguous()) return factorise(a.data, d, a.stride[0], tolerance);
+  if (a.rows_contiguous()) return factorise(a.data, d, a.stride[0], tolerance, run);
   Dense dense(a);
-  const int64_t failed = factorise(dense.copy.data(), d, d, tolerance);
+  const int64_t failed = factorise(dense.copy.data(), d, d, tolerance, run);
   for (int64_t i = 0; i < d; ++i)
     for (int64_t j = 0; j < d; ++j) a(i, j) = dense.copy[static_cast<size_t>(i * d + j)];
   return failed;
@@ -144,11 +145,12 @@ void solve_lower_transposed_rows(View<const double, 2> l, View<double, 2> x, Run
   solve_rows(l, x, solve_lanes_transposed, run);
 }
 
-void invert_lower(View<const double, 2> l, View<double, 2> out) {
+void invert_lower(View<const double, 2> l, View<double, 2> out, Run run) {
   const int64_t d = l.shape[0];
   const Dense dense(l);
   std::vector<double> inverse(static_cast<size_t>(d * d), 0.0);  // (d, d)
   for (int64_t i = 0; i < d; ++i) {
+    run.poll();
     double* row = inverse.data() + i * d;
     row[i] = 1.0;
     for (int64_t k = 0; k < i; ++k) subtract(row, dense.row(i)[k], inverse.data() + k * d, 0, k + 1);

@@ -49,6 +49,7 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
     const size_t size = static_cast<size_t>(step * ld), weighted_size = weights.empty() ? 0 : size;
     std::vector<double> tile(size), weighted(weighted_size), scratch(x.rows_contiguous() ? 0 : size), w(weighted_size);
     for (int64_t from = begin; from < end; from += step) {
+      run.poll();
       const int64_t rows = std::min(step, end - from);
       for (int64_t r = 0; r < rows && !weights.empty(); ++r) {
         w[static_cast<size_t>(r)] = weights(from + r);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -70,7 +71,10 @@ class Pool {
     const int seats = job.seats;  // the job's own count falls as soon as the lock is let go
     {
       std::lock_guard lock(mutex_);
-      while (static_cast<int>(workers_.size()) < seats) workers_.emplace_back([this] { serve(); });
+      try {
+        while (static_cast<int>(workers_.size()) < seats) workers_.emplace_back([this] { serve(); });
+      } catch (const std::system_error&) {  // no more threads are to be had: go on with those there are
+      }
       jobs_.push_back(&job);
     }
     for (int i = 0; i < seats; ++i) wake_.notify_one();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "knoll/parallel.hpp"
+
 namespace knoll {
 namespace {
 
@@ -46,9 +48,11 @@ struct Columns {
 
 // body(first, width) for blocks of columns.
 template <class F>
-void for_column_blocks(int64_t columns, F&& body) {
-  for (int64_t first = 0; first < columns; first += Columns::kWidth)
-    body(first, std::min(Columns::kWidth, columns - first));
+void for_column_blocks(int64_t columns, Run run, F&& body) {
+  for_chunks(columns, 16 * Columns::kWidth, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += Columns::kWidth)
+      body(first, std::min(Columns::kWidth, end - first));
+  });
 }
 
 }  // namespace
@@ -124,8 +128,8 @@ double exact_round(const int64_t* limbs) {
   return negative ? -magnitude : magnitude;
 }
 
-void exact_normalise_columns(View<int64_t, 2> sums) {
-  for_column_blocks(sums.shape[1], [&](int64_t first, int64_t width) {
+void exact_normalise_columns(View<int64_t, 2> sums, Run run) {
+  for_column_blocks(sums.shape[1], run, [&](int64_t first, int64_t width) {
     Columns block;
     block.load(sums, first, width);
     for (int64_t j = 0; j < width; ++j) {
@@ -137,8 +141,8 @@ void exact_normalise_columns(View<int64_t, 2> sums) {
   });
 }
 
-void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from) {
-  for_column_blocks(into.shape[1], [&](int64_t first, int64_t width) {
+void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from, Run run) {
+  for_column_blocks(into.shape[1], run, [&](int64_t first, int64_t width) {
     Columns a, b;
     a.load(into, first, width);
     b.load(from, first, width);
@@ -151,8 +155,8 @@ void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from) {
   });
 }
 
-void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out) {
-  for_column_blocks(sums.shape[1], [&](int64_t first, int64_t width) {
+void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out, Run run) {
+  for_column_blocks(sums.shape[1], run, [&](int64_t first, int64_t width) {
     Columns block;
     block.load(sums, first, width);
     for (int64_t j = 0; j < width; ++j) out(first + j) = exact_round(block[j].data());

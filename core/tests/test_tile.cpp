@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "check.hpp"
 #include "knoll/density.hpp"
+#include "knoll/finite.hpp"
 #include "knoll/moments.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
@@ -256,4 +258,73 @@ TEST("density: float32 points and odd sizes") {
       CHECK(std::fabs(out[static_cast<size_t>(i)] - norm) <= 1e-13 * (1 + norm));
     }
   }
+}
+
+TEST("density: colouring is what whitening undoes, and float64 rows of any layout are taken") {
+  for (int64_t d : {1, 3, 8}) {
+    const int64_t n = 70;
+    const auto z = numbers(n * d, 13), mean = numbers(d, 14);
+    auto lower = numbers(d * d, 15);
+    for (int64_t i = 0; i < d; ++i) lower[static_cast<size_t>(i * d + i)] = 2.0 + static_cast<double>(i);
+    std::vector<double> rows = z, columns(z.size());
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < d; ++j) columns[static_cast<size_t>(j * n + i)] = z[static_cast<size_t>(i * d + j)];
+    const View<const double, 2> l{lower.data(), {d, d}, {d, 1}};
+    const View<double, 2> turned{columns.data(), {n, d}, {1, n}};
+    colour(matrix_view(rows.data(), n, d), vector_view(mean.data(), d), l, Run{3});
+    colour(turned, vector_view(mean.data(), d), l, Run{1});
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < d; ++j) {
+        double expected = mean[static_cast<size_t>(j)];
+        for (int64_t k = 0; k <= j; ++k)
+          expected += lower[static_cast<size_t>(j * d + k)] * z[static_cast<size_t>(i * d + k)];
+        const double got = rows[static_cast<size_t>(i * d + j)];
+        CHECK(std::fabs(got - expected) <= 1e-13 * (1 + std::fabs(expected)));
+        CHECK(turned(i, j) == got);
+      }
+  }
+}
+
+TEST("finite: one bad number is found anywhere, in any layout, and none where there is none") {
+  for (int64_t d : {1, 3, 16, 33})
+    for (int64_t n : {1, 2, 40}) {
+      auto x = numbers(n * d, 16);
+      const View<const double, 2> layouts[] = {
+          {x.data(), {n, d}, {d, 1}}, {x.data(), {d, n}, {1, d}}, {x.data(), {n, (d + 1) / 2}, {d, 2}}};
+      for (int threads : {1, 3}) {
+        for (const auto& view : layouts) CHECK(all_finite(view, Run{threads}));
+        for (double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL})
+          for (size_t at = 0; at < x.size(); ++at) {
+            const double before = x[at];
+            x[at] = bad;
+            for (const auto& view : layouts) {
+              bool seen = false;
+              for (int64_t i = 0; i < view.shape[0]; ++i)
+                for (int64_t j = 0; j < view.shape[1]; ++j) seen |= !std::isfinite(view(i, j));
+              CHECK(all_finite(view, Run{threads}) == !seen);
+            }
+            x[at] = before;
+          }
+      }
+      std::vector<float> y(x.begin(), x.end());
+      CHECK(all_finite(View<const float, 2>{y.data(), {n, d}, {d, 1}}, Run{2}));
+      y.back() = HUGE_VALF;
+      CHECK(!all_finite(View<const float, 2>{y.data(), {n, d}, {d, 1}}, Run{2}));
+    }
+  CHECK(all_finite(View<const double, 2>{nullptr, {0, 3}, {3, 1}}, Run{1}));
+}
+
+TEST("moments and densities: cancelled within a chunk") {
+  const std::atomic<bool> cancel{true};
+  const auto x = numbers(100 * 4);
+  const std::vector<double> mean(4), factor(16);
+  std::vector<double> out(100);
+  std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * moment_count(4)));
+  const View<const double, 2> points{x.data(), {100, 4}, {4, 1}};
+  const Run run{1, &cancel};
+  CHECK_THROWS(Cancelled, add_moments(points, {}, vector_view(mean.data(), 4),
+                                      matrix_view(limbs.data(), kLimbs, moment_count(4)), run));
+  CHECK_THROWS(Cancelled,
+               mahalanobis2(points, vector_view(mean.data(), 4), View<const double, 2>{factor.data(), {4, 4}, {4, 1}},
+                            vector_view(out.data(), 100), run));
 }

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from knoll import datasets, exceptions, metrics, plots, reference
     from knoll.build import show_build
     from knoll.gaussian import Gaussian
+else:
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"knoll.{name}")
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'knoll' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"knoll.{name}")
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        raise AttributeError(f"module 'knoll' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

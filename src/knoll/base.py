@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import knoll
 from knoll.exceptions import ModelFileError
 from knoll.threads import resolve_threads
-from knoll.validation import Rule, check_parameters
+from knoll.validation import N_JOBS, Rule, check_parameters
 
 __all__ = ["Estimator", "all_or_nothing"]
 
@@ -48,16 +48,18 @@ class Estimator(BaseEstimator):
     """The base of knoll's estimators.
 
     A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters`
-    first thing in `fit`, and keeps as fitted attributes only arrays, plain values, and mappings of those, so that
-    `to_state` knows them.
+    first thing in `fit`, names its fitted attributes in `_fitted`, and keeps as such only arrays, plain values, and
+    mappings of those, so that `to_state` knows them.
     """
 
     _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
+    _fitted: ClassVar[frozenset[str]] = frozenset()  # the attributes that a fit always sets
 
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, vars(self), self._rules)
 
     def _threads(self) -> int:
+        check_parameters(type(self).__name__, vars(self), {"n_jobs": N_JOBS})
         return resolve_threads(self.n_jobs)
 
     # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------
@@ -78,7 +80,7 @@ class Estimator(BaseEstimator):
         parameters = dict(self.get_params(deep=False))
         if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
             parameters["random_state"] = None
-        fitted = {name: value for name, value in vars(self).items() if re.fullmatch(r"[a-z]\w*_", name)}
+        fitted = {name: value for name, value in vars(self).items() if _is_fitted_name(type(self), name)}
         for section, values in (("parameters", parameters), ("fitted", fitted)):
             for name, value in values.items():
                 header[section][name] = _pack(f"{section}.{name}", value, arrays)
@@ -99,13 +101,22 @@ class Estimator(BaseEstimator):
             parameters = {name: _unpack(value, arrays) for name, value in header["parameters"].items()}
             fitted = {name: _unpack(value, arrays) for name, value in header["fitted"].items()}
             estimator = cls(**parameters)
-        except (KeyError, TypeError, AttributeError) as error:
+            if missing := sorted(cls._fitted - fitted.keys()):
+                raise KeyError(f"{', '.join(missing)} missing")
+            if strange := sorted(name for name in fitted if not _is_fitted_name(cls, name)):
+                raise KeyError(f"{', '.join(strange)} is no fitted attribute")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = error.args[0] if isinstance(error, KeyError) and error.args else error
             raise ModelFileError(
-                f"The state of this {cls.__name__} is damaged: {error}. Fit and save the model again."
+                f"The state of this {cls.__name__} is damaged: {reason}. Save the model again."
             ) from None
         for name, value in fitted.items():
             setattr(estimator, name, value)
         return estimator
+
+
+def _is_fitted_name(cls: type, name: str) -> bool:
+    return re.fullmatch(r"[a-z]\w*_", name) is not None and not hasattr(cls, name)
 
 
 def _pack(path: str, value: Any, arrays: Arrays) -> Any:
@@ -135,7 +146,7 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
     """Undo `_pack`."""
     match value:
         case {"array": str(path), "object": bool(as_object)}:
-            array = arrays[path]
+            array = np.array(arrays[path])  # a copy: the model and its state live apart
             return array.astype(object) if as_object else array
         case {"scalar": str(path)}:
             return arrays[path][()]

@@ -17,6 +17,7 @@ from knoll import _core
 __all__ = ["Covariance", "Full", "Moments"]
 
 FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
+PIVOT = 1e-12  # of its variance: below this, what a column keeps when those before it are known is little but rounding
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,19 @@ class Full:
     covariances: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
     whiteners: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
     log_dets: NDArray[np.float64] = field(default_factory=_nothing)  # (k,)
-    floored: tuple[int, ...] = ()  # components whose eigenvalues were clipped
+    floored: tuple[tuple[int, int], ...] = ()  # (component, column that failed) where eigenvalues were clipped
 
     def update(self, stats: Moments) -> Self:
         """Take the components' own covariances; clip the eigenvalues of those that cannot be factorised."""
         covariances = stats.covariance.copy()
         whiteners, log_dets, floored = np.empty_like(covariances), np.empty(len(covariances)), []
         for c, covariance in enumerate(covariances):
-            lower = _factorise(covariance)
-            if lower is None:
+            lower = covariance.copy()
+            failed = _core.cholesky(lower, PIVOT)
+            if failed >= 0:
+                floored.append((c, failed))
                 covariance[:] = _clip_eigenvalues(covariance, stats.scale)
-                lower = np.linalg.cholesky(covariance)
-                floored.append(c)
+                lower = scipy.linalg.cholesky(covariance, lower=True)
             _core.invert_lower(lower, whiteners[c])
             log_dets[c] = 2.0 * np.log(lower.diagonal()).sum()
         return replace(
@@ -99,15 +101,6 @@ class Full:
     def n_parameters(self, k: int, d: int) -> int:
         """Count the free numbers of k symmetric d × d matrices."""
         return k * d * (d + 1) // 2
-
-
-def _factorise(covariance: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return L with Σ = LLᵀ, or None where a pivot drowns in the rounding of its own diagonal entry."""
-    if not (covariance.diagonal() > 0).all():
-        return None
-    lower = covariance.copy()
-    tolerance = 8 * len(covariance) * np.finfo(np.float64).eps
-    return lower if _core.cholesky(lower, tolerance) < 0 else None
 
 
 def _clip_eigenvalues(covariance: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,11 +18,12 @@ from knoll.base import Estimator, all_or_nothing
 from knoll.covariance import FLOOR, Full, Moments
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
 from knoll.steps import gaussian as steps
-from knoll.steps.blocks import Block, regrid
+from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport, iterate, live
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
+    VERBOSE,
     Number,
     check_parameters,
     check_points,
@@ -32,6 +34,7 @@ from knoll.validation import (
 
 __all__ = ["Ellipse", "Gaussian"]
 
+_SMALLEST = 2.0**-1000  # a smaller variance has lost digits of its products to underflow
 _PASSES = 3  # one is enough unless the first rows lie far from the rest; the second then starts from the mean
 
 
@@ -81,7 +84,7 @@ class Gaussian(DensityMixin, Estimator):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        μ, the mean.
+        μ, the mean. Parameters are of the data's kind, float32 or float64; float64 where float32 cannot hold them.
     covariance_ : ndarray of shape (n_features, n_features)
         Σ, the covariance that maximises the likelihood (divided by n, not n − 1).
     weight_ : float
@@ -90,6 +93,8 @@ class Gaussian(DensityMixin, Estimator):
         F, lower triangular, with Σ⁻¹ = FᵀF: rows of F (x − μ) are uncorrelated, of variance one.
     log_det_ : float
         log |Σ|.
+    is_singular_ : bool
+        Whether Σ is singular to working precision, so that densities use it with its eigenvalues floored.
     history_ : dict of ndarray
         iteration, objective (the log-likelihood), changed (how far the mean lay from the origin, in σ) and seconds.
     n_features_in_ : int
@@ -117,7 +122,10 @@ class Gaussian(DensityMixin, Estimator):
     docs/theory/01-gaussian.md; Bishop (2006), section 2.3.4.
     """
 
-    _rules: ClassVar = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": (Number(0, whole=True),)}
+    _rules: ClassVar = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": VERBOSE}
+    _fitted: ClassVar = frozenset(
+        {"mean_", "covariance_", "weight_", "whitener_", "log_det_", "is_singular_", "history_", "n_features_in_"}
+    )
 
     def __init__(self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0) -> None:
         self.n_jobs = n_jobs
@@ -146,7 +154,7 @@ class Gaussian(DensityMixin, Estimator):
         self._check_parameters()
         points = check_points(X, estimator=self, finite=False)
         block = Block(points, check_weights(sample_weight, len(points), owner="Gaussian"))
-        return self._fit(lambda: iter([block]), block)
+        return self._fit(lambda: iter([block]), block, points.dtype)
 
     @all_or_nothing
     def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
@@ -173,60 +181,51 @@ class Gaussian(DensityMixin, Estimator):
         True
         """
         self._check_parameters()
-        if not callable(make_blocks):
-            raise InvalidParameter(
-                "Gaussian: make_blocks must be a callable that returns a fresh iterator of arrays, "
-                f"got {make_blocks!r:.60}. Wrap what you have: fit_blocks(lambda: blocks)."
-            )
+        source = BlockSource(make_blocks, self)
+        first = source.first()
+        return self._fit(source, first, source.dtype)
 
-        def blocks() -> Iterator[Block]:
-            return regrid(self._checked(make_blocks), _core.GRAIN)
-
-        first = next(blocks(), None)
-        if first is None:
-            raise BadData("Gaussian: make_blocks() gave no rows. Give at least one block with one row.")
-        return self._fit(blocks, first)
-
-    def _checked(self, make_blocks: Callable[[], Iterable[Any]]) -> Iterator[Block]:
-        """Take the user's blocks through the door, one by one; empty ones are passed over."""
-        reset = True
-        for item in make_blocks():
-            X, sample_weight = item if isinstance(item, tuple) else (item, None)
-            if hasattr(X, "shape") and X.shape[0] == 0:
-                continue
-            points = check_points(X, estimator=self, reset=reset, finite=False)
-            weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-            if weights is not None and (len(weights) != len(points) or weights.any()):
-                weights = check_weights(weights, len(points), owner="Gaussian")
-            reset = False
-            yield Block(points, weights)
-
-    def _fit(self, blocks: Callable[[], Iterator[Block]], first: Block) -> Self:
+    def _fit(self, blocks: Callable[[], Iterator[Block]], first: Block, dtype: Any) -> Self:
         """Pass over the blocks until μ and Σ are accurate, then keep them."""
-        threads = self._threads()
+        threads, power = self._threads(), _power(first.weights)
+
+        def partial(block: Block, state: steps.GaussianState) -> steps.MomentSums:
+            if power and block.weights is not None:
+                block = Block(block.points, np.ldexp(block.weights, -power))
+            return steps.partial(block, state, threads)
 
         def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
-            stats = functools.reduce(steps.merge, (steps.partial(block, state, threads) for block in blocks()))
-            return steps.finish(stats, state)
+            parts = (partial(block, state) for block in blocks())
+            stats = functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
+            return steps.finish(stats, state, threads)
 
         hook = live("Gaussian", self.verbose)
         state, history = iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled, hook=hook)
         self._check_sums(state, blocks)
+        with np.errstate(over="ignore"):
+            weight = float(np.ldexp(state.mass, power))
+        if not np.isfinite(weight):
+            raise BadData("Gaussian: the sum of the sample weights leaves float64. Divide them by their largest.")
+        if power:  # the objective is proportional to the weights
+            with np.errstate(over="ignore"):
+                history["objective"] = np.ldexp(history["objective"], power)
         scale = np.sqrt(state.covariance.diagonal())
-        full = Full().update(Moments(np.array([state.mass]), state.mean[None], state.covariance[None], scale))
-        if full.floored:
+        full = Full().update(Moments(np.array([weight]), state.mean[None], state.covariance[None], scale))
+        for _, column in full.floored:
+            names = getattr(self, "feature_names_in_", range(len(state.mean)))
             warnings.warn(
-                f"Gaussian: the covariance is singular (rank {_rank(state.covariance)} of {len(state.mean)}); "
-                f"for densities its eigenvalues were floored at {FLOOR:g} of the variances. "
-                "Drop constant or repeated columns, or give more rows.",
+                f"Gaussian: the covariance is singular: column {names[column]!r} is constant, or a combination of the "
+                f"columns before it. For densities its eigenvalues were floored at {FLOOR:g} of the variances. "
+                "Drop such columns, or give more rows.",
                 CollapsedComponentWarning,
                 stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
             )
-        self.mean_ = state.mean.astype(first.points.dtype)
-        self.covariance_ = state.covariance.astype(first.points.dtype)
-        self.weight_ = state.mass
+        self.mean_ = _in_kind(state.mean, dtype)
+        self.covariance_ = _in_kind(state.covariance, dtype)
+        self.weight_ = weight
         self.whitener_ = full.whiteners[0]
         self.log_det_ = float(full.log_dets[0])
+        self.is_singular_ = bool(full.floored)
         self.history_ = history
         return self
 
@@ -234,18 +233,29 @@ class Gaussian(DensityMixin, Estimator):
         """Refuse what shows in the sums: a NaN or an infinity in the data needs no pass of its own to be found."""
         if state.mass == 0:
             raise BadData("Gaussian: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
-        if not np.isfinite(state.mass):
-            raise BadData("Gaussian: the sum of the sample weights leaves float64. Divide them by their largest.")
-        if np.isfinite(state.covariance).all():
+        variance = state.covariance.diagonal()
+        if np.isfinite(state.covariance).all() and (variance >= _SMALLEST).all():
             return
-        row = 0
+        row, low, high = 0, np.full(len(variance), np.inf), np.full(len(variance), -np.inf)
         for block in blocks():
             refuse_not_finite(block.points, self, first_row=row)
             row += len(block.points)
-        raise BadData(
-            f"Gaussian: the squares of X leave float64 (|X| goes up to {_largest(blocks()):.3g}). "
-            "Divide the data by a power of two near its largest value first."
-        )
+            present = block.points if block.weights is None else block.points[block.weights > 0]
+            low = np.minimum(low, present.min(axis=0, initial=np.inf))
+            high = np.maximum(high, present.max(axis=0, initial=-np.inf))
+        if not np.isfinite(state.covariance).all():
+            largest = float(np.maximum(np.abs(low), np.abs(high)).max())
+            raise BadData(
+                f"Gaussian: the squares of X leave float64 (|X| goes up to {largest:.3g}). "
+                "Divide the data by a power of two near its largest value first."
+            )
+        narrow = np.flatnonzero((variance < _SMALLEST) & (high > low))
+        if len(narrow):
+            spread = float(high[narrow[0]] - low[narrow[0]])
+            raise BadData(
+                f"Gaussian: the squares of X leave float64 (column {narrow[0]} spreads over {spread:.3g} only). "
+                "Multiply it by a power of two first."
+            )
 
     # ---- densities -------------------------------------------------------------------------------------------------
 
@@ -325,13 +335,11 @@ class Gaussian(DensityMixin, Estimator):
             {"n_samples": n_samples, "random_state": random_state},
             {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE},
         )
-        d = len(self.mean_)
+        n, d = int(n_samples), len(self.mean_)
         seed = draw_seed(self.random_state if random_state is None else random_state)
-        normals = np.empty(n_samples * d)
-        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, normals, self._threads())
-        lower = np.empty((d, d))
-        _core.invert_lower(self.whitener_, lower)
-        points = self.mean_ + np.einsum("nj,ij->ni", normals.reshape(n_samples, d), lower)  # x = μ + L z
+        points = np.empty((n, d))
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), self._threads())
+        _core.colour(points, np.asarray(self.mean_, dtype=np.float64), self._lower(), self._threads())
         return points.astype(self.mean_.dtype, copy=False)
 
     def ellipse(self, n_std: float = 3.0, axes: tuple[int, int] = (0, 1)) -> Ellipse:
@@ -356,12 +364,9 @@ class Gaussian(DensityMixin, Estimator):
             raise BadData(
                 "Gaussian.ellipse needs at least two columns; this Gaussian has 1. Its interval is mean_ ± n_std·σ."
             )
-        pair = list(axes)
-        if (
-            len(pair) != 2
-            or len(set(pair)) != 2
-            or not all(isinstance(a, int | np.integer) and 0 <= a < d for a in pair)
-        ):
+        pair = list(axes) if isinstance(axes, tuple | list) else []
+        whole = all(isinstance(a, int | np.integer) and not isinstance(a, bool) for a in pair)
+        if len(pair) != 2 or not whole or pair[0] == pair[1] or not all(0 <= a < d for a in pair):
             raise InvalidParameter(f"Gaussian.ellipse: axes must be two different columns of 0…{d - 1}, got {axes!r}.")
         return Ellipse.of(self.mean_[pair], self.covariance_[np.ix_(pair, pair)], n_std)
 
@@ -369,7 +374,20 @@ class Gaussian(DensityMixin, Estimator):
 
     def _points(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return check_points(X, estimator=self, reset=False)
+        return check_points(X, estimator=self, reset=False, n_jobs=self._threads())
+
+    def _lower(self) -> NDArray[np.float64]:
+        """Return L with Σ = LLᵀ of `covariance_` itself, which may be singular: then by QR of its square root."""
+        d = len(self.mean_)
+        lower = np.empty((d, d))
+        if not self.is_singular_:
+            _core.invert_lower(self.whitener_, lower)
+            return lower
+        scale = np.sqrt(np.asarray(self.covariance_, dtype=np.float64).diagonal())
+        unit = np.where(scale > 0, scale, 1.0)
+        values, vectors = np.linalg.eigh(np.asarray(self.covariance_, dtype=np.float64) / np.outer(unit, unit))
+        (triangle,) = scipy.linalg.qr((vectors * np.sqrt(np.maximum(values, 0.0))).T, mode="r")
+        return np.ascontiguousarray(scale[:, None] * triangle.T)
 
     def _full(self) -> Full:
         mean, covariance = (np.asarray(a, dtype=np.float64)[None] for a in (self.mean_, self.covariance_))
@@ -379,11 +397,16 @@ class Gaussian(DensityMixin, Estimator):
         return self._full().log_density(points, self._threads())[:, 0]
 
 
-def _largest(blocks: Iterable[Block]) -> float:
-    return max(float(np.abs(block.points).max()) for block in blocks)
+def _power(weights: NDArray[np.float64] | None) -> int:
+    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
+    largest = 0.0 if weights is None else float(weights.max())
+    power = int(np.frexp(largest)[1])
+    return power if abs(power) > 64 and largest > 0 else 0
 
 
-def _rank(covariance: NDArray[np.float64]) -> int:
-    scale = np.sqrt(covariance.diagonal())
-    unit = np.where(scale > 0, scale, 1.0)
-    return int(np.linalg.matrix_rank(covariance / np.outer(unit, unit), hermitian=True))
+def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return the array in the data's kind of number, or as it is where float32 could not hold it."""
+    with np.errstate(over="ignore", under="ignore"):
+        cast = array.astype(dtype)
+    tiny = np.abs(array) < np.finfo(dtype).tiny
+    return cast if np.isfinite(cast).all() and not (tiny & (array != 0)).any() else array

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from pathlib import Path
 
 import threadpoolctl
@@ -43,7 +44,7 @@ def _affinity() -> int:
 
 def _environment() -> list[int]:
     value = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return [int(value)] if value.isdigit() and int(value) > 0 else []
+    return [int(value)] if re.fullmatch("[0-9]+", value) and int(value) > 0 else []
 
 
 @functools.cache

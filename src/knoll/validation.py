@@ -52,6 +52,8 @@ class Number:
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             return f"a {'whole ' if self.whole else ''}number"
         number: Any = value
+        if np.isinf(number):
+            return "finite"
         too_low = self.low is not None and (number <= self.low if self.strict else number < self.low)
         too_high = self.high is not None and (number >= self.high if self.strict else number > self.high)
         if not (too_low or too_high or number != number):
@@ -109,7 +111,8 @@ RANDOM_STATE: tuple[Rule | None, ...] = (
     Number(0, 2**64 - 1, whole=True),
     Instance((np.random.RandomState, np.random.Generator), "a numpy RandomState or Generator"),
 )
-N_JOBS: tuple[Rule | None, ...] = (None, Number(whole=True))
+N_JOBS: tuple[Rule | None, ...] = (None, Number(-(2**31), 2**31 - 1, whole=True))
+VERBOSE: tuple[Rule | None, ...] = (Flag(), Number(0, whole=True))
 
 
 def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, tuple[Rule | None, ...]]) -> None:
@@ -149,8 +152,9 @@ def draw_seed(random_state: int | np.random.RandomState | np.random.Generator | 
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**64, dtype=np.uint64))
-    generator = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng()
-    return int(generator.integers(0, 2**64, dtype=np.uint64))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**64, dtype=np.uint64))
+    return int(np.random.randint(0, 2**64, dtype=np.uint64))  # noqa: NPY002 - np.random.seed is what None listens to
 
 
 # ---- data becomes an array once ------------------------------------------------------------------------------------
@@ -164,6 +168,7 @@ def check_points(
     min_samples: int = 1,
     sparse: bool = False,
     finite: bool = True,
+    n_jobs: int | None = None,
 ) -> NDArray[Any]:
     """Turn X into an (n, d) array of float64 or float32 that a kernel can walk over; no copy where none is needed.
 
@@ -183,9 +188,11 @@ def check_points(
             points = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         raise BadData(str(error)) from None
+    except TypeError as error:
+        raise InvalidType(str(error)) from None
     points = walkable(points)
     values = points if not sparse or isinstance(points, np.ndarray) else points.data[:, None]
-    if finite and not _core.all_finite(values, resolve_threads(None)):
+    if finite and not _core.all_finite(values, resolve_threads(n_jobs)):
         refuse_not_finite(points, estimator)
     return points
 
@@ -227,16 +234,24 @@ def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
     return f"X has {what} at row {first_row + rows[0]}, column {column}{more}. Drop or impute such rows first."
 
 
-def check_weights(sample_weight: Any, n: int, *, owner: str) -> NDArray[np.float64] | None:
-    """Turn weights into n finite float64 ≥ 0 that are not all zero; None stays None: every row counts once."""
+def check_weights(
+    sample_weight: Any, n: int, *, owner: str, first_row: int = 0, some: bool = True
+) -> NDArray[np.float64] | None:
+    """Turn weights into n finite float64 ≥ 0; None stays None: every row counts once.
+
+    With `some` they must not all be zero. `first_row` is the number of the first row where these are a block of more.
+    """
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        weights = given.astype(np.float64) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
-        raise BadData(f"{owner}: sample_weight must be numbers, got {sample_weight!r:.60}.") from None
+        weights = None
+    if weights is None:
+        raise BadData(f"{owner}: sample_weight must be real numbers, got {sample_weight!r:.60}.")
     if weights.ndim != 1:
         raise BadData(f"{owner}: sample_weight must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != n:
@@ -245,7 +260,9 @@ def check_weights(sample_weight: Any, n: int, *, owner: str) -> NDArray[np.float
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        raise BadData(f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {bad[0]}.")
-    if not weights.any():
+        raise BadData(
+            f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {first_row + bad[0]}."
+        )
+    if some and not weights.any():
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     return walkable(weights)

@@ -127,7 +127,7 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
         ([-1.0] + [1.0] * 39, r"must be finite and >= 0, got -1.0 at row 0"),
         ([np.nan] + [1.0] * 39, r"must be finite and >= 0, got nan at row 0"),
         ([0.0] * 40, "every sample_weight is zero"),
-        (["a"] * 40, "must be numbers"),
+        (["a"] * 40, "must be real numbers"),
     ],
 )
 def test_bad_weights_are_told(Estimator, weights, words):
@@ -145,6 +145,10 @@ def test_state_survives_json_and_pickle(Estimator):
         assert copy.get_params() == model.get_params()
         contract.assert_same_bits(contract.fitted(model), contract.fitted(copy))
         contract.assert_same_bits(contract.outputs(model, X), contract.outputs(copy, X))
+    for array in arrays.values():
+        array.flags.writeable = False  # a state and its model live apart
+    for name, value in vars(again).items():
+        assert not (isinstance(value, np.ndarray) and any(np.shares_memory(value, a) for a in arrays.values())), name
     unfitted = clone(model)
     assert not any(name.endswith("_") for name in vars(unfitted))
 
@@ -157,6 +161,17 @@ def test_state_keeps_names_and_refuses_what_is_not_its_own(Estimator):
     assert list(Estimator.from_state(header, arrays).feature_names_in_) == ["a", "b", "c"]
     with pytest.raises(ModelFileError, match=r"use knoll\.Other\.from_state"):
         Estimator.from_state({**header, "class": "Other"}, arrays)
+    fitted = header["fitted"]
+    for damaged in (
+        {**header, "fitted": {**fitted, "score": 1}},
+        {**header, "fitted": {**fitted, "__dict__": 1}},
+        {**header, "fitted": {name: value for name, value in fitted.items() if name != "history_"}},
+        {**header, "fitted": {**fitted, "n_features_in_": {"float": "abc"}}},
+        {**header, "parameters": {"unheard_of": 1}},
+        {**header, "parameters": None},
+    ):
+        with pytest.raises(ModelFileError, match="damaged"):
+            Estimator.from_state(damaged, arrays)
     with pytest.raises(ModelFileError, match="damaged"):
         Estimator.from_state(header, {})
     with pytest.raises(ModelFileError, match="no state of a knoll estimator"):

@@ -107,6 +107,10 @@ def test_one_column_is_a_line_of_points():
         (lambda: plots.scatter([[np.nan, 1.0]]), "NaN at row 0, column 0"),
         (lambda: plots.scatter(np.zeros((0, 2))), "minimum of 1 is required"),
         (lambda: plots.gaussian(Gaussian().fit(np.eye(3)[:, :1])), "at least two columns"),
+        (
+            lambda: plots.gaussian(Gaussian().fit(datasets.load("banana").X), datasets.load("iris").X),
+            "X has 4 columns, and the model was fitted to 2",
+        ),
     ],
 )
 def test_bad_calls_are_told(call, words):

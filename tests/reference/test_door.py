@@ -56,8 +56,8 @@ BAD_X = [
     ([["a", "b"]], "X must hold real numbers, got values that are not numbers. Encode or drop them first."),
     (np.array([["a", "b"]]), "X must hold real numbers, got dtype <U1. Encode or drop them first."),
     (GOOD + 1j, "X must hold real numbers, got dtype complex128. Encode or drop them first."),
-    ([[1.0], [1.0, 2.0]],
-     "X must hold real numbers, got values that are not numbers. Encode or drop them first."),
+    ([[1.0], [1.0, 2.0]], "X has rows of different lengths. Every row needs the same number of columns."),
+    ([[10**400, 0], [0, 1]], "X has an integer beyond float64. Its square would overflow: rescale first."),
     (scipy.sparse.csr_matrix(GOOD), "X is sparse. The reference works on dense arrays: pass X.toarray()."),
 ]  # fmt: skip
 
@@ -89,6 +89,18 @@ WIDTH = "It is the width of the Gaussian kernel, in the units of X."
 M_STEPS, E_STEPS = "It bounds the number of M steps.", "It bounds the number of E steps."
 S, EYE = [[0.0, 0.0]], [np.eye(2)]
 K = np.eye(3)
+HELD = "whose square float64 cannot hold. Rescale by a power of two, which rounds nothing, to a span of 1e-150 or more."
+
+
+def start_message(starts):
+    rule = "starts must be lists of k=2 different row indices below n=3"
+    return f"{rule}, got {starts!r}. None chooses farthest-first starts."
+
+
+BAD_STARTS = [
+    *((starts, InvalidParameter) for starts in ([], [[0]], [[0, 0]], [[0, 0, 2]], [[0, 1, 2]], [[-1, 1]], [[0, 3]])),
+    *((starts, InvalidType) for starts in (5, [0, 1], "ab", [[np.nan, 1]], [[0.9, 1.2]], [[True, 0]], [None])),
+]
 
 
 def spectral_cases(box):
@@ -101,12 +113,21 @@ def spectral_cases(box):
         (lambda: box(GOOD, 2, 0.0), InvalidParameter, f"sigma must be > 0 and finite, got 0.0. {WIDTH}"),
         (lambda: box(GOOD, 2, "1"), InvalidType, f"sigma must be a number > 0, got '1'. {WIDTH}"),
         (lambda: box(GOOD, 2, 1e-200),
-         InvalidParameter, f"sigma must lie in [1e-150, 1e150], got 1e-200. {WIDTH} Rescale X."),
+         InvalidParameter, f"sigma must lie in [1e-150, 1e150], got 1e-200. {WIDTH} "
+         "Rescale X and sigma by a power of two."),
+        (lambda: box(GOOD, 2, 10**400), InvalidParameter, f"sigma must be > 0 and finite, got inf. {WIDTH}"),
+        (lambda: box(GOOD, 2, -(10**400)), InvalidParameter, f"sigma must be > 0 and finite, got -inf. {WIDTH}"),
         (lambda: box(GOOD, 2, 1.0, row_scaling="rows"),
          InvalidParameter, "row_scaling must be one of 'none', 'unit', 'degree', got 'rows'."),
-        (lambda: box(GOOD, 2, 1.0, starts=[[0, 0]]),
-         InvalidParameter, "starts must be lists of k=2 different row indices below n=3, got [[0, 0]]. "
-         "None chooses farthest-first starts."),
+        (lambda: box(GOOD, 2, 1.0, row_scaling=np.array(["none", "unit"])), InvalidType,
+         "row_scaling must be one of 'none', 'unit', 'degree', got array(['none', 'unit'], dtype='<U4')."),
+        (lambda: box(GOOD, 2, 1.0, zero_diagonal="no"), InvalidType,
+         "zero_diagonal must be True or False, got 'no'. Write zero_diagonal=True."),
+        *((lambda starts=starts: box(GOOD, 2, 1.0, starts=starts), kind, start_message(starts))
+          for starts, kind in BAD_STARTS),
+        (lambda: run(box([[0.0], [38.6]], 1, 1.0, zero_diagonal=True)),
+         BadData, "row 0 of X has no neighbour at sigma=1.0 and a zero diagonal. "
+         "Take a larger sigma, or zero_diagonal=False."),
         (lambda: run(box([[0.0], [1e9]], 1, 1.0, zero_diagonal=True)),
          BadData, "row 0 of X has no neighbour at sigma=1.0 and a zero diagonal. "
          "Take a larger sigma, or zero_diagonal=False."),
@@ -120,6 +141,10 @@ def radius_cases(box, *more):
          InvalidParameter, f"eps must be > 0 and finite, got nan. {RADIUS}"),
         (lambda: box(GOOD, float("inf"), *more),
          InvalidParameter, f"eps must be > 0 and finite, got inf. {RADIUS}"),
+        (lambda: box(GOOD, 10**400, *more),
+         InvalidParameter, f"eps must be > 0 and finite, got inf. {RADIUS}"),
+        (lambda: box([[0.0], [1e-200]], 1e-250, *more), InvalidParameter,
+         f"eps must be >= 1e-150, got 1e-250. {RADIUS} Rescale X and eps by a power of two."),
         (lambda: box(GOOD, None, *more), InvalidType, f"eps must be a number > 0, got None. {RADIUS}"),
         (lambda: box(GOOD, True, *more), InvalidType, f"eps must be a number > 0, got True. {RADIUS}"),
     ]  # fmt: skip
@@ -145,7 +170,7 @@ CASES = [
      BadData, "mu has a NaN at row 0, column 0. Drop or impute such rows first."),
     (lambda: kmeans(GOOD, S, max_iter=0), InvalidParameter, f"max_iter must be >= 1, got 0. {M_STEPS}"),
     (lambda: em_gmm(GOOD, [0.5, 0.5], S, EYE),
-     InvalidParameter, "pi must have one entry per row of mu, got 2 and 1."),
+     InvalidParameter, "pi must have one entry per row of mu, got 2 and 1. np.full(1, 1 / 1) is a fair start."),
     (lambda: em_gmm(GOOD, [0.5], S, EYE),
      InvalidParameter, "pi must be >= 0 and sum to 1, got [0.5]. Divide it by its sum."),
     (lambda: em_gmm(GOOD, [np.nan], S, EYE),
@@ -180,14 +205,18 @@ CASES = [
     (lambda: weighted_kernel_kmeans([[np.nan]], [0]), BadData,
      "K has a NaN at row 0, column 0. Drop or impute such rows first."),
     (lambda: weighted_kernel_kmeans(K, [0, 1]), InvalidParameter,
-     "labels must have one entry per row of K, got 2 and 3."),
+     "labels must have one entry per row of K, got 2 and 3. Give each of the 3 rows a cluster."),
     (lambda: weighted_kernel_kmeans(K, [0, 2, 2]), InvalidParameter,
      "labels must use every number from 0 to k-1, got [0, 2]. "
      "np.unique(labels, return_inverse=True)[1] renumbers them."),
     (lambda: weighted_kernel_kmeans(K, [0.0, 1.0, 1.0]), InvalidType,
-     "labels must be a vector of integers, got float64 of shape (3,)."),
+     "labels must be a vector of integers, got float64 of shape (3,). Number the clusters of the start from 0."),
+    (lambda: weighted_kernel_kmeans(K, [[0], [0, 1]]), InvalidType,
+     "labels must be a vector of integers, got rows of different lengths. Number the clusters of the start from 0."),
+    (lambda: weighted_kernel_kmeans(K, [0, 1, 1], [[1.0], [1.0, 2.0]]), BadData,
+     "w has rows of different lengths. Every row needs the same number of columns."),
     (lambda: weighted_kernel_kmeans(K, [0, 1, 1], [1.0, 1.0]), InvalidParameter,
-     "w must have one entry per row of K, got 2 and 3."),
+     "w must have one entry per row of K, got 2 and 3. None weighs all rows alike."),
     (lambda: weighted_kernel_kmeans(K, [0, 1, 1], [1.0, -2.0, 1.0]), InvalidParameter,
      "w must be >= 0, got -2.0 at position 1. Zero means an absent row."),
     (lambda: weighted_kernel_kmeans(K, [0, 1, 1], [0.0, 1.0, 1.0]), InvalidParameter,
@@ -196,6 +225,18 @@ CASES = [
      f"max_iter must be >= 1, got 0. {E_STEPS}"),
     (lambda: run(iter(())), InvalidParameter,
      "run got a generator that is exhausted. Call the box again for a fresh one."),
+    (lambda: run(None), InvalidType,
+     "run needs the states of a box, got None. Pass what a box returns, e.g. run(kmeans(X, mu))."),
+    (lambda: run(len), InvalidType, "run needs the states of a box, got <built-in function len>. "
+     "Pass what a box returns, e.g. run(kmeans(X, mu))."),
+    (lambda: run("states"), InvalidType,
+     "run needs the states of a box, got 's' among them. Pass what a box returns, e.g. run(kmeans(X, mu))."),
+    (lambda: gaussian_mle([[0.0, 0.0], [1.0, 1e-200]]), BadData, f"column 1 of X spans 1e-200, {HELD}"),
+    (lambda: em_gmm([[0.0], [1e-200]], [1.0], [[0.0]], [[[1.0]]]), BadData, f"column 0 of X spans 1e-200, {HELD}"),
+    (lambda: kmeans([[0.0], [1e-200]], [[0.0]]), BadData, f"X and mu together span 1e-200, {HELD}"),
+    (lambda: kmeans([[0.0], [0.0]], [[1e-200], [2e-200]]), BadData, f"X and mu together span 2e-200, {HELD}"),
+    (lambda: kmeans(GOOD, [[10**400, 0]]), BadData,
+     "mu has an integer beyond float64. Its square would overflow: rescale first."),
 ]  # fmt: skip
 
 
@@ -231,3 +272,25 @@ def test_one_column_and_equal_rows():
     for box in (dbscan_graph, dbscan_spectral, dbscan_climbing):
         assert run(box(X, 0.1, 5)).labels.tolist() == [0] * 5
     assert run(mean_shift(X, 0.1)).labels.tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("scale", [2.0**-498, 1.0, 2.0**480])
+def test_a_power_of_two_changes_no_label(scale):
+    X = np.array([[0.0], [1.0], [2.0], [9.0], [10.5], [40.0]])
+    assert run(kmeans(X * scale, X[:2] * scale)).labels.tolist() == run(kmeans(X, X[:2])).labels.tolist()
+    for box in (dbscan_graph, dbscan_spectral, dbscan_climbing):
+        assert run(box(X * scale, scale, 2)).labels.tolist() == [0, 0, 0, -1, -1, -1]
+    assert run(mean_shift(X * scale, 1.5 * scale)).labels.tolist() == [0, 0, 0, 1, 1, 2]
+    np.testing.assert_array_equal(run(gaussian_mle(X * scale)).mu, run(gaussian_mle(X)).mu * scale)
+    assert np.isfinite(run(gaussian_mle(X * scale)).log_likelihood)
+
+
+def test_equal_rows_are_taken_however_small():
+    X = [[1e-200, 5.0]] * 3
+    assert run(gaussian_mle(X)).log_likelihood == np.inf
+    assert run(kmeans(X, X[:1])).objective == 0
+
+
+@pytest.mark.parametrize("box", [dbscan_graph, dbscan_spectral, dbscan_climbing])
+def test_a_level_beyond_float64_is_never_reached(box):
+    assert run(box(GOOD, 5.0, 10**400)).labels.tolist() == [-1] * 3

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,12 @@ lattice = st.integers(1, 2).flatmap(
 ).map(lambda rows: np.array(rows, dtype=float).reshape(len(rows), -1) / 4)  # fmt: skip
 
 BRIDGE = np.array([(1.6, 0), (-1.6, 0), (0.6, 0), (-0.6, 0), (0, 0.6), (0, -0.6)])
+
+
+def renumbered(labels):
+    """Clusters numbered by their first row; −1 stays."""
+    names = {-1: -1}
+    return [names.setdefault(c, len(names) - 1) for c in labels.tolist()]
 
 
 @quick
@@ -101,6 +108,15 @@ def test_04_new_hill():
     X = np.array([(0.5, 0), (-0.5, 0), (0, 1)])
     assert run(dbscan_graph(X, 1.0, 3)).labels.tolist() == [-1, -1, -1]
     assert run(dbscan_climbing(X, 1.0, 3)).labels.tolist() == [0, 0, -1]
+
+
+def test_04_most_random_sets_differ():
+    rng, same = np.random.default_rng(0), 0
+    for _ in range(200):
+        X = rng.uniform(0, 4, size=(20, 2))
+        graph, climb = run(dbscan_graph(X, 1.0, 4)).labels, run(dbscan_climbing(X, 1.0, 4)).labels
+        same += renumbered(graph) == renumbered(climb)
+    assert same == 45
 
 
 def test_04_bridge():
@@ -236,6 +252,28 @@ def test_09_the_gap_below_one(X):
     np.testing.assert_allclose(state.eigenvalues[:clusters], 1, atol=1e-12)
     assert (state.eigenvalues[clusters:] <= 1 - bound + 1e-12).all()
     assert clusters == run(dbscan_graph(X, 1.0, 1)).labels.max() + 1
+
+
+def barbell(m, length):
+    """The eigenvalues of m copies of 0, 1 … length, and m copies of length + 1 at ε = 1, equal rows lumped."""
+    copies = np.array([m, *[1] * length, m], dtype=float)
+    links = copies[:-1] * copies[1:]
+    volume = copies**2 + np.append(links, 0) + np.append(0, links)
+    off = links / np.sqrt(volume[:-1] * volume[1:])
+    return scipy.linalg.eigvalsh_tridiagonal(copies**2 / volume, off)[::-1], volume.sum()
+
+
+def test_09_two_heaps_and_a_long_path_are_one_cluster():
+    lumped, volume = barbell(30, 40)
+    X = column(*[0] * 30, *range(1, 41), *[41] * 30)
+    state = run(dbscan_spectral(X, 1.0, 2))
+    assert volume == state.d.sum()
+    np.testing.assert_allclose(state.eigenvalues[:5], lumped[:5], atol=1e-12)
+    assert state.labels.tolist() == [0] * 100
+    # a fixed tolerance would have to shrink with the graph: here the second eigenvalue is 6e-10 below one
+    lumped, volume = barbell(1500, 1500)
+    assert 1e-10 < 1 - lumped[1] < 1e-9
+    assert eigenvalue_one(4500, volume) < (1 - lumped[1]) / 2
 
 
 def test_09_refuses_where_float64_cannot_tell():

@@ -61,6 +61,20 @@ def test_16_an_emptied_component_dies_where_kmeans_keeps_its_mean():
     assert run(kmeans(X, mu)).mu.tolist() == [[0.5], [100]]
 
 
+@pytest.mark.parametrize("far", [37.0, 38.0, 39.3, 40.0])
+def test_16_a_component_of_lost_digits_is_dead(far):
+    # from 37.2 on its largest responsibility is below 2^-969, at 39.3 a subnormal number: a mean made of it is noise
+    X = column(-1, 0.3, 0.7, -0.4, 0.2, -0.3)
+    first, second = list(em_gmm(X, [0.5, 0.5], column(0, far), [[[1.0]], [[1.0]]], max_iter=1))[:2]
+    assert (first.lam[:, 1].max() < 2.0**-969) == (far > 37.5)
+    if far > 37.5:
+        assert second.pi.tolist() == [1, 0]
+        assert (second.mu[1], second.Sigma[1]) == (far, 1)
+    else:
+        weights = np.exp((far - 0) * (X[:, 0] - 0.7))  # λ_i2 ∝ exp(far·x_i), as the first is near one
+        np.testing.assert_allclose(second.mu[1], weights @ X / weights.sum(), rtol=1e-9)
+
+
 @quick
 @given(st.integers(0, 10**6), st.floats(1e-3, 10), st.integers(2, 4))
 def test_16_how_close_em_is_to_kmeans(seed, eps, k):
@@ -123,6 +137,29 @@ def test_18_a_collapse_is_named():
     with_floor = run(em_gmm(X, [0.5, 0.5], column(7, 1), [[[1e-6]], [[1.0]]], floor=1e-6))
     np.testing.assert_allclose(with_floor.Sigma[0], 1e-6)
     assert math.isfinite(with_floor.log_likelihood)
+
+
+def test_18_a_floor_too_small_for_the_scale_is_named():
+    X = np.array([[0.0, 0.0], [1e6, 1e6], [2e6, 2e6], [5e6, 5e6]])
+
+    def fit(floor):
+        return run(em_gmm(X, [1.0], [[0.0, 0.0]], [np.eye(2)], floor=floor))
+
+    with pytest.raises(BadData) as error:
+        fit(1e-6)
+    assert str(error.value) == (
+        "em_gmm: the covariance of component 0 became singular in iteration 1 (it has collapsed onto too few "
+        "points). Start elsewhere, take fewer components, or give floor > 3.5, got floor=1e-06: float64 needs "
+        "more than 1e-12 of the variance."
+    )
+    assert math.isfinite(fit(7.0).log_likelihood)
+
+
+def test_18_singular_is_a_pivot_below_a_trillionth_of_its_variance():
+    u, v = column(1, 1, -1, -1), column(1, -1, 1, -1)  # orthogonal, of variance 1
+    for pivot, finite in ((0.5e-12, False), (2e-12, True)):
+        X = np.hstack([u, math.sqrt(1 - pivot) * u + math.sqrt(pivot) * v])
+        assert math.isfinite(run(gaussian_mle(X)).log_likelihood) == finite
 
 
 def log_likelihood(X, mu, Sigma):

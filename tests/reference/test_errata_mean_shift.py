@@ -108,6 +108,20 @@ def test_13_a_fixed_point_is_a_strict_maximum_iff_its_sphere_is_empty(X, seed):
             assert f(y + 1e-4 * u, X) < f(y, X)
 
 
+@quick
+@given(clouds, st.integers(0, 2**32 - 1))
+def test_13_there_are_no_plateaus(X, seed):
+    # where the neighbours stay the same f is a parabola that opens downwards: nowhere flat
+    rng = np.random.default_rng(seed)
+    y = X[rng.integers(len(X))] + rng.uniform(-0.5, 0.5, size=X.shape[1])
+    u = rng.normal(size=X.shape[1])
+    u *= 1e-3 / np.linalg.norm(u)
+    d = np.sqrt(((X - y) ** 2).sum(axis=1))
+    assume((np.abs(d - EPS) > 2e-3).all() and (d < EPS).any())
+    bend = f(y + u, X) - 2 * f(y, X) + f(y - u, X)
+    np.testing.assert_allclose(bend, -2 * (d < EPS).sum() * 1e-6, rtol=1e-6)
+
+
 def test_13_the_end_of_the_path_need_not_be_the_closest_peak():
     state = run(mean_shift(column(0, 0.25, 1.25), EPS))
     assert state.X_climb.ravel().tolist() == [0.125, 0.5, 0.5]

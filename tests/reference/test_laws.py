@@ -20,6 +20,7 @@ from knoll.reference import (
     run,
     weighted_kernel_kmeans,
 )
+from knoll.reference._embedding import top_eigenvectors
 
 quick = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -234,3 +235,39 @@ def test_a_radius_below_rounding_leaves_the_points_where_they_are():
     state = run(mean_shift([[x]] * 9, 1e-20))
     assert (state.X_climb == x).all()
     assert state.labels.tolist() == [0] * 9
+
+
+def test_a_tolerance_is_per_point():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 2)) + 3 * rng.integers(0, 2, size=(40, 1))
+    start = [0.5, 0.5], X[:2], [np.eye(2)] * 2
+    for tol in (1e-2, 1e-4, 1e-6):
+        once = run(em_gmm(X, *start, tol=tol))
+        often = run(em_gmm(np.tile(X, (50, 1)), *start, tol=tol))
+        assert once.converged
+        assert once.iteration == often.iteration
+
+
+def test_a_cluster_left_without_weight_keeps_the_mean_it_had():
+    X = np.array([[-5.0], [-5.0], [11.0], [11.0], [3.0]])  # the mean of the middle cluster is 3, far from its rows
+    w = [1.0, 1.0, 1.0, 1.0, 0.0]
+    states = list(weighted_kernel_kmeans(X @ X.T, [0, 1, 1, 2, 1], w))
+    assert states[-1].converged
+    assert states[-1].labels.tolist() == [0, 0, 2, 2, 1]  # the third has no weight, and is where the mean was
+    for state in states[1:]:
+        np.testing.assert_allclose(state.d2[:, 1], (X[:, 0] - 3) ** 2, atol=1e-12)
+
+
+def test_signs_of_eigenvectors_are_fixed():
+    rng = np.random.default_rng(0)
+    for box, field in ((njw_spectral, "Y"), (njw_spectral_graph, "Z")):
+        for _ in range(10):
+            Y = getattr(run(box(rng.normal(size=(12, 2)), 3, 1.0)), field)
+            for y in Y.T:
+                first = int(np.argmax(np.abs(y) >= (1 - 1e-6) * np.abs(y).max()))
+                assert y[first] > 0
+    # equal entries up to rounding: the first of them decides, not the one that rounding made the largest
+    v = np.array([1.0, -(1.0 + 1e-9)])
+    for sign in (1, -1):
+        _, vectors = top_eigenvectors(np.outer(sign * v, sign * v), 1)
+        np.testing.assert_allclose(vectors[:, 0], [np.sqrt(0.5), -np.sqrt(0.5)], rtol=1e-8)

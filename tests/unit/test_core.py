@@ -28,9 +28,9 @@ def exact_sum(values, split=0) -> float:
         for value in part:  # one call each: nothing is added in float64
             _core.add_moments(np.array([[value]]), None, np.zeros(1), sums, 1)
         halves.append(sums)
-    _core.exact_merge(halves[0], halves[1])
+    _core.exact_merge(halves[0], halves[1], 1)
     out = np.empty(3)
-    _core.exact_round(halves[0], out)
+    _core.exact_round(halves[0], out, 1)
     assert out[0] == len(values)
     return float(out[1])
 
@@ -74,7 +74,7 @@ def test_exp_and_log_are_numpys_to_two_units():
         (lambda: _core.add_moments(np.zeros((3, 2)), None, np.zeros(2), np.zeros((70, 5), np.int64), 1), "sums"),
         (lambda: _core.mahalanobis2(np.zeros((3, 2)), np.zeros(2), np.zeros((2, 3)), np.zeros(3), 1), "factor"),
         (lambda: _core.mahalanobis2(np.zeros((3, 2)), np.zeros(2), np.zeros((2, 2)), np.zeros(2), 1), "out"),
-        (lambda: _core.exact_round(np.zeros((70, 5), np.int64), np.zeros(4)), "out"),
+        (lambda: _core.exact_round(np.zeros((70, 5), np.int64), np.zeros(4), 1), "out"),
         (lambda: _core.cholesky(np.zeros((2, 3)), 0.0), "square"),
         (lambda: _core.invert_lower(np.zeros((2, 2)), np.zeros((3, 3))), "square"),
         (lambda: _core.exp(np.zeros(2), np.zeros(3)), "one length"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 from sklearn.covariance import EmpiricalCovariance
@@ -46,7 +47,7 @@ def test_symmetric_to_the_bit():
 def test_every_width_and_the_edges_of_the_grid(n, d):
     X = np.random.default_rng(d).normal(size=(n, d)) * 2.0 ** np.arange(d)[::-1][:d]
     if n <= d:
-        with pytest.warns(CollapsedComponentWarning, match=f"of {d}"):
+        with pytest.warns(CollapsedComponentWarning, match="a combination of the columns before it"):
             model = Gaussian().fit(X)
     else:
         model = Gaussian().fit(X)
@@ -83,6 +84,13 @@ def test_scaling_by_a_power_of_two_is_exact(X, power):
     assert np.array_equal(scaled.mahalanobis(np.ldexp(X, power)), plain.mahalanobis(X))
 
 
+def test_squares_below_float64_are_told():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    for Y in (X * 1e-300, np.c_[X[:, :1] * 1e-160, X[:, 1:]]):
+        with pytest.raises(BadData, match=r"column 0 spreads over .* only\)\. Multiply it by a power of two first"):
+            Gaussian().fit(Y)
+
+
 def test_squares_beyond_float64_are_told():
     with pytest.raises(
         BadData,
@@ -92,23 +100,57 @@ def test_squares_beyond_float64_are_told():
 
 
 @pytest.mark.parametrize(
-    ("X", "rank", "d"),
+    ("X", "column"),
     [
-        (np.column_stack([np.arange(50.0), np.full(50, 0.1)]), 1, 2),
-        (np.column_stack([np.arange(50.0), 3 * np.arange(50.0)]), 1, 2),
-        (np.full((20, 3), 0.1), 0, 3),
-        (np.eye(3)[:2], 1, 3),
-        (np.array([[1.0, 2.0]]), 0, 2),
+        (np.column_stack([np.arange(50.0), np.full(50, 0.1)]), 1),
+        (np.column_stack([np.arange(50.0), 3 * np.arange(50.0)]), 1),
+        (np.full((20, 3), 0.1), 0),
+        (np.eye(3)[:2], 1),
+        (np.array([[1.0, 2.0]]), 0),
     ],
     ids=["constant column", "repeated column", "equal rows", "fewer rows than columns", "one row"],
 )
-def test_a_singular_covariance_warns_and_still_answers(X, rank, d):
-    with pytest.warns(CollapsedComponentWarning, match=rf"singular \(rank {rank} of {d}\).*floored at 1e-06"):
+def test_a_singular_covariance_warns_and_still_answers(X, column):
+    with pytest.warns(CollapsedComponentWarning, match=rf"singular: column {column} is constant, or.*floored at 1e-06"):
         model = Gaussian().fit(X)
+    assert model.is_singular_
+    d = X.shape[1]
     np.testing.assert_allclose(model.covariance_, np.cov(X.T, bias=True).reshape(d, d), atol=1e-12)
     assert np.isfinite(model.score_samples(X)).all()
-    assert np.isfinite(model.sample(5, random_state=0)).all()
     assert (model.mahalanobis(X) < 100).all()
+
+
+def test_a_sample_of_a_singular_gaussian_stays_in_its_plane():
+    z = np.random.default_rng(0).normal(size=(300, 2))
+    X = np.column_stack([1e6 * z[:, 0], np.full(300, 5.0), z[:, 1], 2 * z[:, 1] + 1e-6 * z[:, 0]])
+    X[:, 3] = 2 * X[:, 2] + X[:, 0]
+    with pytest.warns(CollapsedComponentWarning, match="column 1 is"):
+        model = Gaussian().fit(X)
+    S = model.sample(50_000, random_state=0)
+    assert (S[:, 1] == 5.0).all()
+    scale = np.sqrt(np.maximum(model.covariance_.diagonal(), 1e-300))
+    np.testing.assert_allclose(
+        np.cov(S.T) / np.outer(scale, scale), model.covariance_ / np.outer(scale, scale), atol=0.03
+    )
+    plane = S[:, 3] - 2 * S[:, 2] - S[:, 0]
+    assert np.std(plane) < 1e-6 * scale[3]
+
+
+def test_the_warning_names_the_column():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 4.0], "year": [7.0, 7.0, 7.0]})
+    with pytest.warns(CollapsedComponentWarning, match="column 'year' is constant"):
+        Gaussian().fit(frame)
+
+
+@pytest.mark.parametrize("s", [1e-2, 1e-4, 1e-5, 5e-6])
+def test_nearly_singular_is_right_or_warned_of(s):
+    rng = np.random.default_rng(0)
+    z, e = rng.normal(size=(2, 2000))
+    model = Gaussian().fit(np.column_stack([z, z + s * e]))  # no warning
+    expected = np.linalg.norm(Gaussian().fit(np.column_stack([z, e])).mahalanobis([[1.0, 10.0]]))
+    np.testing.assert_allclose(model.mahalanobis([[1.0, 1.0 + 10 * s]]), expected, rtol=1e-2)
+    with pytest.warns(CollapsedComponentWarning):
+        Gaussian().fit(np.column_stack([z, z + 1e-8 * e]))
 
 
 def test_the_warning_points_at_the_caller():
@@ -116,6 +158,33 @@ def test_the_warning_points_at_the_caller():
         with pytest.warns(CollapsedComponentWarning) as caught:
             fit()
         assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("power", [-1074, -1000, -500, 500, 1000])
+def test_weights_of_any_size_count_alike(X, power):
+    weights = np.random.default_rng(0).integers(1, 3, size=len(X)).astype(float)
+    plain, scaled = (Gaussian().fit(X, sample_weight=w) for w in (weights, np.ldexp(weights, power)))
+    assert (scaled.covariance_ == plain.covariance_).all()
+    assert (scaled.mean_ == plain.mean_).all()
+    assert scaled.weight_ == np.ldexp(plain.weight_, power)
+
+
+def test_rows_of_weight_zero_are_absent_whatever_they_hold(X):
+    far = np.vstack([np.full((300, 2), 1e200), X])
+    weights = np.r_[np.zeros(300), np.ones(len(X))]
+    model = Gaussian().fit(far, sample_weight=weights)
+    np.testing.assert_allclose(model.covariance_, Gaussian().fit(X).covariance_, rtol=1e-12)
+    assert len(model.history_["iteration"]) == 1
+
+
+@pytest.mark.parametrize("scale", [1e25, 1e-25])
+def test_float32_keeps_in_float64_what_it_cannot_hold(X, scale):
+    Y = (X * scale).astype(np.float32)
+    model = Gaussian().fit(Y)
+    assert model.mean_.dtype == np.float32
+    assert model.covariance_.dtype == np.float64
+    np.testing.assert_allclose(model.covariance_, np.cov(Y.T.astype(np.float64), bias=True), rtol=1e-12)
+    assert 0 < model.ellipse().height < np.inf
 
 
 def test_weights_beyond_float64_are_told():
@@ -171,25 +240,82 @@ def test_blocks_of_a_file(tmp_path):
     assert (model.covariance_ == Gaussian().fit(X).covariance_).all()
 
 
+class Once:
+    """A callable that hands out one generator again and again."""
+
+    def __init__(self, *blocks):
+        self.generator = (block for block in blocks)
+
+    def __call__(self):
+        return self.generator
+
+
+class Shrinking:
+    """A callable that has fewer rows the second time, over data that needs two passes."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        X = np.random.default_rng(0).normal(size=(5000, 2))
+        X[:300] += 1e9
+        weights = np.r_[np.full(300, 1e-30), np.ones(4700)]
+        return [(X, weights)] if self.calls < 3 else [(X[:4000], weights[:4000])]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (list, BadData, r"make_blocks\(\) gave no rows"),
         (lambda: [np.zeros((0, 2))], BadData, r"make_blocks\(\) gave no rows"),
+        ([np.zeros((2, 2))], InvalidParameter, r"(?s)make_blocks must be a callable.*fit_blocks\(lambda: arrays\)"),
+        (None, InvalidParameter, "make_blocks must be a callable"),
         (
-            [np.zeros((2, 2))],
+            Once(np.eye(2), np.eye(2)),
             InvalidParameter,
-            r"(?s)make_blocks must be a callable.*fit_blocks\(lambda: blocks\)",
+            "the same iterator twice, and it was used up. Return a fresh one",
         ),
+        (Shrinking(), BadData, "gave 5000 rows at first and 4000 the next time"),
         (lambda: [np.zeros((2, 2)), np.zeros((2, 3))], BadData, r"3 features, but Gaussian is expecting 2"),
         (lambda: [np.zeros((2, 2)), np.full((2, 2), np.nan)], BadData, r"NaN at row 2, column 0"),
+        (lambda: [np.float64(3.0)], BadData, "Expected 2D array"),
+        (lambda: [[]], BadData, "Expected 2D array"),
         (lambda: [(np.eye(2), [0.0, 0.0])], BadData, "every sample_weight is zero"),
         (lambda: [(np.eye(2), [1.0])], BadData, "one weight for each row"),
+        (lambda: [np.eye(2), (np.eye(2), [1.0, -1.0])], BadData, "got -1.0 at row 3"),
+        (lambda: [(np.eye(2), ["a", "b"])], BadData, "sample_weight must be real numbers"),
+        (lambda: [(np.eye(2), np.zeros((2, 1)))], BadData, "1D array"),
+        (lambda: [(np.eye(2), [1.0, 1.0], None)], BadData, "block 0 is a tuple of 3. Give an array, or a pair"),
     ],
 )
 def test_bad_blocks_are_told(make, error, words):
     with pytest.raises(error, match=words):
         Gaussian().fit_blocks(make)
+
+
+def test_a_scalar_weight_serves_a_whole_block():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = Gaussian().fit_blocks(lambda: [(X, 2.0)])
+    assert model.weight_ == 60
+
+
+def test_the_first_block_decides_the_kind_of_number():
+    X = np.random.default_rng(0).normal(size=(6000, 2))
+    for cut in (100, 5000):
+        model = Gaussian().fit_blocks(lambda cut=cut: [X[:cut].astype(np.float32), X[cut:]])
+        assert model.mean_.dtype == np.float32
+
+
+def test_an_error_inside_make_blocks_comes_through():
+    def broken():
+        yield np.eye(2)
+        raise OSError("the disk is gone")
+
+    model = Gaussian()
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit_blocks(broken)
+    assert not hasattr(model, "n_features_in_")
 
 
 # ---- sampling and the ellipse --------------------------------------------------------------------------------------
@@ -206,6 +332,12 @@ def test_a_sample_has_the_models_moments_and_a_seed():
     assert (model.sample(10) != model.sample(10)).any()
     model.set_params(random_state=1)
     assert (model.sample(10) == S[:10]).all()
+    np.random.seed(5)  # noqa: NPY002 - None listens to it, as in scikit-learn
+    model.set_params(random_state=None)
+    again = model.sample(4)
+    np.random.seed(5)  # noqa: NPY002
+    assert (model.sample(4) == again).all()
+    assert model.sample(np.int8(100)).shape == (100, 3)
     for kind in (np.random.RandomState, np.random.default_rng):
         assert (model.sample(4, random_state=kind(3)) == model.sample(4, random_state=kind(3))).all()
 
@@ -225,7 +357,7 @@ def test_the_ellipse_of_more_columns_is_the_shadow():
 
 
 def test_verbose_shows_each_pass(X, capsys):
-    Gaussian(verbose=1).fit(X)
+    Gaussian(verbose=True).fit(X)
     assert capsys.readouterr().out.startswith("Gaussian: step 1, objective -")
     Gaussian().fit(X)
     assert capsys.readouterr().out == ""
@@ -248,9 +380,23 @@ def test_verbose_shows_each_pass(X, capsys):
             r"axes must be two different columns of 0…1, got \(0, 0\)",
         ),
         (lambda m: m.ellipse(axes=(0, 5)), InvalidParameter, r"got \(0, 5\)"),
+        (lambda m: m.ellipse(axes=1), InvalidParameter, "got 1"),
+        (lambda m: m.ellipse(axes=(False, True)), InvalidParameter, "axes must be two different columns"),
+        (lambda m: m.ellipse(n_std=np.inf), InvalidParameter, "n_std must be finite, got inf"),
+        (
+            lambda m: m.set_params(n_jobs="a").score_samples([[0.0, 0.0]]),
+            InvalidType,
+            "n_jobs must be None or a whole number",
+        ),
+        (lambda m: m.set_params(n_jobs=10**12).score_samples([[0.0, 0.0]]), InvalidParameter, "n_jobs must be >= "),
         (lambda m: m.score_samples(np.zeros((3, 5))), BadData, "5 features, but Gaussian is expecting 2"),
         (lambda m: Gaussian().fit(np.eye(3)[:, :1]).ellipse(), BadData, "needs at least two columns"),
         (lambda m: Gaussian(verbose=-1).fit(np.eye(2)), InvalidParameter, r"verbose must be >= 0, got -1"),
+        (
+            lambda m: m.fit([[1.0, 2.0], [3.0, 5.0]], sample_weight=[1j, 2j]),
+            BadData,
+            "sample_weight must be real numbers",
+        ),
     ],
 )
 def test_bad_calls_are_told(X, call, error, words):

@@ -48,8 +48,9 @@ def test_the_environment_is_read_at_call_time(monkeypatch):
     assert resolve_threads(None) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1,2")
     assert resolve_threads(None) == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "not a number")
-    assert resolve_threads(None) == available_threads()
+    for nonsense in ("not a number", "²", "-3", "0", "1.5"):
+        monkeypatch.setenv("OMP_NUM_THREADS", nonsense)
+        assert resolve_threads(None) == available_threads()
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert 1 <= resolve_threads(None) <= CPUS
 
@@ -197,7 +198,6 @@ import numpy as np
 from knoll import Gaussian
 X = np.random.default_rng(0).normal(size=(40_000, 500))
 model = Gaussian(n_jobs=1).fit(X[:1000, :3])
-before = model.to_state()
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     while True:
@@ -208,3 +208,79 @@ except KeyboardInterrupt:
     print(arrays["fitted.mean_"].shape, header["fitted"]["n_features_in_"], hasattr(Gaussian(), "mean_"))
 """
     assert python(code) in ("(3,) 3 False", "(500,) 500 False")
+
+
+@pytest.mark.parametrize("shape", [(2_000, 4), (400_000, 16)])
+def test_the_process_ends_well_while_a_daemon_thread_fits(shape):
+    code = f"""
+import threading, time
+import numpy as np
+from knoll import Gaussian
+X = np.random.default_rng(0).normal(size={shape})
+def work():
+    while True:
+        Gaussian(n_jobs=2).fit(X)
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.4)
+print("well")
+"""
+    for _ in range(3):
+        assert python(code) == "well"
+
+
+def test_answers_keep_to_n_jobs_too():
+    code = """
+import numpy as np
+from knoll import Gaussian, _core
+X = np.random.default_rng(0).normal(size=(200_000, 8))
+model = Gaussian(n_jobs=1).fit(X)
+model.score_samples(X), model.mahalanobis(X), model.sample(100_000)
+print(_core.pool_workers())
+"""
+    assert python(code) == "0"
+
+
+def test_a_fit_goes_on_where_no_thread_is_to_be_had():
+    code = """
+import resource
+import numpy as np
+from knoll import Gaussian
+X = np.random.default_rng(0).normal(size=(200_000, 8))
+expected = Gaussian(n_jobs=1).fit(X).covariance_
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 64_000_000, -1))
+print((Gaussian(n_jobs=500).fit(X).covariance_ == expected).all())
+"""
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("this system has no /proc")
+    assert python(code) == "True"
+
+
+@pytest.mark.parametrize(
+    "work",
+    ["Gaussian(n_jobs=1).fit(X)", "model.mahalanobis(X)", "model.sample(400_000)"],
+)
+def test_ctrl_c_is_as_quick_on_wide_data(work):
+    code = f"""
+import time, warnings
+import numpy as np
+from knoll import Gaussian
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(6_000, 900))
+model = Gaussian(n_jobs=1).fit(X)
+print("ready", flush=True)
+try:
+    while True:
+        {work}
+except KeyboardInterrupt:
+    print("stopped", time.time())
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        word, stopped = process.stdout.readline().split()
+    assert word == "stopped"
+    assert float(stopped) - sent < 0.3

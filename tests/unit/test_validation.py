@@ -124,7 +124,7 @@ def test_large_finite_numbers_pass():
 def test_sparse_where_it_is_allowed():
     X = scipy.sparse.random(30, 20, density=0.2, format="coo", random_state=0)
     assert check_points(X, sparse=True).format == "csr"
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
+    with pytest.raises(InvalidType, match=r"[Ss]parse"):
         check_points(X)
     X = X.tocsr()
     X.data[5] = np.nan

@@ -19,7 +19,7 @@ namespace knoll {
 // whose pivot l_jj² is not above both zero and tolerance · a_jj (a NaN or an infinity shows as such a pivot
 // too); a is then partly overwritten.
 int64_t cholesky(View<double, 2> a,  // in, out (d, d)
-                 double tolerance);
+                 double tolerance, Run run = {});
 
 // x ← L⁻¹ x. The sum over the columns of L runs upward.
 void solve_lower(View<const double, 2> l,  // in  (d, d)
@@ -40,7 +40,8 @@ void solve_lower_transposed_rows(View<const double, 2> l,  // in  (d, d)
 // out ← L⁻¹, lower triangular with zeros above: column by column what solve_lower makes of the identity. Not
 // in place.
 void invert_lower(View<const double, 2> l,  // in  (d, d)
-                  View<double, 2> out);     // out (d, d)
+                  View<double, 2> out,      // out (d, d)
+                  Run run = {});
 
 // log |L Lᵀ| = 2 Σ log l_jj, added for j = 0 … d−1.
 double log_det(View<const double, 2> l);  // in  (d, d)

@@ -1,4 +1,5 @@
-// Quadratic forms of many points under one Gaussian (docs/theory/01-gaussian.md, eq. 1.8).
+// Many points under one Gaussian: whitened to their Mahalanobis distance (docs/theory/01-gaussian.md, eq. 1.8), and
+// coloured to be its sample.
 #pragma once
 
 #include "knoll/run.hpp"
@@ -13,5 +14,11 @@ void mahalanobis2(View<const T, 2> x,            // in  (n, d)
                   View<const double, 2> factor,  // in  (d, d) lower triangular
                   View<double, 1> out,           // out (n)
                   Run run);
+
+// x_i ← mean + L x_i with L lower triangular: standard normals become points of the Gaussian.
+void colour(View<double, 2> x,            // in, out (n, d)
+            View<const double, 1> mean,   // in  (d)
+            View<const double, 2> lower,  // in  (d, d) lower triangular
+            Run run);
 
 }  // namespace knoll

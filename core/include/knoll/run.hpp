@@ -1,5 +1,6 @@
 // How a kernel is run: on how many threads, and how it learns that nobody wants the answer any more.
-// Every kernel takes a Run as its last argument; cancellation is polled once per chunk.
+// Every kernel takes a Run as its last argument; cancellation is polled once per chunk, and
+// within a chunk where it may be long.
 #pragma once
 
 #include <atomic>
@@ -7,16 +8,19 @@
 
 namespace knoll {
 
+// Thrown out of a kernel whose Run was cancelled. What it had begun to write is unspecified.
+struct Cancelled : std::exception {
+  const char* what() const noexcept override { return "knoll: the computation was cancelled"; }
+};
+
 struct Run {
   int threads = 1;
   const std::atomic<bool>* cancel = nullptr;
 
   bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
-};
-
-// Thrown out of a kernel whose Run was cancelled. What it had begun to write is unspecified.
-struct Cancelled : std::exception {
-  const char* what() const noexcept override { return "knoll: the computation was cancelled"; }
+  void poll() const {  // for chunks that may take long by themselves
+    if (cancelled()) throw Cancelled();
+  }
 };
 
 }  // namespace knoll

@@ -25,6 +25,7 @@ struct Kernels {
                           const double* weights, double* out, double* weighted, int64_t height, double* sums);
   void (*tall_product)(const double* a, int64_t p, const double* b, int64_t q, int64_t height, int64_t rows, double* c,
                        int64_t ldc, bool upper, const void* ahead, int64_t ahead_size);
+  void (*lower_product)(const double* columns, int64_t d, const double* factor, double* out);
   void (*whitened_norms)(const double* columns, int64_t d, const double* factor, double* out);
   void (*distance_tile)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out);
 };

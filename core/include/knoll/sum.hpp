@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
 namespace knoll {
@@ -74,11 +75,14 @@ void exact_merge(int64_t* into,         // in, out (kLimbs)
 double exact_round(const int64_t* limbs);  // in  (kLimbs)
 
 // The same for many sums at once, one a column: what Python owns as an int64 array (kLimbs, m).
-void exact_normalise_columns(View<int64_t, 2> sums);    // in, out (kLimbs, m)
-void exact_merge_columns(View<int64_t, 2> into,         // in, out (kLimbs, m)
-                         View<const int64_t, 2> from);  // in  (kLimbs, m)
-void exact_round_columns(View<const int64_t, 2> sums,   // in  (kLimbs, m)
-                         View<double, 1> out);          // out (m)
+void exact_normalise_columns(View<int64_t, 2> sums,  // in, out (kLimbs, m)
+                             Run run = {});
+void exact_merge_columns(View<int64_t, 2> into,        // in, out (kLimbs, m)
+                         View<const int64_t, 2> from,  // in  (kLimbs, m)
+                         Run run = {});
+void exact_round_columns(View<const int64_t, 2> sums,  // in  (kLimbs, m)
+                         View<double, 1> out,          // out (m)
+                         Run run = {});
 
 // One sum as a value that looks after its own carries.
 class ExactSum {

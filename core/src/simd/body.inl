@@ -26,6 +26,7 @@ const Kernels table = {
     .center_rows_f64 = center_rows_f64,
     .center_rows_f32 = center_rows_f32,
     .tall_product = tall_product,
+    .lower_product = lower_product,
     .whitened_norms = whitened_norms,
     .distance_tile = distance_tile,
 };

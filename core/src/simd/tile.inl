@@ -113,6 +113,19 @@ static void tall_product(const double* a, int64_t p, const double* b, int64_t q,
   }
 }
 
+// out = F x for the kPoints points of a column tile, F (d × d) lower triangular, row-major.
+static void lower_product(const double* columns, int64_t d, const double* factor, double* out) {
+  constexpr int kVectors = kPoints / kLanes;
+  for (int64_t i = 0; i < d; ++i) {
+    f64 z[kVectors] = {};
+    for (int64_t j = 0; j <= i; ++j) {
+      const f64 f = broadcast(factor[i * d + j]);
+      for (int v = 0; v < kVectors; ++v) z[v] = fma(f, load(columns + j * kPoints + v * kLanes), z[v]);
+    }
+    for (int v = 0; v < kVectors; ++v) store(out + i * kPoints + v * kLanes, z[v]);
+  }
+}
+
 // out[l] = ‖F x_l‖² for the kPoints points of a column tile, F (d × d) lower triangular, row-major: the whitened norm.
 static void whitened_norms(const double* columns, int64_t d, const double* factor, double* out) {
   constexpr int kVectors = kPoints / kLanes;

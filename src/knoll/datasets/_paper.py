@@ -225,7 +225,7 @@ def three_component_density(n_samples: int = 600, *, random_state: Any = 0) -> D
     model = _mixture([0.45, 0.3, 0.25], [(-2.0, -1.0), (1.5, -1.2), (0.2, 2.4)], roots)
     seed = seed_of(random_state)
     y = np.searchsorted(np.cumsum(model.weights)[:-1], uniforms(seed, n), side="right").astype(np.int64)
-    z = normals(seed + 1, n, 2)
+    z = normals(seed, n, 2, stream=1)
     X = np.empty((n, 2))
     for c, root in enumerate(roots):
         X[y == c] = affine(z[y == c], model.means[c], root)

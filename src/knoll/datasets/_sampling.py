@@ -14,20 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knoll.exceptions import InvalidParameter, InvalidType
+from knoll.exceptions import CostError, InvalidParameter, InvalidType
 
 __all__ = ["affine", "check_noise", "check_size", "normals", "seed_of", "uniforms"]
 
 
-def uniforms(seed: int, n: int) -> NDArray[np.float64]:
-    """Return `n` numbers in the open interval (0, 1): the middles of 2⁵³ equal cells."""
-    bits = np.random.PCG64(seed).random_raw(n)
+_MAX_SAMPLES = 10**8  # 1.6 GB of points in the plane
+
+
+def uniforms(seed: int, n: int, stream: int = 0) -> NDArray[np.float64]:
+    """Return `n` numbers in the open interval (0, 1): the middles of 2⁵³ equal cells.
+
+    The streams of one seed are jumps of 0.6·2¹²⁸ draws apart: two purposes that need one each share nothing,
+    which two neighbouring seeds would not give, for the second is somebody's first.
+    """
+    bits = np.random.PCG64(seed).jumped(stream).random_raw(n)
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-def normals(seed: int, n: int, d: int) -> NDArray[np.float64]:
+def normals(seed: int, n: int, d: int, stream: int = 0) -> NDArray[np.float64]:
     """Return an (n, d) array of standard normals, by the inverse of their distribution function."""
-    return np.asarray(ndtri(uniforms(seed, n * d)), dtype=np.float64).reshape(n, d)
+    return np.asarray(ndtri(uniforms(seed, n * d, stream)), dtype=np.float64).reshape(n, d)
 
 
 def affine(z: NDArray[np.float64], mean: NDArray[np.float64], root: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,17 +67,27 @@ def check_size(n_samples: Any, at_least: int) -> int:
     """Return `n_samples` as an int, or say why it is none."""
     if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool):
         raise InvalidType(f"n_samples must be an integer, got {n_samples!r}. Write e.g. n_samples=500.")
-    if n_samples < at_least:
-        raise InvalidParameter(f"n_samples must be >= {at_least}, got {n_samples}. Write e.g. n_samples=500.")
-    return int(n_samples)
+    n = int(n_samples)
+    if n < at_least:
+        raise InvalidParameter(f"n_samples must be >= {at_least}, got {n}. Write e.g. n_samples=500.")
+    if n > _MAX_SAMPLES:
+        got = f"{n}, whose points need {16 * n // 10**9} GB" if n < 10**18 else "more than 10**10 GB of points"
+        raise CostError(
+            f"n_samples must be <= 10**8, got {got}. Draw several smaller sets, each with a random_state of its own."
+        )
+    return n
 
 
 def check_noise(noise: Any) -> float:
     """Return `noise` as a float, or say why it is none."""
     if not isinstance(noise, numbers.Real) or isinstance(noise, bool):
         raise InvalidType(f"noise must be a number, got {noise!r}. It is the standard deviation; 0 means none.")
-    if not (float(noise) >= 0 and math.isfinite(noise)):
+    try:
+        sigma = float(noise)
+    except OverflowError:  # an integer beyond float64
+        sigma = math.inf
+    if not (sigma >= 0 and math.isfinite(sigma)):
         raise InvalidParameter(
-            f"noise must be finite and >= 0, got {noise}. It is the standard deviation; 0 means none."
+            f"noise must be finite and >= 0, got {sigma}. It is the standard deviation; 0 means none."
         )
-    return float(noise)
+    return sigma

@@ -41,10 +41,18 @@ class Mixture:
 
     def log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return log π_c + log N(x_i | μ_c, Σ_c), of shape (n, k)."""
-        points = np.asarray(X, dtype=np.float64)
         d = self.means.shape[1]
+        try:
+            points = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadData(
+                f"X must hold real numbers in rows of {d}: {error}. Encode or drop the others first."
+            ) from error
         if points.ndim != 2 or points.shape[1] != d:
             raise BadData(f"X must have shape (n, {d}), got {points.shape}. Pass one row per point.")
+        if not np.isfinite(points).all():
+            row, column = (int(v) for v in np.argwhere(~np.isfinite(points))[0])
+            raise BadData(f"X has {points[row, column]} at row {row}, column {column}. Drop or impute such rows first.")
         out = np.empty((len(points), len(self.weights)))
         for c, (weight, mean, covariance) in enumerate(zip(self.weights, self.means, self.covariances)):
             root = np.linalg.cholesky(covariance)

@@ -133,7 +133,8 @@ def contingency(
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n,)
-        Two labellings of the same rows: numbers, strings, booleans, pandas categoricals, hashable objects.
+        Two labellings of the same rows: numbers, strings, booleans, pandas categoricals, hashable objects
+        (tuples in a list).
     sample_weight : array-like of shape (n,), default=None
         Whole numbers: how often each row counts. 0 leaves it out.
     noise : {"cluster", "drop", "singletons"}, default="cluster"
@@ -174,7 +175,7 @@ def tabulate(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str)
 
 
 def _group(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -> _Groups:
-    if noise not in NOISE_RULES:
+    if not isinstance(noise, str) or noise not in NOISE_RULES:
         raise InvalidParameter(f"noise must be one of {', '.join(map(repr, NOISE_RULES))}, got {noise!r}.")
     row_labels, i = factorise(labels_true, "labels_true")
     if labels_pred is labels_true:
@@ -275,4 +276,4 @@ def _renumber(labels: NDArray[Any], codes: Ints, single: int) -> tuple[NDArray[A
     alone = codes == single
     new = codes - (codes > single)
     new[alone] = k + np.arange(int(alone.sum()))
-    return np.concatenate([np.delete(labels, single), np.repeat(labels[single], int(alone.sum()))]), new
+    return np.concatenate([np.delete(labels, single), np.repeat(labels[[single]], int(alone.sum()))]), new

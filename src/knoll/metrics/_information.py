@@ -65,7 +65,7 @@ def adjusted_mutual_info_score(
     >>> round(adjusted_mutual_info_score([0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2]), 6)
     0.502361
     """
-    if average_method not in AVERAGES:
+    if not isinstance(average_method, str) or average_method not in AVERAGES:
         known = ", ".join(map(repr, AVERAGES))
         raise InvalidParameter(f"average_method must be one of {known}, got {average_method!r}.")
     table = tabulate(labels_true, labels_pred, sample_weight, noise)
@@ -166,11 +166,16 @@ def expected_mutual_info(row_sizes: Any, col_sizes: Any) -> float:
 
 
 def _check_sizes(sizes: Any, name: str) -> Sizes:
-    array = np.asarray(sizes)
+    wrong = f"{name} must be a list of whole numbers >= 1, got {{}}. Give one size for each cluster."
+    try:
+        array = np.asarray(sizes)
+    except ValueError as error:
+        raise BadData(wrong.format("rows of different lengths")) from error
     if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array) or int(array.min()) < 1:
-        raise BadData(f"{name} must be a list of whole numbers >= 1, got {sizes!r}.")
-    if float(array.astype(np.float64).sum()) > 2.0**62:
-        raise BadData(f"{name} must sum to at most 2**62.")
+        raise BadData(wrong.format(repr(sizes)))
+    total = float(array.astype(np.float64).sum())
+    if total > 2.0**62:
+        raise BadData(f"{name} must sum to at most 2**62, got {total!r}. Divide the sizes by a common factor.")
     size = array.astype(np.int64)
     return Sizes(size, np.ones_like(size))
 

@@ -55,13 +55,18 @@ def is_noise(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "if":
         return np.asarray(values == -1)
     if values.dtype.kind == "O":
-        return np.array([isinstance(v, numbers.Real) and float(v) == -1.0 for v in values], dtype=np.bool_)
+        return np.array([isinstance(v, numbers.Real) and bool(v == -1) for v in values], dtype=np.bool_)
     return np.zeros(len(values), dtype=bool)
 
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
     """Return the weights as int64 repetitions, or say which row cannot be one."""
-    weights = np.asarray(sample_weight)
+    try:
+        weights = np.asarray(sample_weight)
+    except ValueError as error:
+        raise BadData(
+            f"sample_weight must have shape ({n},), got rows of different lengths. Give one weight for each label."
+        ) from error
     if weights.dtype.kind not in "biuf":
         raise BadData(f"sample_weight must be numbers, got {weights.dtype}. A weight counts repetitions of a row.")
     if weights.shape != (n,):
@@ -74,29 +79,45 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
             "repetitions of a row, and 0 leaves it out; scale fractions to whole numbers first."
         )
     # the sum in float64 is off by far less than the room between 2⁶² and the end of int64
-    if float(weights.astype(np.float64).sum()) > 2.0**62:
-        raise BadData("sample_weight must sum to at most 2**62. Divide the weights by a common factor.")
+    total = float(weights.astype(np.float64).sum())
+    if total > 2.0**62:
+        raise BadData(f"sample_weight must sum to at most 2**62, got {total!r}. Divide the weights by a common factor.")
     return weights.astype(np.int64)
 
 
 def _as_array(labels: Any, name: str) -> NDArray[Any]:
     try:
-        array = np.asarray(labels)
+        array = _objects(labels) if _has_tuples(labels) else np.asarray(labels)
     except ValueError as error:
-        raise BadData(f"{name} must be one label per row, got rows of different lengths.") from error
+        raise BadData(
+            f"{name} must be one label per row, got rows of different lengths. A tuple can be a label, a list cannot."
+        ) from error
+    if array.dtype.kind == "T":  # NumPy's variable strings, which may hold a missing value
+        array = array.astype(object)
     if array.dtype.kind in "US" and not isinstance(labels, np.ndarray) and array.ndim == 1:
         # NumPy would have turned numbers and NaN in a list of strings into strings
-        objects = np.empty(len(array), dtype=object)
-        objects[:] = list(labels)
+        objects = _objects(labels)
         if not all(isinstance(value, str) for value in objects):
             array = objects
     if array.ndim != 1:
-        raise BadData(f"{name} must have one dimension, got shape {array.shape}. Try np.ravel({name}).")
+        one_row_or_column = array.ndim > 1 and max(array.shape) == array.size > 0
+        remedy = f"Try np.ravel({name})." if one_row_or_column else "Give one label per row."
+        raise BadData(f"{name} must have one dimension, got shape {array.shape}. {remedy}")
     if not len(array):
         raise BadData(f"{name} is empty. A score needs at least one row.")
     if array.dtype.kind not in "biufOUSmM":
-        raise BadData(f"{name} must be numbers, strings or objects, got {array.dtype}.")
+        raise BadData(f"{name} must be numbers, strings or objects, got {array.dtype}. Encode them first.")
     return array
+
+
+def _has_tuples(labels: Any) -> bool:
+    """Tell whether a list holds tuples: NumPy would take each for a row of a table, and it is a label."""
+    return isinstance(labels, (list, tuple)) and any(isinstance(label, tuple) for label in labels)
+
+
+def _objects(labels: Any) -> NDArray[Any]:
+    """Return the labels in an array of objects, each as it is."""
+    return np.fromiter(labels, dtype=object, count=len(labels))
 
 
 def _factorise_objects(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Codes]:
@@ -109,8 +130,7 @@ def _factorise_objects(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Co
             codes[row] = places.setdefault(value, len(places))
         except TypeError as error:
             raise BadData(f"{name} has an unhashable label at row {row}: {value!r}. Use a string.") from error
-    values = np.empty(len(places), dtype=object)
-    values[:] = list(places)
+    values = _objects(places)
     try:
         order = np.array(sorted(range(len(values)), key=values.__getitem__), dtype=np.int64)
     except TypeError:  # labels without a common order stay in the order of their first row

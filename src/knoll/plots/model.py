@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll.exceptions import BadData
 from knoll.gaussian import Ellipse, Gaussian
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import RED, axes_or_new, look
+from knoll.validation import check_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +50,9 @@ def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None
     plane = Plane.of_covariance(model.mean_, model.covariance_, names)
     ax = axes_or_new(ax)
     if X is not None:
+        columns = check_points(X).shape[1]
+        if columns != len(model.mean_):
+            raise BadData(f"X has {columns} columns, and the model was fitted to {len(model.mean_)}.")
         scatter(X, ax=ax, plane=plane)
     center = plane.points(model.mean_[None])[0]
     contour = Ellipse.of(center, plane.covariance(model.covariance_), n_std).points()

@@ -22,8 +22,10 @@ def axes_or_new(ax: Axes | None) -> Axes:
     """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('Pictures need matplotlib: pip install "knoll[cli]".') from None
     return plt.subplots(figsize=(5.0, 4.5), layout="constrained")[1]
 
 

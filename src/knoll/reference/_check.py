@@ -15,8 +15,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# The boxes square differences in float64 and add them: beyond this the sum of squares could overflow.
+# The boxes square differences in float64 and add them: beyond this the sum of squares could overflow, and
+# below its inverse the squares would sink into the subnormal numbers and lose their digits.
 LARGEST = 1e150
+SMALLEST = 1e-150
+
+# A pivot of a covariance below this share of its variance is rounding: the matrix is singular to working precision.
+PIVOT = 1e-12
 
 
 def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
@@ -26,8 +31,12 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
         raise BadData(f"{name} is sparse. The reference works on dense arrays: pass {name}.toarray().")
     try:
         raw = np.asarray(values)
-        kind_ok = raw.dtype.kind in "biufO"
-        table = np.array(raw, dtype=np.float64, order="C") if kind_ok else None
+    except ValueError as error:
+        raise BadData(f"{name} has rows of different lengths. Every row needs the same number of columns.") from error
+    try:
+        table = np.array(raw, dtype=np.float64, order="C") if raw.dtype.kind in "biufO" else None
+    except OverflowError as error:
+        raise BadData(f"{name} has an integer beyond float64. Its square would overflow: rescale first.") from error
     except (TypeError, ValueError):
         table = None
     if table is None:
@@ -49,6 +58,14 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
     return table
 
 
+def _float(value: Any) -> float:
+    """The number as a float; an integer beyond float64 is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _kind(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
     return f"dtype {dtype}" if dtype is not None and dtype.kind != "O" else "values that are not numbers"
@@ -68,27 +85,51 @@ def points(X: ArrayLike, name: str = "X") -> Floats:
     return _table(X, name, 2)
 
 
+def spread_points(X: ArrayLike) -> Floats:
+    """X as (n, d) float64 for the boxes whose answer hangs on squares alone: each column constant or not too narrow."""
+    table = points(X)
+    for j, spread in enumerate(np.ptp(table, axis=0)):
+        _held(float(spread), f"column {j} of X spans")
+    return table
+
+
+def _held(spread: float, what: str) -> None:
+    if 0 < spread < SMALLEST:
+        raise BadData(
+            f"{what} {spread!r}, whose square float64 cannot hold. Rescale by a power of two, which rounds nothing, "
+            f"to a span of {SMALLEST!r} or more."
+        )
+
+
 def positive(value: float, name: str, remedy: str) -> float:
     """A finite number > 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{name} must be a number > 0, got {value!r}. {remedy}")
-    number = float(value)
+    number = _float(value)
     if not number > 0 or not math.isfinite(number):
         raise InvalidParameter(f"{name} must be > 0 and finite, got {number!r}. {remedy}")
     return number
 
 
 def radius(eps: float) -> float:
-    """The radius ε."""
-    return positive(eps, "eps", "It is the radius of a neighbourhood, in the units of X.")
+    """The radius ε, whose square must not underflow."""
+    remedy = "It is the radius of a neighbourhood, in the units of X."
+    number = positive(eps, "eps", remedy)
+    if number < SMALLEST:
+        raise InvalidParameter(
+            f"eps must be >= {SMALLEST!r}, got {number!r}. {remedy} Rescale X and eps by a power of two."
+        )
+    return number
 
 
 def width(sigma: float) -> float:
     """The width σ, whose square must not underflow."""
     remedy = "It is the width of the Gaussian kernel, in the units of X."
     number = positive(sigma, "sigma", remedy)
-    if not 1 / LARGEST <= number <= LARGEST:
-        raise InvalidParameter(f"sigma must lie in [1e-150, 1e150], got {number!r}. {remedy} Rescale X.")
+    if not SMALLEST <= number <= LARGEST:
+        raise InvalidParameter(
+            f"sigma must lie in [1e-150, 1e150], got {number!r}. {remedy} Rescale X and sigma by a power of two."
+        )
     return number
 
 
@@ -96,7 +137,7 @@ def not_negative(value: float, name: str, remedy: str) -> float:
     """A finite number ≥ 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{name} must be a number >= 0, got {value!r}. {remedy}")
-    number = float(value)
+    number = _float(value)
     if not number >= 0 or not math.isfinite(number):
         raise InvalidParameter(f"{name} must be >= 0 and finite, got {number!r}. {remedy}")
     return number
@@ -113,7 +154,8 @@ def count(value: int, name: str, remedy: str) -> int:
 
 def level(min_pts: int) -> int:
     """The level minPts."""
-    return count(min_pts, "min_pts", "A point counts itself, so 1 makes every point a core point.")
+    number = count(min_pts, "min_pts", "A point counts itself, so 1 makes every point a core point.")
+    return min(number, 2**53)  # no point has as many neighbours, and float64 can hold it
 
 
 def clusters(k: int, n: int) -> int:
@@ -126,9 +168,19 @@ def clusters(k: int, n: int) -> int:
 
 def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
     """One of a few words."""
+    words = ", ".join(map(repr, allowed))
+    if not isinstance(value, str):
+        raise InvalidType(f"{name} must be one of {words}, got {value!r}.")
     if value not in allowed:
-        raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        raise InvalidParameter(f"{name} must be one of {words}, got {value!r}.")
     return value
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidType(f"{name} must be True or False, got {value!r}. Write {name}=True.")
+    return bool(value)
 
 
 def means(mu: ArrayLike, X: Floats) -> Floats:
@@ -139,6 +191,8 @@ def means(mu: ArrayLike, X: Floats) -> Floats:
             f"mu must have as many columns as X, got {table.shape[1]} and {X.shape[1]}. One row of mu is one mean."
         )
     clusters(len(table), len(X))
+    both = np.vstack([X, table])
+    _held(float(np.ptp(both, axis=0).max()), "X and mu together span")
     return table
 
 
@@ -147,7 +201,9 @@ def mixture(pi: ArrayLike, Sigma: ArrayLike, mu: Floats, X: Floats) -> tuple[Flo
     k, d = mu.shape
     weights, stack = _table(pi, "pi", 1), _table(Sigma, "Sigma", 3)
     if len(weights) != k:
-        raise InvalidParameter(f"pi must have one entry per row of mu, got {len(weights)} and {k}.")
+        raise InvalidParameter(
+            f"pi must have one entry per row of mu, got {len(weights)} and {k}. np.full({k}, 1 / {k}) is a fair start."
+        )
     if (weights < 0).any() or abs(math.fsum(weights) - 1) > 1e-9:
         raise InvalidParameter(f"pi must be >= 0 and sum to 1, got {weights.tolist()}. Divide it by its sum.")
     if stack.shape != (k, d, d):
@@ -167,15 +223,20 @@ def cholesky(S: Floats, X: Floats) -> Floats | None:
     """The factor L of S = LLᵀ, or None where S is singular to working precision as a covariance of points like X.
 
     A variance that the rounding of X alone would make is no variance. And a pivot L_jj² is what column j keeps of
-    its variance when the columns before it are known: below 1e-12 of it, little but rounding is left.
+    its variance when the columns before it are known: below ``PIVOT`` of it, little but rounding is left.
     """
     try:
         L: Floats = np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
     variance, kept = np.diagonal(S), np.square(np.diagonal(L))
-    rounding = np.square(16 * np.finfo(np.float64).eps * np.abs(X).max(axis=0))
-    return L if (variance > rounding).all() and (kept > 1e-12 * variance).all() else None
+    return L if (variance > rounding(X)).all() and (kept > PIVOT * variance).all() else None
+
+
+def rounding(X: Floats) -> Floats:
+    """The variance (d,) that the rounding of the coordinates of X alone could make."""
+    variance: Floats = np.square(16 * np.finfo(np.float64).eps * np.abs(X).max(axis=0))
+    return variance
 
 
 def gram(K: ArrayLike) -> Floats:
@@ -195,11 +256,17 @@ def gram(K: ArrayLike) -> Floats:
 
 def start_labels(labels: ArrayLike, n: int) -> Ints:
     """A starting partition: 0 … k−1, each at least once."""
-    raw = np.asarray(labels)
+    remedy = "Number the clusters of the start from 0."
+    try:
+        raw = np.asarray(labels)
+    except ValueError as error:
+        raise InvalidType(f"labels must be a vector of integers, got rows of different lengths. {remedy}") from error
     if raw.ndim != 1 or raw.dtype.kind not in "iu":
-        raise InvalidType(f"labels must be a vector of integers, got {raw.dtype} of shape {raw.shape}.")
+        raise InvalidType(f"labels must be a vector of integers, got {raw.dtype} of shape {raw.shape}. {remedy}")
     if len(raw) != n:
-        raise InvalidParameter(f"labels must have one entry per row of K, got {len(raw)} and {n}.")
+        raise InvalidParameter(
+            f"labels must have one entry per row of K, got {len(raw)} and {n}. Give each of the {n} rows a cluster."
+        )
     if set(raw.tolist()) != set(range(len(set(raw.tolist())))):
         raise InvalidParameter(
             f"labels must use every number from 0 to k-1, got {sorted(set(raw.tolist()))}. "
@@ -214,7 +281,9 @@ def row_weights(w: ArrayLike | None, labels: Ints) -> Floats:
         return np.ones(len(labels))
     weights = _table(w, "w", 1)
     if len(weights) != len(labels):
-        raise InvalidParameter(f"w must have one entry per row of K, got {len(weights)} and {len(labels)}.")
+        raise InvalidParameter(
+            f"w must have one entry per row of K, got {len(weights)} and {len(labels)}. None weighs all rows alike."
+        )
     if (weights < 0).any():
         i = int(np.argmax(weights < 0))
         raise InvalidParameter(f"w must be >= 0, got {weights[i]} at position {i}. Zero means an absent row.")
@@ -229,10 +298,16 @@ def start_rows(starts: Any, k: int, n: int) -> list[list[int]] | None:
     """Starts of the partition step: lists of k row indices, or None."""
     if starts is None:
         return None
-    rows = [list(map(int, start)) for start in starts]
-    if not rows or any(len(set(r)) != k or min(r) < 0 or max(r) >= n for r in rows):
-        raise InvalidParameter(
-            f"starts must be lists of k={k} different row indices below n={n}, got {starts!r}. "
-            "None chooses farthest-first starts."
-        )
-    return rows
+    message = (
+        f"starts must be lists of k={k} different row indices below n={n}, got {starts!r}. "
+        "None chooses farthest-first starts."
+    )
+    try:
+        rows = [list(start) for start in starts]
+    except TypeError as error:
+        raise InvalidType(message) from error
+    if any(isinstance(i, bool | np.bool_) or not isinstance(i, numbers.Integral) for row in rows for i in row):
+        raise InvalidType(message)
+    if not rows or any(len(row) != k or len(set(row)) != k or min(row) < 0 or max(row) >= n for row in rows):
+        raise InvalidParameter(message)
+    return [[int(i) for i in row] for row in rows]

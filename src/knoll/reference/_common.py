@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from knoll.exceptions import InvalidParameter
+from knoll.exceptions import InvalidParameter, InvalidType
 from knoll.reference._check import Bools, Floats, Ints
 
 State = TypeVar("State", bound=tuple[Any, ...])
@@ -34,9 +34,14 @@ def run(states: Iterable[State]) -> State:
     >>> run(kmeans([[0.0], [1.0], [9.0]], mu=[[0.0], [9.0]])).labels
     array([0, 0, 1])
     """
+    remedy = "Pass what a box returns, e.g. run(kmeans(X, mu))."
+    if not isinstance(states, Iterable):
+        raise InvalidType(f"run needs the states of a box, got {states!r}. {remedy}")
     last = collections.deque(states, maxlen=1)
     if not last:
         raise InvalidParameter("run got a generator that is exhausted. Call the box again for a fresh one.")
+    if not isinstance(last[0], tuple):
+        raise InvalidType(f"run needs the states of a box, got {last[0]!r} among them. {remedy}")
     return last[0]
 
 

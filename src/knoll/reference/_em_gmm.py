@@ -15,6 +15,9 @@ from knoll.reference import _check as check
 from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
 
+# Below this a responsibility's share of what float64 cannot hold (2⁻¹⁰²² and less) would reach its 53rd bit.
+DEAD = 2.0**-969
+
 
 class EMState(NamedTuple):
     """The mixture after an E or an M step."""
@@ -68,12 +71,15 @@ def em_gmm(
     ------
     BadData
         A component's covariance became singular. The likelihood has no maximum there
-        (docs/theory/errata.md item 18); a positive ``floor`` gives it one.
+        (docs/theory/errata.md item 18); a positive ``floor`` gives it one. "Singular" means to working precision:
+        a pivot of the Cholesky factor below 1e-12 of its variance, or a variance that the rounding of X alone
+        would make; a ``floor`` has to lie above both.
 
     Notes
     -----
-    Σ_new is taken about μ_new (docs/theory/errata.md item 15). A component whose responsibilities all
-    underflow to zero is dead: π_c = 0, its μ_c and Σ_c stay (item 16). The stopping rule is ours; the box
+    Σ_new is taken about μ_new (docs/theory/errata.md item 15). A component is dead when its
+    largest responsibility is below 2⁻⁹⁶⁹: near the end of float64 they lose their digits, and a mean made of them
+    would be made of rounding. Then π_c = 0, and its μ_c and Σ_c stay (item 16). The stopping rule is ours; the box
     leaves it open.
 
     Examples
@@ -84,7 +90,7 @@ def em_gmm(
     >>> state.mu.round(6).tolist(), state.labels.tolist()
     ([[0.0], [10.0]], [0, 0, 0, 1, 1, 1])
     """
-    points = check.points(X)
+    points = check.spread_points(X)
     start = check.means(mu, points)
     weights, covariances = check.mixture(pi, Sigma, start, points)
     max_iter = check.count(max_iter, "max_iter", "It bounds the number of M steps.")
@@ -108,27 +114,33 @@ def _em_gmm(
             return
         before = log_likelihood
 
-        n_c = lam.sum(axis=0)  # (k,)
+        n_c = np.where(lam.max(axis=0) < DEAD, 0, lam.sum(axis=0))  # (k,)
         pi, mu, Sigma = n_c / n, mu.copy(), Sigma.copy()  # eq. 2.9
         for c in np.flatnonzero(n_c > 0):
             mu[c] = lam[:, c] @ X / n_c[c]  # eq. 2.7
             away = X - mu[c]  # from the *new* mean
             Sigma[c] = _lifted((lam[:, c] * away.T) @ away / n_c[c], floor)  # eq. 2.8
-        log_joint = _log_joint(X, pi, mu, Sigma, t + 1)
+        log_joint = _log_joint(X, pi, mu, Sigma, t + 1, floor)
         log_likelihood = math.fsum(np.logaddexp.reduce(log_joint, axis=1))
         yield EMState("M step", t + 1, pi, mu, Sigma, lam, log_likelihood, False)
 
 
-def _log_joint(X: Floats, pi: Floats, mu: Floats, Sigma: Floats, iteration: int = 0) -> Floats:
+def _log_joint(X: Floats, pi: Floats, mu: Floats, Sigma: Floats, iteration: int = 0, floor: float = 0.0) -> Floats:
     """log π_c + log N(x_i | μ_c, Σ_c): (n, k), by eq. 1.1 in logs."""
     n, d = X.shape
     log_joint = np.full((n, len(pi)), -np.inf)
     for c in np.flatnonzero(pi > 0):
         L = check.cholesky(Sigma[c], X)
         if L is None:
+            needed = max(check.PIVOT * np.diagonal(Sigma[c]).max(), check.rounding(X).max())
             raise BadData(
                 f"em_gmm: the covariance of component {c} became singular in iteration {iteration} (it has "
-                "collapsed onto too few points). Start elsewhere, take fewer components, or give floor > 0."
+                "collapsed onto too few points). Start elsewhere, take fewer components, or give "
+                + (
+                    "floor > 0."
+                    if floor == 0
+                    else f"floor > {needed:.3g}, got floor={floor!r}: float64 needs more than 1e-12 of the variance."
+                )
             )
         z = np.linalg.solve(L, (X - mu[c]).T)  # (d, n)
         log_det = 2 * np.log(np.diagonal(L)).sum()

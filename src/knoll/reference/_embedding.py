@@ -12,6 +12,9 @@ from knoll.reference._kmeans import _kmeans
 # The partition step tries this many farthest-first starts.
 N_STARTS = 8
 
+# A degree below this is made of kernels near the end of float64, where they have lost their digits.
+NO_NEIGHBOUR = 1e-300
+
 
 def gaussian_kernel(X: Floats, sigma: float, zero_diagonal: bool) -> Floats:
     """exp(−‖x_i − x_j‖² / 2σ²)   (eq. 4.8)."""
@@ -19,7 +22,7 @@ def gaussian_kernel(X: Floats, sigma: float, zero_diagonal: bool) -> Floats:
         K: Floats = np.exp(-squared_distances(X, X) / (2 * sigma * sigma))
     if zero_diagonal:
         np.fill_diagonal(K, 0)
-        alone = K.sum(axis=1) == 0
+        alone = K.sum(axis=1) < NO_NEIGHBOUR
         if alone.any():
             raise BadData(
                 f"row {int(np.argmax(alone))} of X has no neighbour at sigma={sigma!r} and a zero diagonal. "

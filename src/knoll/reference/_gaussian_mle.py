@@ -40,6 +40,8 @@ def gaussian_mle(X: ArrayLike) -> Iterator[GaussianState]:
     -----
     Where Σ_MLE is singular (fewer than d + 1 points in general position) the likelihood has no maximum: it
     grows without bound as Σ flattens, and ``log_likelihood`` says +inf (docs/theory/errata.md item 18).
+    "Singular" means to working precision: a pivot of Σ's Cholesky factor below 1e-12 of its variance, or a
+    variance that the rounding of X alone would make.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def gaussian_mle(X: ArrayLike) -> Iterator[GaussianState]:
     >>> state.mu, state.Sigma.tolist()
     (array([1., 1.]), [[1.0, 0.0], [0.0, 1.0]])
     """
-    return frozen(_gaussian_mle(check.points(X)))
+    return frozen(_gaussian_mle(check.spread_points(X)))
 
 
 def _gaussian_mle(X: Floats) -> Iterator[GaussianState]:

@@ -50,7 +50,8 @@ def njw_spectral(
         "none": the eigenvectors as they are, the box as printed. "unit": rows of length one, as Ng, Jordan
         and Weiss have it. "degree": rows divided by √d_i, as scikit-learn has it (item 23).
     zero_diagonal : bool
-        Ng, Jordan and Weiss set K_ii = 0; the box does not.
+        Ng, Jordan and Weiss set K_ii = 0; the box does not. A row whose kernels to all others then sum to less
+        than 1e-300 has no neighbour and is refused.
     starts : lists of k row indices, optional
         Starts of the partition step. None: farthest-first starts from up to 8 evenly spaced rows.
 
@@ -63,7 +64,9 @@ def njw_spectral(
     -----
     The partition step, which the box leaves open, is box 3 on the rows of Y from every start; the smallest
     J wins. Clusters are numbered by their lowest row. Signs of the eigenvectors are fixed: the first entry
-    among the largest is positive.
+    among the largest is positive. Where eigenvalues k and k + 1 are equal (k below the number of parts into
+    which the kernel matrix falls, say) the k eigenvectors are any k of a larger space: neither embedding nor
+    labels are then a property of X, and a k of at least the number of parts, or a larger σ, makes them one.
 
     Examples
     --------
@@ -74,6 +77,7 @@ def njw_spectral(
     points = check.points(X)
     k, sigma = check.clusters(k, len(points)), check.width(sigma)
     check.choice(row_scaling, "row_scaling", ("none", "unit", "degree"))
+    zero_diagonal = check.flag(zero_diagonal, "zero_diagonal")
     rows = check.start_rows(starts, k, len(points))
     return frozen(_njw_spectral(points, k, sigma, row_scaling, zero_diagonal, rows))
 

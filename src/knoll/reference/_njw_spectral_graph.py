@@ -50,7 +50,8 @@ def njw_spectral_graph(
 
     Notes
     -----
-    The matrix is that of box 5 under other names, so embedding and labels are too. The discrete problems
+    The matrix is that of box 5 under other names, so embedding and labels are too (and no more unique, where
+    eigenvalues k and k + 1 are equal). The discrete problems
     are not the same: the partition of least normalized cut may differ from the best one of box 4's problem
     (docs/theory/errata.md item 22).
 
@@ -63,6 +64,7 @@ def njw_spectral_graph(
     points = check.points(X)
     k, sigma = check.clusters(k, len(points)), check.width(sigma)
     check.choice(row_scaling, "row_scaling", ("none", "unit", "degree"))
+    zero_diagonal = check.flag(zero_diagonal, "zero_diagonal")
     rows = check.start_rows(starts, k, len(points))
     return frozen(_njw_spectral_graph(points, k, sigma, row_scaling, zero_diagonal, rows))
 

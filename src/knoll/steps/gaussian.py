@@ -40,10 +40,17 @@ class MomentSums:
 
 
 def start(block: Block) -> GaussianState:
-    """Choose an origin from the first rows: their median, a value of the data, so a constant column is exactly 0."""
-    look = np.asarray(block.points[:_LOOK], dtype=np.float64)
-    middle = (len(look) - 1) // 2
-    origin = np.partition(look, middle, axis=0)[middle]
+    """Choose an origin from the first rows: their median, a value of the data, so a constant column is exactly 0.
+
+    Rows of weight 0 are absent, unless there are no others among the first cell of the grid.
+    """
+    look = block.rows(0, _core.GRAIN)
+    points = look.points
+    if look.weights is not None and look.weights.any():
+        points = points[look.weights > 0]
+    points = np.asarray(points[:_LOOK], dtype=np.float64)
+    middle = (len(points) - 1) // 2
+    origin = np.partition(points, middle, axis=0)[middle]
     d = len(origin)
     return GaussianState(origin, 0.0, origin, np.zeros((d, d)))
 
@@ -56,23 +63,23 @@ def partial(block: Block, state: GaussianState, threads: int) -> MomentSums:
     return MomentSums(len(block.points), sums)
 
 
-def merge(a: MomentSums, b: MomentSums) -> MomentSums:
+def merge(a: MomentSums, b: MomentSums, threads: int = 1) -> MomentSums:
     """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
-    _core.exact_merge(a.sums, b.sums)
+    _core.exact_merge(a.sums, b.sums, threads)
     return MomentSums(a.rows + b.rows, a.sums)
 
 
-def finish(stats: MomentSums, state: GaussianState) -> tuple[GaussianState, StepReport]:
+def finish(stats: MomentSums, state: GaussianState, threads: int = 1) -> tuple[GaussianState, StepReport]:
     """Turn sums into μ, Σ and the log-likelihood at its maximum; report how far the mean lies from the origin, in σ."""
     d = len(state.origin)
     rounded = np.empty(stats.sums.shape[1])
-    _core.exact_round(stats.sums, rounded)
+    _core.exact_round(stats.sums, rounded, threads)
     mass, first, second = rounded[0], rounded[1 : 1 + d], rounded[1 + d :]
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         offset = first / mass
         mean = state.origin + offset  # eq. 1.4
         covariance = np.empty((d, d))
-        i, j = _upper(d)
+        i, j = _upper(d) if d <= 128 else np.triu_indices(d)
         covariance[i, j] = covariance[j, i] = second / mass - offset[i] * offset[j]  # eq. 1.5 by eq. 1.7
     variance = np.maximum(covariance.diagonal(), 0.0)
     np.fill_diagonal(covariance, variance)
