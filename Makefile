@@ -13,6 +13,10 @@ STEP := scripts/step.sh
 CORE := $(shell find core -type f ! -path '*/tests/*' 2>/dev/null)
 export VENV
 
+# Another PYTHON or CXX than last time makes everything anew.
+CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
+$(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench clean
 
@@ -25,7 +29,8 @@ help:
 
 # ---- what is installed: one stamp per layer -----------------------------------------------------------------------------
 
-$(VENV)/.made: scripts/venv.sh scripts/find-python.sh
+$(VENV)/.made: scripts/venv.sh scripts/find-python.sh build/chosen
+	@if [ -e $@ ] && [ build/chosen -nt $@ ]; then rm -rf $(VENV) build/cp3* build/core-*; fi
 	@$(STEP) 'virtual environment' scripts/venv.sh
 	@touch $@
 

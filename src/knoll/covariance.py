@@ -83,7 +83,7 @@ class Full:
         )
 
     def mahalanobis2(self, X: NDArray[Any], component: int, threads: int) -> NDArray[np.float64]:
-        """Return (x_i − μ)ᵀ Σ⁻¹ (x_i − μ) for one component (eq. 1.8)."""
+        """Return (x_i − μ)ᵀ Σ⁻¹ (x_i − μ) for one component (eq. 1.9)."""
         squared = np.empty(len(X))
         _core.mahalanobis2(X, self.means[component], self.whiteners[component], squared, threads)
         return squared

@@ -292,7 +292,7 @@ class Gaussian(DensityMixin, Estimator):
         return float(self._log_density(self._points(X)).sum())
 
     def mahalanobis(self, X: ArrayLike, *, squared: bool = False) -> NDArray[Any]:
-        """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many σ it is off (eq. 1.8).
+        """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many σ it is off (eq. 1.9).
 
         Parameters
         ----------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -150,3 +152,22 @@ def test_info_prints_what_show_build_prints(knoll):
     done = knoll("info")
     assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
     assert package.__version__ in expected
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["info"], ["datasets", "digits"]])
+def test_a_full_disk_is_told_in_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "knoll", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+    assert done.returncode == 2
+    assert done.stderr == "knoll: the output could not be written: No space left on device. Send it elsewhere.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_output_is_told_in_one_line():
+    line = f"{shlex.quote(sys.executable)} -m knoll datasets digits >&-"
+    done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "knoll: standard output is closed. Open it, or send it to a file.\n"

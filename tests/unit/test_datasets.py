@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from knoll import datasets, metrics
-from knoll.datasets import _sampling
+from knoll.datasets import _paper, _sampling
 from knoll.exceptions import BadData, CostError, InvalidParameter, InvalidType
 
 PAPER = ["one_gaussian", "x1500", "circles", "banana", "three_component_density"]
@@ -276,16 +276,15 @@ def test_size_and_seed(make):
 
 
 def test_seeds_do_not_share_their_draws():
-    """Which component a point comes from says nothing about where the next seed's points lie."""
-    streams = [_sampling.uniforms(seed, 600, stream) for seed in range(4) for stream in range(2)]
-    assert len(set(np.concatenate(streams).tolist())) == 8 * 600
-    for seed in range(4):
-        ours, model = datasets.three_component_density(random_state=seed), datasets.three_component_density().model
-        u = _sampling.uniforms(seed + 1, 600)
-        roots = [np.linalg.cholesky(c) for c in model.covariances]
-        z = np.array([np.linalg.solve(roots[c], x - model.means[c]) for x, c in zip(ours.X, ours.y)])
-        for column in z.T:
-            assert abs(np.corrcoef(column, scipy.stats.norm.ppf(u))[0, 1]) < 0.15
+    """Where a point lies in its component says nothing about the components that this or another seed draws."""
+    roots = [_paper._ellipse(0.0, 0.9, 0.7), _paper._ellipse(60.0, 1.1, 0.5), _paper._ellipse(-30.0, 0.8, 0.5)]
+    for seed in range(3):
+        data = datasets.three_component_density(random_state=seed)
+        z = [np.linalg.solve(roots[c], x - data.model.means[c]) for x, c in zip(data.X, data.y)]
+        drawn = scipy.stats.norm.cdf(np.ravel(z))  # the uniforms that the normals were made of
+        assert np.allclose(drawn, _sampling.uniforms(seed, 1200, stream=1))
+        for other in range(5):
+            assert abs(np.corrcoef(drawn, _sampling.uniforms(other, 1200))[0, 1]) < 0.15
 
 
 @pytest.mark.parametrize("make", [getattr(datasets, n) for n in PAPER if n != "x1500"])

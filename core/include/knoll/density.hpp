@@ -1,4 +1,4 @@
-// Many points under one Gaussian: whitened to their Mahalanobis distance (docs/theory/01-gaussian.md, eq. 1.8), and
+// Many points under one Gaussian: whitened to their Mahalanobis distance (docs/theory/01-gaussian.md, eq. 1.9), and
 // coloured to be its sample.
 #pragma once
 

@@ -11,6 +11,7 @@ Nothing heavy is imported here: a command loads what it needs when it is called.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ def main(args: Sequence[str] | None = None) -> int:
     knoll 0.1.0
     0
     """
+    if sys.stdout is None:
+        return _say("standard output is closed. Open it, or send it to a file.", MENDABLE)
     try:
         code = _run(sys.argv[1:] if args is None else list(args))
         sys.stdout.flush()
@@ -38,9 +41,13 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("interrupted; no unfinished file was kept.", INTERRUPTED)
     except BrokenPipeError:
-        # The interpreter flushes once more on its way out: let it flush into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return READER_GONE
+    except OSError as error:  # commands tell of their own files; what is left is the terminal's or the shell's
+        if not _is_output(error):
+            return _report(error)
+        _forget_output()
+        return _say(f"the output could not be written: {error.strerror}. Send it elsewhere.", MENDABLE)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
@@ -78,6 +85,16 @@ def _say(message: str, code: int) -> int:
     """Print one line on stderr and return the code."""
     print("knoll:", " ".join(message.split()), file=sys.stderr)
     return code
+
+
+def _is_output(error: OSError) -> bool:
+    """Whether standard output is what failed: no room, or an error of the device; files bear a name."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
+
+
+def _forget_output() -> None:
+    """Let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_ours(error: Exception) -> bool:

@@ -16,7 +16,7 @@ __all__ = ["GaussianState", "MomentSums", "finish", "merge", "partial", "settled
 
 # Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
 _LOOK = 256
-# An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.9).
+# An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.8).
 # Beyond this many, look again.
 _FAR = 100.0
 
