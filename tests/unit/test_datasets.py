@@ -300,6 +300,7 @@ def test_seeds_do_not_share_their_draws():
         ({"noise": np.nan}, InvalidParameter, "noise must be finite and >= 0, got nan."),
         ({"noise": np.inf}, InvalidParameter, "noise must be finite and >= 0, got inf."),
         ({"noise": 10**400}, InvalidParameter, "noise must be finite and >= 0, got inf."),
+        ({"noise": -(10**400)}, InvalidParameter, "noise must be finite and >= 0, got -inf."),
         ({"noise": np.array([0.1, 0.2])}, InvalidType, "noise must be a number, got array([0.1, 0.2])."),
         (
             {"n_samples": 10**12},

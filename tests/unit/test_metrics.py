@@ -14,6 +14,7 @@ from sklearn import metrics as theirs
 
 from knoll import datasets, metrics
 from knoll.exceptions import BadData, CostError, InvalidParameter
+from knoll.reference import dbscan_graph, run
 
 AVERAGES = ["arithmetic", "geometric", "max", "min"]
 SCORES = [metrics.adjusted_rand_score, metrics.adjusted_mutual_info_score, metrics.mutual_info_score]
@@ -288,6 +289,25 @@ def test_the_paper_s_figures():
     found[[3, 5]] = 2  # two points of class 0 in class 2
     assert round(metrics.adjusted_mutual_info_score(data.y, found), 3) == 0.992
     assert round(metrics.adjusted_rand_score(data.y, found), 3) == 0.996
+
+
+def test_what_noise_means_to_a_score():
+    """The tables of docs/decisions/0006-metrics-noise-rule.md."""
+    data = datasets.three_component_density()
+    found = run(dbscan_graph(data.X, 0.5, 10)).labels
+    few = np.full(600, -1)
+    for c in range(3):
+        few[np.flatnonzero(data.y == c)[:5]] = c
+    assert (int((found < 0).sum()), int(found.max())) == (29, 2)
+    tables = {
+        "cluster": ((0.874, 0.907), (0.036, 0.002)),
+        "drop": ((0.975, 0.983), (1.0, 1.0)),
+        "singletons": ((0.849, 0.908), (0.008, 0.001)),
+    }
+    for rule, expected in tables.items():
+        for labels, (ami, ari) in zip((found, few), expected):
+            assert round(metrics.adjusted_mutual_info_score(data.y, labels, noise=rule), 3) == ami
+            assert round(metrics.adjusted_rand_score(data.y, labels, noise=rule), 3) == ari
 
 
 def test_labels_may_be_tuples_or_huge_integers():

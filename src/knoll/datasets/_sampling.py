@@ -82,10 +82,11 @@ def check_noise(noise: Any) -> float:
     """Return `noise` as a float, or say why it is none."""
     if not isinstance(noise, numbers.Real) or isinstance(noise, bool):
         raise InvalidType(f"noise must be a number, got {noise!r}. It is the standard deviation; 0 means none.")
+    value: Any = noise
     try:
-        sigma = float(noise)
+        sigma = float(value)
     except OverflowError:  # an integer beyond float64
-        sigma = math.inf
+        sigma = math.inf if value > 0 else -math.inf
     if not (sigma >= 0 and math.isfinite(sigma)):
         raise InvalidParameter(
             f"noise must be finite and >= 0, got {sigma}. It is the standard deviation; 0 means none."

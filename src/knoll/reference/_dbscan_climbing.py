@@ -36,7 +36,7 @@ def dbscan_climbing(X: ArrayLike, eps: float, min_pts: int) -> Iterator[Climbing
     X : (n, d) array
         The points.
     eps : float
-        The radius ε > 0; a distance equal to ε is inside.
+        The radius ε > 0 (and ≥ 1e-150, whose square float64 can hold); a distance equal to ε is inside.
     min_pts : int
         The level minPts ≥ 1.
 

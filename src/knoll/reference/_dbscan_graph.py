@@ -31,7 +31,7 @@ def dbscan_graph(X: ArrayLike, eps: float, min_pts: int) -> Iterator[DBSCANState
     X : (n, d) array
         The points.
     eps : float
-        The radius ε > 0; a distance equal to ε is inside.
+        The radius ε > 0 (and ≥ 1e-150, whose square float64 can hold); a distance equal to ε is inside.
     min_pts : int
         The level minPts ≥ 1.
 

@@ -36,7 +36,7 @@ def mean_shift(X: ArrayLike, eps: float) -> Iterator[MeanShiftState]:
     X : (n, d) array
         The points.
     eps : float
-        The radius ε > 0; a distance equal to ε is inside.
+        The radius ε > 0 (and ≥ 1e-150, whose square float64 can hold); a distance equal to ε is inside.
 
     Yields
     ------
