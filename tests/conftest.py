@@ -1,4 +1,4 @@
-"""Property tests look at new examples each time; where CI is set they look at the same ones, so that red means a change."""
+"""Property tests look at new examples each time; in automatic runs at the same ones, so that red means a change."""
 
 from __future__ import annotations
 
