@@ -1,5 +1,5 @@
 // Order-free exact sums: a sum is kept as one wide integer and rounded once, so any order, grouping, number
-// of threads or distribution over workers gives the same double (docs/decisions/0003).
+// of threads or distribution over workers gives the same double (docs/decisions/0004).
 //
 // A sum is kLimbs plain int64, and its value is Σ_i limbs[i]·2^(32 i − 1074), i < kFiniteLimbs. A double is a
 // 53-bit integer times a power of two at or above 2^−1074, so it falls on at most three neighbouring limbs,
