@@ -25,10 +25,6 @@ extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int
 
 namespace knoll::python {
 
-static void need(bool fits, const char* what) {
-  if (!fits) throw nb::value_error(what);
-}
-
 template <class T>
 static void py_add_moments(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const In<double, 1>& origin,
                            const Out<int64_t, 2>& sums, int threads) {
@@ -184,6 +180,11 @@ NB_MODULE(_core, m) {
       [](const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
          const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) { unary(kernels().log, x, y); },
       nb::arg("x"), nb::arg("y").noconvert(), "y = log(x).");
+
+  bind_kmeans(m);
+  bind_mixture(m);
+  bind_index(m);
+  bind_climb(m);
 }
 
 }  // namespace knoll::python

@@ -24,6 +24,16 @@ using In = nb::ndarray<const T, nb::ndim<R>, nb::device::cpu>;
 template <class T, int R>
 using Out = nb::ndarray<T, nb::ndim<R>, nb::device::cpu>;
 
+// Each family of functions has a file of its own; core.cpp calls them.
+void bind_kmeans(nb::module_& m);
+void bind_mixture(nb::module_& m);
+void bind_index(nb::module_& m);
+void bind_climb(nb::module_& m);
+
+inline void need(bool fits, const char* what) {
+  if (!fits) throw nb::value_error(what);
+}
+
 template <int R, class T, class... Args>
 View<T, R> view(const nb::ndarray<T, Args...>& array) {
   View<T, R> v;

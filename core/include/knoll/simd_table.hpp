@@ -3,6 +3,11 @@
 
 #include <stdint.h>
 
+#include "knoll/simd_climb.hpp"
+#include "knoll/simd_index.hpp"
+#include "knoll/simd_kmeans.hpp"
+#include "knoll/simd_mixture.hpp"
+
 namespace knoll {
 
 constexpr int kPoints = 32;  // points in a column tile
@@ -28,6 +33,12 @@ struct Kernels {
   void (*lower_product)(const double* columns, int64_t d, const double* factor, double* out);
   void (*whitened_norms)(const double* columns, int64_t d, const double* factor, double* out);
   void (*distance_tile)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out);
+
+  // The families' own: src/simd/<family>.inl.
+  KMeansKernels kmeans;
+  MixtureKernels mixture;
+  IndexKernels index;
+  ClimbKernels climb;
 };
 
 }  // namespace knoll

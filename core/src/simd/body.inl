@@ -16,6 +16,11 @@ namespace knoll::KNOLL_ISA {
 #include "finite.inl"
 #include "tile.inl"
 
+#include "climb.inl"
+#include "index.inl"
+#include "kmeans.inl"
+#include "mixture.inl"
+
 extern const Kernels table;
 const Kernels table = {
     .name = KNOLL_ISA_NAME,
@@ -29,6 +34,10 @@ const Kernels table = {
     .lower_product = lower_product,
     .whitened_norms = whitened_norms,
     .distance_tile = distance_tile,
+    .kmeans = kmeans_kernels,
+    .mixture = mixture_kernels,
+    .index = index_kernels,
+    .climb = climb_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

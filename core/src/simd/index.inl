@@ -1,0 +1,3 @@
+// Kernels of index, written over lanes; simd_index.hpp is their table.
+
+static constexpr IndexKernels index_kernels = {};

@@ -1,0 +1,3 @@
+// Kernels of kmeans, written over lanes; simd_kmeans.hpp is their table.
+
+static constexpr KMeansKernels kmeans_kernels = {};

@@ -1,0 +1,3 @@
+// Kernels of mixture, written over lanes; simd_mixture.hpp is their table.
+
+static constexpr MixtureKernels mixture_kernels = {};
