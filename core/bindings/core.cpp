@@ -12,6 +12,7 @@
 #include "knoll/moments.hpp"
 #include "knoll/pool.hpp"
 #include "knoll/rng.hpp"
+#include "knoll/silhouette.hpp"
 #include "knoll/simd.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
@@ -96,6 +97,20 @@ static void py_colour(const Out<double, 2>& x, const In<double, 1>& mean, const 
        [&](Run run) { colour(view<2>(x), view<1>(mean), view<2>(lower), run); });
 }
 
+template <class T>
+static void py_silhouette(const In<T, 2>& x, const In<double, 1>& weights, const In<int64_t, 1>& starts,
+                          const Out<double, 1>& out, int threads) {
+  const auto points = view<2>(x);
+  const auto begins = view<1>(starts);
+  const int64_t n = points.shape[0], d = points.shape[1], k = begins.shape[0] - 1;
+  need(static_cast<int64_t>(weights.shape(0)) == n && static_cast<int64_t>(out.shape(0)) == n,
+       "weights and out must have one entry per row");
+  need(k >= 1 && begins(0) == 0 && begins(k) == n, "starts must go from 0 to the number of rows");
+  for (int64_t c = 0; c < k; ++c) need(begins(c) < begins(c + 1), "no cluster may be empty");
+  call(threads, static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(d + 4),
+       [&](Run run) { silhouette(points, view<1>(weights), begins, view<1>(out), run); });
+}
+
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
   call(threads, 20.0 * static_cast<double>(out.shape(0)),
        [&](Run run) { rng::fill_normal(seed, static_cast<rng::Purpose>(purpose), first, view<1>(out), run); });
@@ -167,6 +182,10 @@ NB_MODULE(_core, m) {
         "Factorise a in place; returns -1, or the pivot that failed.");
   m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(),
         "Invert a lower triangular matrix.");
+  m.def("silhouette", &py_silhouette<double>, nb::arg("x").noconvert(), nb::arg("weights"), nb::arg("starts"),
+        nb::arg("out").noconvert(), nb::arg("threads"), "Silhouettes of rows that are grouped by cluster.");
+  m.def("silhouette", &py_silhouette<float>, nb::arg("x").noconvert(), nb::arg("weights"), nb::arg("starts"),
+        nb::arg("out").noconvert(), nb::arg("threads"));
   m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"),
         nb::arg("out").noconvert(), nb::arg("threads"),
         "Fill out with standard normals: a pure function of (seed, purpose, index).");

@@ -34,6 +34,7 @@ const Kernels table = {
     .lower_product = lower_product,
     .whitened_norms = whitened_norms,
     .distance_tile = distance_tile,
+    .root_sums = root_sums,
     .kmeans = kmeans_kernels,
     .mixture = mixture_kernels,
     .index = index_kernels,

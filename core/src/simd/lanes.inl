@@ -87,5 +87,14 @@ KNOLL_INLINE f64 fma(f64 a, f64 b, f64 c) {
 #endif
 }
 
+// The square root, correctly rounded.
+KNOLL_INLINE f64 root(f64 x) {
+#ifdef __FMA__
+  return (f64)_mm256_sqrt_pd((__m256d)x);
+#else
+  return f64{__builtin_sqrt(x[0]), __builtin_sqrt(x[1]), __builtin_sqrt(x[2]), __builtin_sqrt(x[3])};
+#endif
+}
+
 // (v0 + v1) + (v2 + v3): the one order in which lanes are added.
 KNOLL_INLINE double hsum(f64 v) { return (v[0] + v[1]) + (v[2] + v[3]); }

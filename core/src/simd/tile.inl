@@ -157,3 +157,15 @@ static void distance_tile(const double* columns, const double* y, int64_t stride
     for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, sum[v]);
   }
 }
+
+// sums[l] += Σ_t w[t] √tile[t, l], t = 0 … m−1 in order: distances of kPoints points, weighed and added.
+static void root_sums(const double* tile, const double* w, int64_t m, double* sums) {
+  constexpr int kVectors = kPoints / kLanes;
+  f64 sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) sum[v] = load(sums + v * kLanes);
+  for (int64_t t = 0; t < m; ++t, tile += kPoints) {
+    const f64 weight = broadcast(w[t]);
+    for (int v = 0; v < kVectors; ++v) sum[v] += weight * root(load(tile + v * kLanes));
+  }
+  for (int v = 0; v < kVectors; ++v) store(sums + v * kLanes, sum[v]);
+}

@@ -1,0 +1,436 @@
+"""Choosing k and the model from the data: every candidate is fitted, the curve is kept, the choice has a reason.
+
+Internal criteria are not the truth: they say which model the data supports under the criterion's own assumptions
+(docs/guide/choosing-k.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from knoll import _core
+from knoll.exceptions import BadData, InvalidParameter
+from knoll.gaussian_mixture import GaussianMixture
+from knoll.kmeans import KMeans
+from knoll.threads import resolve_threads
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    Choice,
+    Number,
+    check_parameters,
+    check_points,
+    check_weights,
+    draw_seed,
+)
+
+__all__ = ["Selection", "choose_n_clusters", "choose_n_components", "silhouette_samples"]
+
+_TYPES = ("full", "tied", "diag", "spherical")
+_STRONG = 10.0  # a difference in BIC beyond which evidence is called very strong (Kass & Raftery 1995)
+_FLAT = 0.1  # a knee that lies less than this below the chord of its curve is none
+_SCORED_ROWS = 20_000  # silhouettes look at every pair of rows: above this many, at a uniform sample of so many
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen, why, and the curve it was chosen from."""
+
+    best: int  # the number of clusters or components
+    criterion: str
+    candidates: NDArray[np.int64]  # (m,) the numbers tried
+    curve: Mapping[str, NDArray[np.float64]]  # the criterion at each candidate; one array a covariance type, or by name
+    reason: str
+    model: Any  # the estimator, fitted at the choice
+
+    def __str__(self) -> str:
+        return f"{self.best}: {self.reason}"
+
+
+# ---- the number of components of a mixture -------------------------------------------------------------------------
+
+
+def choose_n_components(
+    X: ArrayLike,
+    candidates: Iterable[int] = range(1, 11),
+    *,
+    criterion: str = "bic",
+    covariance_types: Sequence[str] = ("full",),
+    sample_weight: ArrayLike | None = None,
+    n_init: int = 1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Selection:
+    """Choose the number of components of a Gaussian mixture, and its covariance type, by an information criterion.
+
+    BIC = −2 log p(X) + q log n, AIC = −2 log p(X) + 2q, ICL = BIC − 2 Σ_i log λ_i,label(i); q counts the free
+    parameters. The smallest is chosen, ties go to the smaller model.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    candidates : iterable of int, default=range(1, 11)
+        The numbers to try; those above the number of rows are left out.
+    criterion : {"bic", "aic", "icl"}, default="bic"
+        BIC for the number of Gaussians the density needs, ICL for well separated clusters, AIC for prediction.
+    covariance_types : sequence of {"full", "tied", "diag", "spherical"}, default=("full",)
+        The types to try.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows, also in BIC's n.
+    n_init : int, default=1
+        Starts of each fit; the best is kept.
+    random_state : int, RandomState, Generator or None, default=None
+        What the starts are drawn from. All candidates share one seed.
+    n_jobs : int or None, default=None
+        Threads of each fit.
+
+    Returns
+    -------
+    Selection
+        `best`, `reason`, `curve` (one array for each covariance type) and the fitted `model`.
+
+    Examples
+    --------
+    >>> from knoll import datasets, tuning
+    >>> X, y = datasets.x1500()
+    >>> choice = tuning.choose_n_components(X, range(1, 6), random_state=0)
+    >>> choice.best, choice.model.covariance_type
+    (3, 'full')
+    """
+    check_parameters(
+        "choose_n_components",
+        {"criterion": criterion, "n_init": n_init, "random_state": random_state, "n_jobs": n_jobs},
+        {
+            "criterion": (Choice(("bic", "aic", "icl")),),
+            "n_init": (Number(1, whole=True),),
+            "random_state": RANDOM_STATE,
+            "n_jobs": N_JOBS,
+        },
+    )
+    types = _covariance_types(covariance_types)
+    rows = np.shape(X)[0] if np.ndim(X) else 0
+    numbers = _candidates("choose_n_components", candidates, 1, rows)
+    seed = draw_seed(random_state)
+    fits: dict[tuple[str, int], Any] = {}
+    curve = {name: np.full(len(numbers), np.nan) for name in types}
+    for name in types:
+        for at, k in enumerate(numbers):
+            model = GaussianMixture(
+                n_components=int(k), covariance_type=name, n_init=n_init, random_state=seed, n_jobs=n_jobs
+            ).fit(X, sample_weight=sample_weight)
+            curve[name][at] = getattr(model, criterion)(X, sample_weight=sample_weight)
+            fits[name, int(k)] = model
+    size = {
+        pair: _free(model, pair[1]) for pair, model in fits.items()
+    }  # between equal scores the smaller model is chosen
+    score = {(name, int(k)): float(curve[name][at]) for name in types for at, k in enumerate(numbers)}
+    ranked = sorted(score, key=lambda pair: (score[pair], size[pair]))
+    best = ranked[0]
+    return Selection(
+        best=best[1],
+        criterion=criterion,
+        candidates=numbers,
+        curve=curve,
+        reason=_by_criterion(criterion, ranked, score, numbers),
+        model=fits[best],
+    )
+
+
+def _free(model: Any, k: int) -> int:
+    """Count the free parameters of a fitted mixture, by its covariance's size."""
+    return int(np.size(model.covariances_)) + k
+
+
+def _by_criterion(
+    criterion: str, ranked: list[tuple[str, int]], score: Mapping[tuple[str, int], float], numbers: NDArray[np.int64]
+) -> str:
+    name, k = ranked[0]
+    text = f"{criterion.upper()} is smallest for {k} {name} component{'s' if k > 1 else ''} ({score[ranked[0]]:.6g})"
+    if len(ranked) > 1:
+        behind = score[ranked[1]] - score[ranked[0]]
+        other, number = ranked[1]
+        text += f"; the next best, {number} {other}, is {behind:.3g} higher"
+        text += " (strong evidence)" if behind > _STRONG else f" (less than {_STRONG:g}: the data hardly decides)"
+    return text + _at_the_end(k, numbers) + "."
+
+
+def _covariance_types(covariance_types: Sequence[str]) -> tuple[str, ...]:
+    types = (covariance_types,) if isinstance(covariance_types, str) else tuple(covariance_types)
+    if not types:
+        raise InvalidParameter(f"choose_n_components: covariance_types is empty. Give some of {', '.join(_TYPES)}.")
+    for name in types:
+        check_parameters("choose_n_components", {"covariance_types": name}, {"covariance_types": (Choice(_TYPES),)})
+    return tuple(dict.fromkeys(types))
+
+
+# ---- the number of clusters of k-means -----------------------------------------------------------------------------
+
+
+def choose_n_clusters(
+    X: ArrayLike,
+    candidates: Iterable[int] | None = None,
+    *,
+    criterion: str = "silhouette",
+    sample_weight: ArrayLike | None = None,
+    n_init: int = 3,
+    n_references: int = 20,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Selection:
+    """Choose the number of clusters of k-means by the silhouette, the elbow of the inertia, or the gap statistic.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    candidates : iterable of int, default=None
+        The numbers to try; None: 1…10 (2…10 for the silhouette, which has no meaning for one cluster).
+    criterion : {"silhouette", "elbow", "gap"}, default="silhouette"
+        "silhouette": the largest mean silhouette (Rousseeuw 1987). "elbow": the point of the inertia's curve that lies
+        furthest below its chord. "gap": the smallest k whose gap is within one standard error of the next one's
+        (Tibshirani, Walther & Hastie 2001), against uniform data in the box along the principal axes; the only one
+        that can answer 1.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows. Not for the gap, whose reference data has none.
+    n_init : int, default=3
+        Starts of each fit; the best is kept.
+    n_references : int, default=20
+        Reference data sets of the gap statistic.
+    random_state : int, RandomState, Generator or None, default=None
+        What starts, samples and reference data are drawn from.
+    n_jobs : int or None, default=None
+        Threads of each fit.
+
+    Returns
+    -------
+    Selection
+        `best`, `reason`, `curve` ("inertia" and what the criterion computes) and the fitted `model`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from knoll import tuning
+    >>> X = np.concatenate([np.arange(9.0), 100 + np.arange(9.0), 200 + np.arange(9.0)])[:, None]
+    >>> choice = tuning.choose_n_clusters(X, range(2, 7), random_state=0)
+    >>> choice.best
+    3
+    """
+    check_parameters(
+        "choose_n_clusters",
+        {
+            "criterion": criterion,
+            "n_init": n_init,
+            "n_references": n_references,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        },
+        {
+            "criterion": (Choice(("silhouette", "elbow", "gap")),),
+            "n_init": (Number(1, whole=True),),
+            "n_references": (Number(2, whole=True),),
+            "random_state": RANDOM_STATE,
+            "n_jobs": N_JOBS,
+        },
+    )
+    if criterion == "gap" and sample_weight is not None:
+        raise InvalidParameter(
+            "choose_n_clusters: the gap statistic compares with unweighted reference data, so sample_weight has no "
+            "meaning for it. Use criterion='silhouette' or 'elbow'."
+        )
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="choose_n_clusters")
+    least = 2 if criterion == "silhouette" else 1
+    numbers = _candidates("choose_n_clusters", range(least, 11) if candidates is None else candidates, least, len(points))
+    if criterion == "elbow" and len(numbers) < 3:
+        raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
+    seed = draw_seed(random_state)
+    models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
+    inertia = np.array([model.inertia_ for model in models])
+    match criterion:
+        case "silhouette":
+            at, curve, reason = _by_silhouette(points, weights, numbers, models, seed, n_jobs)
+        case "elbow":
+            at, curve, reason = _by_elbow(numbers, inertia)
+        case _:
+            at, curve, reason = _by_gap(points, numbers, inertia, n_init, n_references, seed, n_jobs)
+    reason += _at_the_end(int(numbers[at]), numbers) + "."
+    return Selection(int(numbers[at]), criterion, numbers, {"inertia": inertia} | curve, reason, models[at])
+
+
+def silhouette_samples(
+    X: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
+) -> NDArray[np.float64]:
+    """Compute the silhouette (b − a)/max(a, b) of each row, from all pairs of rows.
+
+    a is the mean distance to the others of the row's own cluster, b the least mean distance to another cluster; 0 for a
+    row that is alone in its cluster. n²d work, memory linear in n.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    labels : array-like of shape (n_samples,)
+        Their clusters, at least two; any labels, −1 is a cluster like another.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows.
+    n_jobs : int or None, default=None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The silhouettes, from −1 to 1.
+
+    Examples
+    --------
+    >>> from knoll import tuning
+    >>> tuning.silhouette_samples([[0.0], [1.0], [9.0], [10.0]], [0, 0, 1, 1]).round(3)
+    array([0.895, 0.882, 0.882, 0.895])
+    """
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="silhouette_samples")
+    names, inverse = np.unique(np.asarray(labels), return_inverse=True)
+    if np.shape(labels) != (len(points),):
+        raise BadData(f"silhouette_samples: labels has shape {np.shape(labels)}; give one for each of {len(points)} rows.")
+    if len(names) < 2:
+        raise BadData("silhouette_samples: there is one cluster only; a silhouette compares at least two.")
+    present = np.flatnonzero(weights > 0) if weights is not None else np.arange(len(points))
+    silhouettes = np.zeros(len(points))
+    order = present[np.argsort(inverse[present], kind="stable")]
+    sizes = np.bincount(inverse[present], minlength=len(names))
+    if np.count_nonzero(sizes) < 2:
+        raise BadData("silhouette_samples: only one cluster has a row of weight > 0; a silhouette compares at least two.")
+    starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+    grouped = np.empty(len(order))
+    mass = np.ones(len(order)) if weights is None else weights[order]
+    _core.silhouette(points[order], mass, starts, grouped, resolve_threads(n_jobs))
+    silhouettes[order] = grouped
+    return silhouettes
+
+
+def _kmeans(
+    points: NDArray[Any], weights: NDArray[np.float64] | None, k: int, n_init: int, seed: int, n_jobs: int | None
+) -> Any:
+    return KMeans(n_clusters=k, n_init=n_init, random_state=seed, n_jobs=n_jobs).fit(points, sample_weight=weights)
+
+
+def _by_silhouette(
+    points: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    numbers: NDArray[np.int64],
+    models: list[Any],
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+    n = len(points)
+    rows = slice(None)
+    if n > _SCORED_ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
+    kept = None if weights is None else weights[rows]
+    mass = np.ones(n)[rows] if kept is None else kept
+    means, errors = np.full(len(numbers), np.nan), np.zeros(len(numbers))
+    for at, model in enumerate(models):
+        labels = model.labels_[rows]
+        if len(np.unique(labels[mass > 0])) < 2:
+            continue
+        values = silhouette_samples(points[rows], labels, sample_weight=kept, n_jobs=n_jobs)
+        means[at] = np.average(values, weights=mass)
+        if n > _SCORED_ROWS:
+            errors[at] = np.sqrt(np.average((values - means[at]) ** 2, weights=mass) / len(values))
+    if np.isnan(means).all():
+        raise BadData("choose_n_clusters: all rows are equal, so there is no second cluster to compare with.")
+    at = int(np.nanargmax(means))
+    reason = f"the mean silhouette is largest for {numbers[at]} clusters ({means[at]:.3f})"
+    if means[at] < 0.25:
+        reason += ", but it is below 0.25: the data shows no clear clusters of this shape"
+    curve = {"silhouette": means}
+    if n > _SCORED_ROWS:
+        curve["standard_error"] = errors
+        reason += f"; taken over a sample of {_SCORED_ROWS} of {n} rows, standard error {errors[at]:.1g}"
+    return at, curve, reason
+
+
+def _by_elbow(
+    numbers: NDArray[np.int64], inertia: NDArray[np.float64]
+) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+    """Take the point furthest below the chord between the curve's ends, both axes scaled to [0, 1]."""
+    along = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
+    fall = inertia[0] - inertia[-1]
+    height = (inertia - inertia[-1]) / fall if fall > 0 else 1.0 - along
+    below = 1.0 - along - height
+    at = int(np.argmax(below))
+    reason = f"the inertia bends most at {numbers[at]} clusters, {below[at]:.2f} below the chord of its curve"
+    if below[at] < _FLAT:
+        reason += ", which is hardly a bend: the curve falls evenly and supports no particular number"
+    return at, {"below_chord": below}, reason
+
+
+def _by_gap(
+    points: NDArray[Any],
+    numbers: NDArray[np.int64],
+    inertia: NDArray[np.float64],
+    n_init: int,
+    n_references: int,
+    seed: int,
+    n_jobs: int | None,
+) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+    """Compare log W_k with that of uniform data in the box along the principal axes."""
+    centre = points.mean(axis=0, dtype=np.float64)
+    _, _, axes = np.linalg.svd(points - centre, full_matrices=False)
+    turned = (points - centre) @ axes.T
+    low, high = turned.min(axis=0), turned.max(axis=0)
+    rng = np.random.default_rng(seed)
+    reference = np.empty((n_references, len(numbers)))
+    smallest = np.finfo(np.float64).tiny  # W may be 0 where k reaches the number of distinct rows
+    for b in range(n_references):
+        uniform = rng.uniform(low, high, size=turned.shape) @ axes + centre
+        uniform = uniform.astype(points.dtype, copy=False)
+        for at, k in enumerate(numbers):
+            fitted = _kmeans(uniform, None, int(k), n_init, seed, n_jobs)
+            reference[b, at] = np.log(max(fitted.inertia_, smallest))
+    gap = reference.mean(axis=0) - np.log(np.maximum(inertia, smallest))
+    error = reference.std(axis=0) * np.sqrt(1 + 1 / n_references)
+    at, reason = len(numbers) - 1, "no gap lies within a standard error of the next one's, so the last was taken"
+    for i in range(len(numbers) - 1):
+        if gap[i] >= gap[i + 1] - error[i + 1]:
+            at = i
+            reason = (
+                f"{numbers[i]} is the smallest number of clusters whose gap ({gap[i]:.3f}) is within one standard error "
+                f"of the next one's ({gap[i + 1]:.3f} ± {error[i + 1]:.3f})"
+            )
+            break
+    return at, {"gap": gap, "standard_error": error}, reason
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> NDArray[np.int64]:
+    """Return the numbers to try, in order and without those above the number of rows."""
+    try:
+        given = list(candidates)
+    except TypeError:
+        raise InvalidParameter(
+            f"{owner}: candidates must be some whole numbers, got {candidates!r}. For one to ten: range(1, 11)."
+        ) from None
+    for k in given:
+        check_parameters(owner, {"candidates": k}, {"candidates": (Number(least, whole=True),)})
+    numbers = np.unique(np.array([int(k) for k in given if k <= rows], dtype=np.int64))
+    if not len(numbers):
+        raise InvalidParameter(
+            f"{owner}: no candidate is left of {given!r:.60} for {rows} row{'s' if rows != 1 else ''}. "
+            f"Give numbers from {least} to the number of rows."
+        )
+    return numbers
+
+
+def _at_the_end(k: int, numbers: NDArray[np.int64]) -> str:
+    if len(numbers) > 1 and k == numbers[-1]:
+        return f"; {k} is the largest number tried, so try larger ones too"
+    return ""
