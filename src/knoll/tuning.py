@@ -246,7 +246,9 @@ def choose_n_clusters(
     points = check_points(X, n_jobs=n_jobs)
     weights = check_weights(sample_weight, len(points), owner="choose_n_clusters")
     least = 2 if criterion == "silhouette" else 1
-    numbers = _candidates("choose_n_clusters", range(least, 11) if candidates is None else candidates, least, len(points))
+    numbers = _candidates(
+        "choose_n_clusters", range(least, 11) if candidates is None else candidates, least, len(points)
+    )
     if criterion == "elbow" and len(numbers) < 3:
         raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
     seed = draw_seed(random_state)
@@ -297,7 +299,9 @@ def silhouette_samples(
     weights = check_weights(sample_weight, len(points), owner="silhouette_samples")
     names, inverse = np.unique(np.asarray(labels), return_inverse=True)
     if np.shape(labels) != (len(points),):
-        raise BadData(f"silhouette_samples: labels has shape {np.shape(labels)}; give one for each of {len(points)} rows.")
+        raise BadData(
+            f"silhouette_samples: labels has shape {np.shape(labels)}; give one for each of {len(points)} rows."
+        )
     if len(names) < 2:
         raise BadData("silhouette_samples: there is one cluster only; a silhouette compares at least two.")
     present = np.flatnonzero(weights > 0) if weights is not None else np.arange(len(points))
@@ -305,7 +309,9 @@ def silhouette_samples(
     order = present[np.argsort(inverse[present], kind="stable")]
     sizes = np.bincount(inverse[present], minlength=len(names))
     if np.count_nonzero(sizes) < 2:
-        raise BadData("silhouette_samples: only one cluster has a row of weight > 0; a silhouette compares at least two.")
+        raise BadData(
+            "silhouette_samples: only one cluster has a row of weight > 0; a silhouette compares at least two."
+        )
     starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
     grouped = np.empty(len(order))
     mass = np.ones(len(order)) if weights is None else weights[order]
@@ -401,8 +407,8 @@ def _by_gap(
         if gap[i] >= gap[i + 1] - error[i + 1]:
             at = i
             reason = (
-                f"{numbers[i]} is the smallest number of clusters whose gap ({gap[i]:.3f}) is within one standard error "
-                f"of the next one's ({gap[i + 1]:.3f} ± {error[i + 1]:.3f})"
+                f"{numbers[i]} is the smallest number of clusters whose gap ({gap[i]:.3f}) is within one standard "
+                f"error of the next one's ({gap[i + 1]:.3f} ± {error[i + 1]:.3f})"
             )
             break
     return at, {"gap": gap, "standard_error": error}, reason

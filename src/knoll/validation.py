@@ -235,11 +235,12 @@ def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
 
 
 def check_weights(
-    sample_weight: Any, n: int, *, owner: str, first_row: int = 0, some: bool = True
+    sample_weight: Any, n: int, *, owner: str, first_row: int = 0, some: bool = True, negative: bool = False
 ) -> NDArray[np.float64] | None:
     """Turn weights into n finite float64 ≥ 0; None stays None: every row counts once.
 
-    With `some` they must not all be zero. `first_row` is the number of the first row where these are a block of more.
+    With `some` they must not all be zero; with `negative` they may be below it. `first_row` is the number of the first
+    row where these are a block of more.
     """
     if sample_weight is None:
         return None
@@ -258,11 +259,10 @@ def check_weights(
         raise BadData(
             f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}: one weight for each row of X."
         )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(weights) & ((weights >= 0) | negative)))
     if len(bad):
-        raise BadData(
-            f"{owner}: sample_weight must be finite and >= 0, got {weights[bad[0]]} at row {first_row + bad[0]}."
-        )
+        rule = "finite" if negative else "finite and >= 0"
+        raise BadData(f"{owner}: sample_weight must be {rule}, got {weights[bad[0]]} at row {first_row + bad[0]}.")
     if some and not weights.any():
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     return walkable(weights)

@@ -1,0 +1,255 @@
+"""Scales from the data: ε from the k-distance curve, the bandwidth from neighbours. Each comes with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+
+from knoll import _core
+from knoll.exceptions import BadData
+from knoll.threads import resolve_threads
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    Number,
+    check_parameters,
+    check_points,
+    check_weights,
+    draw_seed,
+)
+
+__all__ = ["EpsEstimate", "estimate_bandwidth", "estimate_eps", "k_distances"]
+
+_LOOKED_AT = 10_000  # rows from which a bandwidth is taken: its work is their square
+_BLOCK = 2**22  # distances at a time
+_FLAT = 0.1  # a knee less than this below the chord of the curve is none
+
+
+@dataclass(frozen=True)
+class EpsEstimate:
+    """A radius for DBSCAN, with the curve it was read from."""
+
+    eps: float
+    min_samples: int
+    curve: NDArray[np.float64]  # (m,) the min_samples-distances, smallest first
+    share: NDArray[np.float64]  # (m,) the share of the rows (by weight) up to each
+    knee: int  # where on the curve
+    reason: str
+
+    def __float__(self) -> float:
+        return self.eps
+
+    def __str__(self) -> str:
+        return f"{self.eps:g}: {self.reason}"
+
+
+def k_distances(
+    X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
+) -> NDArray[np.float64]:
+    """Compute for each row the least radius whose ball holds k rows, itself included.
+
+    DBSCAN with this ε and min_samples=k makes the row a core point, and with any smaller ε not.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    k : int
+        How many rows; the row itself is the first.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows.
+    n_jobs : int or None, default=None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The distances; inf where the whole data does not hold k rows.
+
+    Examples
+    --------
+    >>> from knoll import scales
+    >>> scales.k_distances([[0.0], [1.0], [3.0]], k=2)
+    array([1., 1., 2.])
+    """
+    check_parameters("k_distances", {"k": k, "n_jobs": n_jobs}, {"k": (Number(1, whole=True),), "n_jobs": N_JOBS})
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="k_distances")
+    return _k_distances(points, int(k), weights, resolve_threads(n_jobs))
+
+
+def _k_distances(
+    points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int
+) -> NDArray[np.float64]:
+    n = len(points)
+    answer = np.full(n, np.inf)
+    total = float(n) if weights is None else float(weights.sum())
+    if total < k:
+        return answer
+    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
+    left, asked = np.arange(n), min(k, n)
+    while len(left):
+        rest = []
+        height = max(1, _BLOCK // asked)
+        for begin in range(0, len(left), height):
+            some = left[begin : begin + height]
+            distances = np.empty((len(some), asked))
+            near = np.empty((len(some), asked), dtype=np.int64)
+            index.knn(points if len(some) == n else points[some], asked, distances, near, threads)
+            if weights is None:
+                answer[some] = distances[:, -1]
+                continue
+            mass = np.cumsum(weights[near], axis=1)
+            enough = mass >= k * (1 - 1e-12)
+            found = enough.any(axis=1)
+            at = np.argmax(enough, axis=1)
+            answer[some[found]] = distances[found, at[found]]
+            rest.append(some[~found])
+        left = np.concatenate(rest) if rest else np.empty(0, dtype=np.intp)
+        if asked == n:
+            break
+        asked = min(2 * asked, n)
+    return answer
+
+
+def estimate_eps(
+    X: ArrayLike,
+    min_samples: int | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> EpsEstimate:
+    """Suggest ε for DBSCAN: the knee of the sorted `min_samples`-distances.
+
+    Inside clusters these distances are small and change little; among outliers they grow fast. The knee is the point of
+    the curve, both axes scaled to [0, 1], that lies furthest below the chord between its ends.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    min_samples : int, default=None
+        DBSCAN's min_samples; None is twice the number of columns (Sander et al. 1998).
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows.
+    n_jobs : int or None, default=None
+        Threads.
+
+    Returns
+    -------
+    EpsEstimate
+        `eps`, `min_samples`, the `curve` with its `share` and `knee`, and the `reason`.
+
+    Examples
+    --------
+    >>> from knoll import datasets, scales
+    >>> X, y = datasets.x1500()
+    >>> estimate = scales.estimate_eps(X)
+    >>> estimate.min_samples, bool(estimate.eps > 0)
+    (4, True)
+    """
+    check_parameters(
+        "estimate_eps",
+        {"min_samples": min_samples, "n_jobs": n_jobs},
+        {"min_samples": (None, Number(1, whole=True)), "n_jobs": N_JOBS},
+    )
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="estimate_eps")
+    level = max(2, 2 * points.shape[1]) if min_samples is None else int(min_samples)
+    distances = _k_distances(points, level, weights, resolve_threads(n_jobs))
+    if not np.isfinite(distances).all():
+        total = len(points) if weights is None else float(weights.sum())
+        raise BadData(
+            f"estimate_eps: the data holds {total:g} rows, fewer than min_samples={level}. "
+            "Give more rows or a smaller min_samples."
+        )
+    mass = np.ones(len(points)) if weights is None else weights
+    kept = mass > 0
+    order = np.argsort(distances[kept], kind="stable")
+    curve = distances[kept][order]
+    share = np.cumsum(mass[kept][order]) / mass.sum()
+    eps, knee, reason = _knee(curve, share, level)
+    return EpsEstimate(eps, level, curve, share, knee, reason)
+
+
+def _knee(curve: NDArray[np.float64], share: NDArray[np.float64], level: int) -> tuple[float, int, str]:
+    low, high = float(curve[0]), float(curve[-1])
+    if high == 0:
+        return 1.0, 0, f"every row has {level} rows at its own place, so any radius below the next place will do"
+    if high == low:
+        return high, len(curve) - 1, f"all {level}-distances are equal"
+    below = (share - share[0]) / max(1.0 - float(share[0]), 1e-300) - (curve - low) / (high - low)
+    knee = int(np.argmax(below))
+    eps = float(curve[knee])
+    if eps == 0:  # most rows have their neighbours at their own place
+        knee = int(np.argmax(curve > 0))
+        eps = float(curve[knee])
+    reason = (
+        f"the sorted {level}-distances bend at {eps:.4g}: {100 * share[knee]:.0f} % of the rows have {level} rows "
+        "within that radius"
+    )
+    if below[knee] < _FLAT:
+        reason += "; the bend is weak, so look at the curve before trusting it"
+    return eps, knee, reason
+
+
+def estimate_bandwidth(
+    X: ArrayLike,
+    *,
+    quantile: float = 0.3,
+    n_samples: int | None = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> float:
+    """Suggest a bandwidth for Mean Shift: the mean radius of a ball that holds a given share of the rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    quantile : float, default=0.3
+        The share of the rows in a ball, from 0 to 1.
+    n_samples : int, default=None
+        Take so many rows, drawn at random; None: all, or 10 000 where there are more (the work is their square).
+    random_state : int, RandomState, Generator or None, default=0
+        What the rows are drawn from.
+    n_jobs : int or None, default=None
+        Accepted for scikit-learn's sake.
+
+    Returns
+    -------
+    float
+        The bandwidth.
+
+    Examples
+    --------
+    >>> from knoll import scales
+    >>> scales.estimate_bandwidth([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]], quantile=0.5)
+    1.6666666666666667
+    """
+    check_parameters(
+        "estimate_bandwidth",
+        {"quantile": quantile, "n_samples": n_samples, "random_state": random_state, "n_jobs": n_jobs},
+        {
+            "quantile": (Number(0, 1),),
+            "n_samples": (None, Number(1, whole=True)),
+            "random_state": RANDOM_STATE,
+            "n_jobs": N_JOBS,
+        },
+    )
+    points = np.asarray(check_points(X, n_jobs=n_jobs), dtype=np.float64)
+    wanted = _LOOKED_AT if n_samples is None else int(n_samples)
+    if wanted < len(points):
+        points = points[np.random.default_rng(draw_seed(random_state)).permutation(len(points))[:wanted]]
+    n = len(points)
+    k = max(1, int(n * quantile))
+    height = max(1, _BLOCK // n)
+    total = 0.0
+    for begin in range(0, n, height):
+        distances = cdist(points[begin : begin + height], points)
+        total += float(np.partition(distances, k - 1, axis=1)[:, k - 1].sum())
+    return total / n

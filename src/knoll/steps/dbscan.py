@@ -1,0 +1,243 @@
+"""DBSCAN as pure functions: the graph version, its form over blocks of neighbourhoods, and the spectral version.
+
+Euclidean and the other fast metrics go to the core. What has no coordinates the core could index (a matrix of
+distances, sparse features, a callable) comes as blocks of neighbourhoods: a few rows of the graph at a time, so that
+memory stays linear in n for every ε (docs/theory/05-dbscan.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from knoll import _core
+from knoll.exceptions import CostError, InvalidParameter
+
+__all__ = [
+    "Clusters",
+    "Neighbourhoods",
+    "eigenvalue_one",
+    "from_neighbourhoods",
+    "graph",
+    "number",
+    "spectral",
+]
+
+_KEPT = 2**24  # neighbours kept between the two passes over blocks; with more of them the blocks are made again
+_ANGLE = 0.5  # cosines between rows of Z are 0 or 1: anything between parts them
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """A partition by density."""
+
+    labels: NDArray[np.int64]  # (n,) −1: noise
+    core: NDArray[np.bool_]  # (n,)
+    work: dict[str, Any] = field(default_factory=dict)  # what it took: backend, distance evaluations
+
+
+def graph(
+    points: NDArray[Any],
+    eps: float,
+    min_samples: float,
+    weights: NDArray[np.float64] | None,
+    *,
+    metric: str,
+    p: float,
+    border: str,
+    threads: int,
+) -> Clusters:
+    """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12)."""
+    labels = np.empty(len(points), dtype=np.int64)
+    core = np.empty(len(points), dtype=np.bool_)
+    work = _core.dbscan(points, eps, float(min_samples), weights, metric, p, border, labels, core, threads)
+    return Clusters(labels, core, dict(work))
+
+
+# ---- over blocks of neighbourhoods ---------------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """The neighbours within ε of some consecutive rows, row after row."""
+
+    begin: int
+    starts: NDArray[np.int64]  # (m + 1,)
+    neighbours: NDArray[np.int64]
+    distances: NDArray[np.float64]
+
+    @property
+    def of(self) -> NDArray[np.int64]:
+        """The row, counted from the block's first, to which each neighbour belongs."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class Neighbourhoods:
+    """The neighbours within ε of every row, a block at a time, made again at each pass unless there are few."""
+
+    def __init__(self, n: int, height: int, make: Callable[[int, int], Rows]) -> None:
+        self.n, self._height, self._make = n, max(1, height), make
+        self._kept: list[Rows] | None = None
+
+    def __iter__(self) -> Iterator[Rows]:
+        """Go through the rows in order."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Rows] | None = []
+        size = 0
+        for begin in range(0, self.n, self._height):
+            rows = self._make(begin, min(begin + self._height, self.n))
+            size += len(rows.neighbours)
+            if kept is not None:
+                kept.append(rows)
+                kept = kept if size <= _KEPT else None
+            yield rows
+        self._kept = kept
+
+
+def from_neighbourhoods(
+    blocks: Neighbourhoods,
+    min_samples: float,
+    weights: NDArray[np.float64] | None,
+    border: str,
+    rank: NDArray[np.int64],
+) -> Clusters:
+    """Run the graph version over neighbourhoods; `rank` decides between equally close core points, lowest first."""
+    n = blocks.n
+    core = np.empty(n, dtype=np.bool_)
+    for rows in blocks:
+        core[rows.begin : rows.begin + len(rows.starts) - 1] = reached(rows, min_samples, weights)
+
+    component = np.arange(n)
+    for rows in blocks:
+        left, right = rows.begin + rows.of, rows.neighbours
+        both = core[left] & core[right]
+        if both.any():
+            component = _joined(component, left[both], right[both])
+    labels = number(component, core)
+
+    if border != "noise":
+        for rows in blocks:
+            here = slice(rows.begin, rows.begin + len(rows.starts) - 1)
+            labels[here] = np.where(core[here], labels[here], attach(rows, core, labels, border, rank))
+    return Clusters(labels, core, {"backend": "blocks", "pairs": n * n})
+
+
+def reached(rows: Rows, min_samples: float, weights: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+    """Tell which rows have min_samples neighbours, or so much weight; a close call is decided by the exact sum."""
+    sizes = np.diff(rows.starts)
+    if weights is None:
+        return np.asarray(sizes >= min_samples)
+    each = weights[rows.neighbours]
+    of = rows.of
+    mass = np.bincount(of, weights=each, minlength=len(sizes))
+    size = np.bincount(of, weights=np.abs(each), minlength=len(sizes))
+    enough = mass >= min_samples
+    for i in np.flatnonzero(np.abs(mass - min_samples) <= 1e-12 * (sizes + 1) * (size + abs(min_samples))):
+        enough[i] = math.fsum(each[rows.starts[i] : rows.starts[i + 1]]) >= min_samples
+    return np.asarray(enough)
+
+
+def attach(
+    rows: Rows, core: NDArray[np.bool_], labels: NDArray[np.int64], border: str, rank: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give each row of a block the cluster of a core point within ε: the closest, or the first cluster's; −1: none."""
+    taken = core[rows.neighbours]
+    of, near, distances = rows.of[taken], rows.neighbours[taken], rows.distances[taken]
+    order = np.lexsort((rank[near], distances, of)) if border == "closest" else np.lexsort((labels[near], of))
+    of, near = of[order], near[order]
+    first = np.ones(len(of), dtype=np.bool_)
+    first[1:] = of[1:] != of[:-1]
+    given = np.full(len(rows.starts) - 1, -1, dtype=np.int64)
+    given[of[first]] = labels[near[first]]
+    return given
+
+
+def number(component: NDArray[Any], core: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number the components of the core points by their first row; −1 elsewhere."""
+    labels = np.full(len(core), -1, dtype=np.int64)
+    _, first, inverse = np.unique(component[core], return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    labels[core] = place[inverse]
+    return labels
+
+
+def _joined(component: NDArray[Any], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[Any]:
+    """Join the components of pairs of rows."""
+    n = len(component)
+    links = csr_array((np.ones(len(left), dtype=np.bool_), (component[left], component[right])), shape=(n, n))
+    _, joined = connected_components(links, directed=False)
+    return np.asarray(joined)[component]
+
+
+# ---- the spectral version ------------------------------------------------------------------------------------------
+
+
+def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Read the clusters of core points from the eigenvectors of D^-½AD^-½ of eigenvalue one (eq. 5.6).
+
+    `links` (n_core, n_core) is A with its diagonal. The rows of Z point along one axis a cluster, in any basis: their
+    cosines are 0 or 1. Returns a component for each core point.
+    """
+    n_core = len(links)
+    if n_core == 0:
+        return np.empty(0, dtype=np.int64)
+    degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
+    tolerance = eigenvalue_one(n_core, float(degrees.sum()))
+    root = np.sqrt(degrees)
+    values, vectors = np.linalg.eigh(links / root[:, None] / root)
+    Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
+    Z = Z / np.linalg.norm(Z, axis=1)[:, None]
+    component = np.full(n_core, -1, dtype=np.int64)
+    for c in range(Z.shape[1]):
+        rest = np.flatnonzero(component < 0)
+        if not len(rest):
+            break
+        component[rest[Z[rest] @ Z[rest[0]] > _ANGLE]] = c
+    return component
+
+
+def eigenvalue_one(n_core: int, volume: float) -> float:
+    """Return how far below one an eigenvalue may be computed and still be one; refuse where float64 cannot tell.
+
+    In a connected graph the second eigenvalue is at most 1 − 1/(diameter · volume), and the diameter is below n_core;
+    a dense eigensolver errs by some n_core · 2⁻⁵² (docs/theory/errata.md, item 9).
+    """
+    gap = 1.0 / max(n_core * volume, 1.0)
+    if 16 * n_core * np.finfo(np.float64).eps > gap:
+        raise InvalidParameter(
+            f"DBSCAN: formulation='spectral' cannot decide this graph: with {n_core} core points and {volume:.0f} "
+            f"links an eigenvalue may lie {gap:.1e} below one without being one, closer than float64 can tell. "
+            "Use formulation='graph', which finds the same clusters."
+        )
+    return gap / 2
+
+
+def need_room(n_core: int) -> None:
+    """Refuse an eigendecomposition that would not fit in memory."""
+    needed = 5 * 8.0 * n_core**2  # A as numbers, the eigenvectors, LAPACK's workspace
+    if needed > (there := available_memory()):
+        raise CostError(
+            f"DBSCAN: formulation='spectral' would need {needed / 2**30:.1f} GB for {n_core} core points, and "
+            f"{there / 2**30:.1f} GB are free. Use formulation='graph', which finds the same clusters in linear memory."
+        )
+
+
+def available_memory() -> float:
+    """Return the bytes that can still be had, as far as the system tells."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return math.inf
