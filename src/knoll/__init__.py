@@ -11,16 +11,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "DBSCAN": "knoll.dbscan",
     "Gaussian": "knoll.gaussian",
     "show_build": "knoll.build",
 }
-_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference")
+_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales")
 
-__all__ = ["Gaussian", "__version__", "datasets", "exceptions", "metrics", "plots", "reference", "show_build"]
+__all__ = [
+    "DBSCAN",
+    "Gaussian",
+    "__version__",
+    "datasets",
+    "exceptions",
+    "metrics",
+    "plots",
+    "reference",
+    "scales",
+    "show_build",
+]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, metrics, plots, reference
+    from knoll import datasets, exceptions, metrics, plots, reference, scales
     from knoll.build import show_build
+    from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian
 else:
 

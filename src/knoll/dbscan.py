@@ -71,8 +71,8 @@ class DBSCAN(ClusterMixin, Estimator):
         How many rows, or how much weight, make a core point; 2·n_features is a common choice for larger data.
     metric : str or callable, default="euclidean"
         "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" and "haversine"
-        (radians) are fast; "precomputed" takes a matrix of distances, dense or sparse; any other metric of scikit-learn's
-        `pairwise_distances` or a callable is computed in blocks, n² distances in linear memory.
+        (radians) are fast; "precomputed" takes a matrix of distances, dense or sparse; any other metric of
+        scikit-learn's `pairwise_distances` or a callable is computed in blocks, n² distances in linear memory.
     metric_params : dict, default=None
         Further arguments of the metric.
     algorithm, leaf_size
@@ -250,6 +250,12 @@ class DBSCAN(ClusterMixin, Estimator):
             raise InvalidParameter(
                 f"DBSCAN: formulation='spectral' takes metric 'euclidean' or 'precomputed', got {self.metric!r}. "
                 "Pass the matrix of distances with metric='precomputed', or use formulation='graph'."
+            )
+        if self.p is not None and "p" in (self.metric_params or {}):
+            warnings.warn(
+                "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
+                SyntaxWarning,
+                stacklevel=5,
             )
         if self.metric == "minkowski" and self._power() < 1:
             raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {self._power()!r}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pytest
@@ -209,7 +208,8 @@ METRICS = {
 }
 
 
-@pytest.mark.parametrize(("metric", "seed"), product(METRICS, range(4)))
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("metric", METRICS)
 def test_other_metrics_are_their_formula(metric, seed):
     generator = np.random.default_rng(seed)
     d = 2 if metric == "haversine" else int(generator.integers(1, 6))

@@ -1,0 +1,197 @@
+"""DBSCAN's door: parameters, messages, red flags, cost, and the estimator's habits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from knoll import DBSCAN
+from knoll.exceptions import BadData, CostError, InvalidParameter, SuspiciousResultWarning
+from knoll.steps import dbscan as steps
+
+LINE = np.array([[0.0], [0.5], [1.0], [7.0], [7.5], [8.0], [50.0]])
+
+
+@pytest.fixture
+def blobs() -> np.ndarray:
+    generator = np.random.default_rng(0)
+    return generator.normal(size=(400, 2)) * 0.3 + 4 * generator.integers(0, 3, size=(400, 1))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"eps": -1.0}, r"eps must be > 0, got -1\.0\. knoll\.scales\.estimate_eps\(X\) suggests a value\."),
+        ({"eps": "wide"}, r"eps must be a number, got 'wide'"),
+        ({"min_samples": 0}, r"min_samples must be >= 1, got 0\. A row counts itself"),
+        ({"metric": 3}, r"metric must be a name or a callable, got 3"),
+        ({"metric": "minkowski", "p": 0.5}, r"p must be >= 1 for a metric, got 0\.5"),
+        ({"formulation": "hilly"}, r"formulation must be one of 'graph', 'spectral', 'climbing', got 'hilly'"),
+        ({"border": "nearest"}, r"border must be one of 'closest', 'first', 'noise', got 'nearest'"),
+        ({"formulation": "climbing", "metric": "manhattan"}, r"takes means of points.*got 'manhattan'"),
+        ({"formulation": "spectral", "metric": "cosine"}, r"takes metric 'euclidean' or 'precomputed', got 'cosine'"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_its_rule(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
+        DBSCAN(**parameters).fit(LINE)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X", "message"),
+    [
+        ({"metric": "precomputed"}, np.zeros((3, 2)), r"distances must be to each of the 3 rows.*got 2 columns"),
+        ({"metric": "precomputed"}, -np.ones((3, 3)), r"precomputed distances must be >= 0, got .*-1"),
+        ({"metric": "haversine"}, np.zeros((3, 3)), r"latitude and longitude in radians; X has 3"),
+        ({"metric": "no such metric"}, LINE, r"metric 'no such metric' cannot be computed on this data"),
+        ({}, np.array([[0.0], [np.nan]]), r"X has a NaN at row 1, column 0"),
+    ],
+)
+def test_wrong_data_is_named_with_its_place(parameters, X, message):
+    with pytest.raises(BadData, match=message):
+        DBSCAN(**parameters).fit(X)
+
+
+def test_weights_for_a_climb_are_not_negative():
+    with pytest.raises(BadData, match=r"takes means, so sample_weight must be >= 0"):
+        DBSCAN(formulation="climbing").fit(LINE, sample_weight=[1, 1, 1, 1, 1, 1, -1])
+
+
+def test_the_spectral_version_refuses_what_float64_cannot_decide():
+    with pytest.raises(InvalidParameter, match=r"20000 core points and 400000000 links.*Use formulation='graph'"):
+        steps.eigenvalue_one(20_000, 4e8)
+    assert steps.eigenvalue_one(10, 100.0) == 1 / 2000
+
+
+def test_the_spectral_version_refuses_what_memory_cannot_hold():
+    with pytest.raises(CostError, match=r"would need .* GB for 10000000 core points.*Use formulation='graph'"):
+        steps.need_room(10**7)
+
+
+@pytest.mark.parametrize(
+    ("eps", "min_samples", "message"),
+    [
+        (1e-9, 5, r"all 400 points are noise: no row has min_samples=5 rows within eps=1e-09.*estimate_eps\(X, 5\)"),
+        (1e3, 5, r"all 400 points are in one cluster.*eps=1000 is too large"),
+    ],
+)
+def test_red_flags(blobs, eps, min_samples, message):
+    with pytest.warns(SuspiciousResultWarning, match=message):
+        DBSCAN(eps=eps, min_samples=min_samples).fit(blobs)
+
+
+def test_few_core_points_are_a_red_flag():
+    X = np.concatenate([np.arange(1000.0) * 10, [0.1, 0.2]])[:, None]
+    with pytest.warns(SuspiciousResultWarning, match=r"only 3 of 1002 points are core points"):
+        DBSCAN(eps=0.5, min_samples=3).fit(X)
+
+
+def test_the_warning_points_at_the_caller(blobs):
+    with pytest.warns(SuspiciousResultWarning) as caught:
+        DBSCAN(eps=1e-9).fit(blobs)
+    assert caught[0].filename == __file__
+
+
+def test_small_data_raises_no_flag():
+    assert DBSCAN(eps=0.1).fit_predict(LINE).tolist() == [-1] * 7
+
+
+def test_the_boundary_is_inclusive():
+    step = 0.1
+    X = np.array([[0.0], [step], [step + step]])
+    assert DBSCAN(eps=step, min_samples=2).fit_predict(X).tolist() == [0, 0, 0]
+    assert DBSCAN(eps=np.nextafter(step, 0), min_samples=2).fit_predict(X).tolist() == [-1, -1, -1]
+
+
+def test_attributes_of_scikit_learn(blobs):
+    model = DBSCAN(eps=0.3, min_samples=5).fit(blobs)
+    np.testing.assert_array_equal(model.components_, blobs[model.core_sample_indices_])
+    assert model.components_ is not blobs
+    assert model.labels_.dtype == np.int64
+    assert model.n_features_in_ == 2
+
+
+def test_no_core_points_leave_empty_arrays():
+    model = DBSCAN(eps=0.1, min_samples=3).fit(LINE)
+    assert model.components_.shape == (0, 1)
+    assert model.core_sample_indices_.shape == (0,)
+    assert model.predict([[0.0]]).tolist() == [-1]
+    assert model.predict_kind([[0.0]]).tolist() == ["noise"]
+
+
+def test_kinds():
+    model = DBSCAN(eps=1.0, min_samples=3).fit(LINE)
+    assert model.predict_kind([[0.5], [1.9], [30.0], [7.4]]).tolist() == ["core", "border", "noise", "core"]
+    assert model.predict([[0.5], [1.9], [30.0], [7.4]]).tolist() == [0, 0, -1, 1]
+
+
+@pytest.mark.parametrize("formulation", ["graph", "spectral"])
+def test_precomputed_distances_predict(blobs, formulation):
+    distances = np.linalg.norm(blobs[:, None] - blobs[None], axis=2)
+    model = DBSCAN(eps=0.3, metric="precomputed", formulation=formulation).fit(distances)
+    np.testing.assert_array_equal(model.predict(distances), model.labels_)
+    assert set(model.predict_kind(distances)) <= {"core", "border", "noise"}
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")
+@pytest.mark.parametrize("container", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_sparse_features(container, blobs):
+    X = np.where(np.abs(blobs) < 0.2, 0.0, blobs)
+    dense = DBSCAN(eps=0.3).fit(X)
+    sparse = DBSCAN(eps=0.3).fit(container(X))
+    np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+    np.testing.assert_array_equal(sparse.predict(container(X)), sparse.labels_)
+    for metric in ("manhattan", "cosine"):
+        a = DBSCAN(eps=0.3, metric=metric).fit(X + 1)
+        b = DBSCAN(eps=0.3, metric=metric).fit(container(X + 1))
+        np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+def test_far_sparse_features_are_decided_exactly():
+    """Expanded squares would lose every digit here."""
+    X = 1e8 + np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [2.0, 1.0000001]])
+    model = DBSCAN(eps=1.0, min_samples=2).fit(scipy.sparse.csr_array(X))
+    assert model.labels_.tolist() == [0, 0, 0, -1]
+
+
+def test_blocks_that_are_made_again_give_the_same(blobs, monkeypatch):
+    distances = np.linalg.norm(blobs[:, None] - blobs[None], axis=2)
+    kept = DBSCAN(eps=0.5, metric="precomputed").fit(distances).labels_
+    monkeypatch.setattr(steps, "_KEPT", 10)
+    monkeypatch.setattr("knoll.steps.neighbourhoods._BLOCK", 1000)
+    np.testing.assert_array_equal(DBSCAN(eps=0.5, metric="precomputed").fit(distances).labels_, kept)
+
+
+def test_close_calls_of_weights_are_decided_exactly():
+    X = np.zeros((10, 1))
+    weights = np.full(10, 0.1)  # their float sum, in order, is below 1
+    assert sum(weights.tolist()) < 1
+    for metric in ("euclidean", lambda a, b: float(abs(a - b).max())):
+        labels = DBSCAN(eps=1.0, min_samples=1, metric=metric).fit_predict(X, sample_weight=weights)
+        assert labels.tolist() == [0] * 10
+
+
+def test_a_row_of_no_weight_is_labelled_but_counts_for_nothing():
+    X = np.array([[0.0], [0.5], [1.0], [1.5], [2.0]])
+    model = DBSCAN(eps=0.5, min_samples=2).fit(X, sample_weight=[1, 1, 0, 1, 1])
+    assert model.labels_.tolist() == [0, 0, 0, 1, 1]
+    assert 2 not in model.core_sample_indices_
+
+
+def test_the_cost_is_told_before_the_run(blobs):
+    cost = DBSCAN(eps=0.3).estimate_cost(blobs)
+    counts = (np.linalg.norm(blobs[:, None] - blobs[None], axis=2) <= 0.3).sum(axis=1)
+    assert cost.neighbours == pytest.approx(counts.mean())
+    assert cost.core_share == pytest.approx((counts >= 5).mean())
+    assert cost.pairs == pytest.approx(counts.sum())
+    assert "MB beyond the data" in str(cost)
+    assert DBSCAN(eps=0.3, formulation="spectral").estimate_cost(blobs).memory > cost.memory
+
+
+def test_a_callable_metric_takes_its_options(blobs):
+    def stretched(a, b, factor):
+        return factor * float(np.abs(a - b).max())
+
+    model = DBSCAN(eps=0.6, metric=stretched, metric_params={"factor": 2.0}).fit(blobs[:80])
+    np.testing.assert_array_equal(model.labels_, DBSCAN(eps=0.3, metric="chebyshev").fit_predict(blobs[:80]))
