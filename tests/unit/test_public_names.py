@@ -15,7 +15,7 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        Gaussian __version__ datasets exceptions metrics plots reference show_build
+        Gaussian GaussianMixture __version__ datasets exceptions metrics plots reference show_build
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Full Moments",
@@ -29,12 +29,13 @@ PUBLIC = {
         SuspiciousResultWarning
     """,
     "knoll.gaussian": "Ellipse Gaussian",
+    "knoll.gaussian_mixture": "GaussianMixture",
     "knoll.kernels": "Kernel",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.plots": "gaussian scatter",
+    "knoll.plots": "gaussian gaussian_mixture scatter",
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
