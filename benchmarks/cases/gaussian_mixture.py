@@ -1,7 +1,7 @@
 """EM for mixtures of Gaussians, against scikit-learn from the same start.
 
 The start is made with the data: weights, means and precisions from a coarse look at it, so that every contestant
-climbs the same hill. The judge is the log-likelihood of all rows under the returned parameters, in float64, by definition.
+climbs the same hill. The judge is the log-likelihood of all rows under the returned parameters, in float64.
 """
 
 from __future__ import annotations
