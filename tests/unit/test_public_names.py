@@ -15,7 +15,7 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        Gaussian __version__ datasets exceptions metrics plots reference show_build
+        Gaussian KMeans __version__ datasets exceptions metrics plots reference show_build
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Full Moments",
@@ -30,6 +30,7 @@ PUBLIC = {
     """,
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.kernels": "Kernel",
+    "knoll.kmeans": "KMeans",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
@@ -40,6 +41,7 @@ PUBLIC = {
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
+    "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
 }
 
 # Modules for knoll's own use, free to change.
