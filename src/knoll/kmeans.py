@@ -1,4 +1,4 @@
-"""k-means: minimise J(μ, r) = Σᵢ wᵢ ‖xᵢ − μ_{r(i)}‖² over centres μ and labels r   (docs/theory/03-kmeans.md, eq. 3.4)."""
+"""k-means: minimise J(μ, r) = Σᵢ wᵢ ‖xᵢ − μ_{r(i)}‖² over centres and labels   (docs/theory/03-kmeans.md, eq. 3.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +21,7 @@ from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport
 from knoll.steps.sample import survey
 from knoll.steps.scaling import Scale, largest_of
+from knoll.steps.sparse import dense_rows, is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -280,8 +280,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         found = int(np.count_nonzero(best.masses))
         if found < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly due "
-                "to duplicate points in X. Ask for fewer clusters.",
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly "
+                "due to duplicate points in X. Ask for fewer clusters.",
                 ConvergenceWarning,
                 stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
             )
@@ -292,8 +292,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         self.n_iter_ = result.n_iter
         self.n_distances_, self.n_rechecks_ = spent
         self.history_ = result.history
-        vars(self).pop("labels_", None)
-        vars(self).pop("n_steps_", None)
+        for name in ("labels_", "n_steps_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if result.labels is not None:
             self.labels_ = np.array(result.labels)
         return self
@@ -303,8 +303,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         """Learn from one more batch: each centre becomes the mean of all points it was ever given.
 
         The rule of MiniBatchKMeans (Sculley, 2010), batch by batch: assign the batch to the centres, then
-        μ_c ← (N_c μ_c + Σ w x) / (N_c + Σ w) over its points in c, with N_c = `cluster_weights_`. After `fit` it goes on
-        from there; else the first batch gives the start and must have n_clusters rows.
+        μ_c ← (N_c μ_c + Σ w x) / (N_c + Σ w) over its points in c, with N_c = `cluster_weights_`. After `fit` it goes
+        on from there; else the first batch gives the start and must have n_clusters rows.
 
         Parameters
         ----------
@@ -571,8 +571,7 @@ class _Starts:
             rows = seeding.random_rows(self._rows, k, self._seed, restart=restart)
         else:
             rows = seeding.kmeans_plus_plus(points, self._rows, k, self._seed, restart=restart, threads=self._threads)
-        some = points[rows]
-        return np.asarray(some.toarray() if scipy.sparse.issparse(some) else some, dtype=np.float64)
+        return np.asarray(dense_rows(points, rows), dtype=np.float64)
 
     def _checked(self, restart: int) -> Floats:
         """Take given or computed centres through the door."""
@@ -581,7 +580,7 @@ class _Starts:
         if callable(init):
             state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence((self._seed, restart))))
             init = init(self._unscaled(), k, random_state=state)
-        if scipy.sparse.issparse(init):
+        if is_sparse(init):
             init = init.toarray()
         centers = np.array(check_points(init), dtype=np.float64, order="C")
         if len(centers) != k:
@@ -590,7 +589,8 @@ class _Starts:
             )
         if centers.shape[1] != d:
             raise InvalidParameter(
-                f"The shape of the initial centers {centers.shape} does not match the number of features of the data {d}."
+                f"The shape of the initial centers {centers.shape} does not match the number of features of the data "
+                f"{d}."
             )
         return centers
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.steps.blocks import Block
+from knoll.steps.sparse import is_sparse
 
 __all__ = ["Blocks", "Memory", "add_sums", "assign", "distances", "memory_for", "no_sums", "squared_error"]
 
@@ -27,7 +27,7 @@ def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, thre
 
     Returns how many distances were evaluated, and how many of them were decided again by the one distance.
     """
-    if scipy.sparse.issparse(points):
+    if is_sparse(points):
         evaluated, again = _core.assign_csr(*_csr(points), centers, labels, d2, threads)
     else:
         evaluated, again = _core.assign(points, centers, labels, d2, threads)
@@ -37,7 +37,7 @@ def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, thre
 def distances(points: Any, centers: Floats, threads: int) -> NDArray[Any]:
     """Compute the distance of each row to each centre, in the kind of the points."""
     out = np.empty((points.shape[0], len(centers)), dtype=points.dtype)  # (n, k)
-    if scipy.sparse.issparse(points):
+    if is_sparse(points):
         _core.center_distances_csr(*_csr(points), centers, out, threads)
     else:
         _core.center_distances(points, centers, out, threads)
@@ -51,7 +51,7 @@ def no_sums(k: int, d: int) -> NDArray[np.int64]:
 
 def add_sums(block: Block, labels: Labels, sums: NDArray[np.int64], threads: int) -> None:
     """Add the rows of a block to the exact sums of their clusters."""
-    if scipy.sparse.issparse(block.points):
+    if is_sparse(block.points):
         _core.add_cluster_sums_csr(*_csr(block.points), block.weights, labels, sums, threads)
     else:
         _core.add_cluster_sums(block.points, block.weights, labels, sums, threads)
@@ -110,7 +110,7 @@ class _LabelsOnly:
 def memory_for(points: Any, k: int, algorithm: str) -> Memory:
     """Make the memory of one block: "lloyd", "hamerly", "elkan", or "auto" for what suits the shape."""
     n, d = points.shape
-    if scipy.sparse.issparse(points):
+    if is_sparse(points):
         return _LabelsOnly(n, d, k)
     return _core.LloydMemory(n, d, k, _suited(n, d, k) if algorithm == "auto" else algorithm)
 

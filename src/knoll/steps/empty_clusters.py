@@ -1,21 +1,20 @@
 """A cluster that lost all its points begins anew at the point farthest from its centre (docs/theory/03-kmeans.md).
 
-A point is all its copies: rows of equal coordinates move together, so a weight stays a number of repetitions. Of equally
-far points the one with the lexicographically smallest coordinates moves, so the order of the rows plays no part. A
-cluster keeps at least one of its points.
+A point is all its copies: rows of equal coordinates move together, so a weight stays a number of repetitions. Of
+equally far points the one with the lexicographically smallest coordinates moves, so the order of the rows plays no
+part. A cluster keeps at least one of its points.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll.steps.assignment import Blocks, add_sums, assign, no_sums
 from knoll.steps.blocks import Block
+from knoll.steps.sparse import dense_rows
 
 __all__ = ["Moved", "relocate"]
 
@@ -57,11 +56,11 @@ def relocate(blocks: Blocks, centers: NDArray[np.float64], empty: NDArray[np.boo
 
     moves: list[tuple[tuple[float, ...], _Far, int]] = []
     candidates = iter(sorted(far.items(), key=lambda item: (-item[1].d2, item[0])))
-    for cluster in np.flatnonzero(empty):
+    for cluster in np.flatnonzero(empty).tolist():
         for point, found in candidates:
             if left[found.label] > found.rows:
                 left[found.label] -= found.rows
-                moves.append((point, found, int(cluster)))
+                moves.append((point, found, cluster))
                 break
     if not moves:
         return None
@@ -73,7 +72,7 @@ def relocate(blocks: Blocks, centers: NDArray[np.float64], empty: NDArray[np.boo
         moved = labels.copy()
         for point, found, cluster in moves:
             near = np.flatnonzero((d2 == found.d2) & (labels == found.label))
-            moved[near[(_rows(block.points, near) == point).all(axis=1)]] = cluster
+            moved[near[(dense_rows(block.points, near) == point).all(axis=1)]] = cluster
         add_sums(block, moved, sums, threads)
     return Moved(sums, int(spent[0]), int(spent[1]))
 
@@ -98,15 +97,10 @@ def _farthest(
             least = np.partition(d2[off], len(off) - size)[len(off) - size]
             rows = off[d2[off] >= least]
         far: dict[tuple[float, ...], _Far] = {}
-        for row, point in zip(rows, _rows(block.points, rows).tolist()):
+        for row, point in zip(rows, dense_rows(block.points, rows).tolist()):
             found = far.setdefault(tuple(point), _Far(float(d2[row]), int(labels[row]), 0))
             found.rows += 1
         if len(far) >= k or len(rows) == len(off):
             best = sorted(far.items(), key=lambda item: (-item[1].d2, item[0]))[:k]
             return dict(best)
         size *= 4  # many copies: look further
-
-
-def _rows(points: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    some = points[rows]
-    return np.asarray(some.toarray() if scipy.sparse.issparse(some) else some)

@@ -1,4 +1,4 @@
-"""One look over blocks: how many rows, how large, and a uniform sample of them that no cut and no order of blocks changes.
+"""One look over blocks: how many rows, how large, and a uniform sample of them that no cut between blocks changes.
 
 Each row has a number of its own, a function of (seed, its place); the rows with the smallest numbers are the sample.
 """

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll.steps.blocks import Block
+from knoll.steps.sparse import is_sparse
 
 __all__ = ["Scale", "largest_of"]
 
@@ -20,7 +20,7 @@ _NEAR = 32
 
 def largest_of(points: Any) -> float:
     """Return the largest magnitude; not finite as soon as one entry is not."""
-    values = points.data if scipy.sparse.issparse(points) else points
+    values = points.data if is_sparse(points) else points
     if values.size == 0:
         return 0.0
     return float(np.maximum(np.abs(values.max()), np.abs(values.min())))
@@ -75,7 +75,7 @@ def _power(largest: float, near: int) -> int:
 
 
 def _times(points: Any, power: int) -> Any:
-    if scipy.sparse.issparse(points):
+    if is_sparse(points):
         scaled = points.astype(np.float64)
         scaled.data = np.ldexp(scaled.data, power)
         return scaled
