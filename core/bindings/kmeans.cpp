@@ -1,8 +1,262 @@
-// k-means: assignment, sums of the clusters, seeding.
+// k-means: assignment, sums of the clusters, the steps of one block.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
 #include "door.hpp"
+#include "knoll/assign.hpp"
+#include "knoll/cluster_sums.hpp"
+#include "knoll/lloyd.hpp"
+#include "knoll/sum.hpp"
 
 namespace knoll::python {
 
-void bind_kmeans(nb::module_&) {}
+namespace {
+
+template <class T>
+using Flat = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Counts = std::tuple<int64_t, int64_t>;
+using Weights = std::optional<In<double, 1>>;
+
+View<const double, 1> weights_view(const Weights& weights, int64_t n) {
+  if (!weights) return {};
+  need(static_cast<int64_t>(weights->shape(0)) == n, "weights must have one entry per row");
+  return view<1>(*weights);
+}
+
+// A sparse matrix whose arrays fit together, indices in range: a wrong one must not become a wrong address.
+template <class T, class I>
+Csr<T, I> sparse(const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns) {
+  need(data.shape(0) == indices.shape(0), "data and indices must have one length");
+  need(indptr.shape(0) >= 1 && n_columns >= 0, "indptr must have one entry more than there are rows");
+  const Csr<T, I> x{data.data(), indices.data(), indptr.data(), static_cast<int64_t>(indptr.shape(0)) - 1, n_columns};
+  bool fits = indptr.data()[0] == 0 && x.begin(x.rows) <= static_cast<int64_t>(data.shape(0));
+  for (int64_t i = 0; i < x.rows; ++i) fits = fits && x.begin(i) <= x.end(i);
+  need(fits, "indptr must start at 0, never fall, and end within data");
+  for (int64_t p = 0; p < x.begin(x.rows); ++p)
+    fits = fits && x.indices[p] >= 0 && static_cast<int64_t>(x.indices[p]) < n_columns;
+  need(fits, "indices must lie in [0, n_columns)");
+  return x;
+}
+
+void need_centers(const In<double, 2>& centers, int64_t d) {
+  need(static_cast<int64_t>(centers.shape(1)) == d && centers.shape(0) >= 1,
+       "centers must be (k, d), with at least one row and the columns of x");
+}
+void need_sums(const Out<int64_t, 2>& sums, int64_t d) {
+  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && static_cast<int64_t>(sums.shape(1)) % (d + 1) == 0,
+       "sums must be (limbs, k·(d+1))");
+}
+void need_labels(View<const int32_t, 1> labels, int64_t n, int64_t k) {
+  need(labels.shape[0] == n, "labels must have one entry per row");
+  bool fits = true;
+  for (int64_t i = 0; i < n; ++i) fits = fits && labels(i) < k;
+  need(fits, "labels must be below the number of clusters");
+}
+double work(int64_t n, int64_t k, int64_t d) {
+  return static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(d);
+}
+
+template <class X>
+Counts run_assign(X x, int64_t n, int64_t d, const In<double, 2>& centers, const Out<int32_t, 1>& labels,
+                  const std::optional<Out<double, 1>>& distance2, int threads) {
+  need_centers(centers, d);
+  need(static_cast<int64_t>(labels.shape(0)) == n, "labels must have one entry per row");
+  need(!distance2 || static_cast<int64_t>(distance2->shape(0)) == n, "distance2 must have one entry per row");
+  AssignCounts counts;
+  call(threads, work(n, static_cast<int64_t>(centers.shape(0)), d), [&](Run run) {
+    counts = assign(x, view<2>(centers), view<1>(labels), distance2 ? view<1>(*distance2) : View<double, 1>{}, run);
+  });
+  return {counts.evaluations, counts.rechecks};
+}
+
+template <class X>
+void run_sums(X x, int64_t n, int64_t d, const Weights& weights, const In<int32_t, 1>& labels,
+              const Out<int64_t, 2>& sums, int threads) {
+  need_sums(sums, d);
+  const auto w = weights_view(weights, n);
+  need_labels(view<1>(labels), n, static_cast<int64_t>(sums.shape(1)) / (d + 1));
+  call(threads, 8 * work(n, 1, d), [&](Run run) { add_cluster_sums(x, w, view<1>(labels), view<2>(sums), run); });
+}
+
+template <class X>
+double run_spread(X x, int64_t n, int64_t d, const Weights& weights, const In<double, 1>& origin, int threads) {
+  const auto w = weights_view(weights, n);
+  need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
+  double result = 0;
+  call(threads, 3 * work(n, 1, d), [&](Run run) { result = spread(x, w, view<1>(origin), run); });
+  return result;
+}
+
+template <class X, class O>
+void run_distances(X x, int64_t n, int64_t d, const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
+  need_centers(centers, d);
+  need(static_cast<int64_t>(out.shape(0)) == n && out.shape(1) == centers.shape(0), "out must be (n, k)");
+  call(threads, work(n, static_cast<int64_t>(centers.shape(0)), d),
+       [&](Run run) { center_distances(x, view<2>(centers), view<2>(out), run); });
+}
+
+template <class T>
+void bind_dense(nb::module_& m) {
+  using namespace nb::literals;
+  m.def(
+      "assign",
+      [](const In<T, 2>& x, const In<double, 2>& centers, const Out<int32_t, 1>& labels,
+         const std::optional<Out<double, 1>>& distance2, int threads) {
+        const auto points = view<2>(x);
+        return run_assign(points, points.shape[0], points.shape[1], centers, labels, distance2, threads);
+      },
+      "x"_a.noconvert(), "centers"_a, "labels"_a.noconvert(), nb::arg("distance2").noconvert().none(), "threads"_a,
+      "Label each row with its nearest centre; returns (evaluations, rechecks).");
+  m.def(
+      "add_cluster_sums",
+      [](const In<T, 2>& x, const Weights& weights, const In<int32_t, 1>& labels, const Out<int64_t, 2>& sums,
+         int threads) {
+        const auto points = view<2>(x);
+        run_sums(points, points.shape[0], points.shape[1], weights, labels, sums, threads);
+      },
+      "x"_a.noconvert(), nb::arg("weights").none(), "labels"_a, "sums"_a.noconvert(), "threads"_a,
+      "Add the rows to the exact sums of their clusters (limbs, k*(d+1)).");
+  m.def(
+      "spread",
+      [](const In<T, 2>& x, const Weights& weights, const In<double, 1>& origin, int threads) {
+        const auto points = view<2>(x);
+        return run_spread(points, points.shape[0], points.shape[1], weights, origin, threads);
+      },
+      "x"_a.noconvert(), nb::arg("weights").none(), "origin"_a, "threads"_a,
+      "The weighted sum of squared distances to origin.");
+  const auto distances = [&]<class O>(O) {
+    m.def(
+        "center_distances",
+        [](const In<T, 2>& x, const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
+          const auto points = view<2>(x);
+          run_distances(points, points.shape[0], points.shape[1], centers, out, threads);
+        },
+        "x"_a.noconvert(), "centers"_a, "out"_a.noconvert(), "threads"_a, "Euclidean distances (n, k) to the centres.");
+  };
+  distances(double{});
+  distances(float{});
+}
+
+template <class T, class I>
+void bind_csr(nb::module_& m) {
+  using namespace nb::literals;
+  m.def(
+      "assign_csr",
+      [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns,
+         const In<double, 2>& centers, const Out<int32_t, 1>& labels, const std::optional<Out<double, 1>>& distance2,
+         int threads) {
+        const auto x = sparse<T, I>(data, indices, indptr, n_columns);
+        return run_assign(x, x.rows, x.columns, centers, labels, distance2, threads);
+      },
+      "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, "centers"_a,
+      "labels"_a.noconvert(), nb::arg("distance2").noconvert().none(), "threads"_a, "assign for compressed rows.");
+  m.def(
+      "add_cluster_sums_csr",
+      [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
+         const In<int32_t, 1>& labels, const Out<int64_t, 2>& sums, int threads) {
+        const auto x = sparse<T, I>(data, indices, indptr, n_columns);
+        run_sums(x, x.rows, x.columns, weights, labels, sums, threads);
+      },
+      "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, nb::arg("weights").none(),
+      "labels"_a, "sums"_a.noconvert(), "threads"_a, "add_cluster_sums for compressed rows.");
+  m.def(
+      "spread_csr",
+      [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
+         const In<double, 1>& origin, int threads) {
+        const auto x = sparse<T, I>(data, indices, indptr, n_columns);
+        return run_spread(x, x.rows, x.columns, weights, origin, threads);
+      },
+      "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, nb::arg("weights").none(),
+      "origin"_a, "threads"_a, "spread for compressed rows.");
+  const auto distances = [&]<class O>(O) {
+    m.def(
+        "center_distances_csr",
+        [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns,
+           const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
+          const auto x = sparse<T, I>(data, indices, indptr, n_columns);
+          run_distances(x, x.rows, x.columns, centers, out, threads);
+        },
+        "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, "centers"_a,
+        "out"_a.noconvert(), "threads"_a, "center_distances for compressed rows.");
+  };
+  distances(double{});
+  distances(float{});
+}
+
+const char* name_of(LloydAlgorithm algorithm) {
+  switch (algorithm) {
+    case LloydAlgorithm::lloyd:
+      return "lloyd";
+    case LloydAlgorithm::hamerly:
+      return "hamerly";
+    default:
+      return "elkan";
+  }
+}
+
+LloydAlgorithm algorithm_of(const std::string& name) {
+  for (auto algorithm : {LloydAlgorithm::lloyd, LloydAlgorithm::hamerly, LloydAlgorithm::elkan})
+    if (name == name_of(algorithm)) return algorithm;
+  throw nb::value_error("algorithm must be \"lloyd\", \"hamerly\" or \"elkan\"");
+}
+
+template <class T>
+std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2>& x, const Weights& weights,
+                                              const In<double, 2>& centers, int threads) {
+  const auto points = view<2>(x);
+  need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
+  const auto w = weights_view(weights, memory.rows());
+  need_centers(centers, memory.columns());
+  need(static_cast<int64_t>(centers.shape(0)) == memory.clusters(), "centers must be (k, d) of this memory");
+  StepCounts counts;
+  call(threads, work(memory.rows(), memory.clusters(), memory.columns()),
+       [&](Run run) { counts = memory.step(points, w, view<2>(centers), run); });
+  return {counts.changed, counts.assign.evaluations, counts.assign.rechecks};
+}
+
+}  // namespace
+
+void bind_kmeans(nb::module_& m) {
+  using namespace nb::literals;
+  bind_dense<double>(m);
+  bind_dense<float>(m);
+  bind_csr<double, int32_t>(m);
+  bind_csr<double, int64_t>(m);
+  bind_csr<float, int32_t>(m);
+  bind_csr<float, int64_t>(m);
+
+  nb::class_<LloydMemory>(m, "LloydMemory", "What one block of rows remembers between the steps of k-means.")
+      .def(
+          "__init__",
+          [](LloydMemory* self, int64_t n, int64_t d, int64_t k, const std::string& algorithm) {
+            need(n >= 0 && d >= 1 && k >= 1, "n must be ≥ 0, d and k ≥ 1");
+            new (self) LloydMemory(n, d, k, algorithm_of(algorithm));
+          },
+          "n"_a, "d"_a, "k"_a, "algorithm"_a)
+      .def("step", &py_step<double>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a,
+           "Assign all rows to these centres; labels and sums follow. Returns (changed, evaluations, rechecks).")
+      .def("step", &py_step<float>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a)
+      .def_prop_ro(
+          "labels",
+          [](LloydMemory& self) {
+            return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(self.labels().data, {static_cast<size_t>(self.rows())},
+                                                                nb::handle());
+          },
+          nb::rv_policy::reference_internal, "The labels (n,) of the last step.")
+      .def_prop_ro(
+          "sums",
+          [](LloydMemory& self) {
+            const auto sums = self.sums();
+            return nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(
+                sums.data, {static_cast<size_t>(sums.shape[0]), static_cast<size_t>(sums.shape[1])}, nb::handle());
+          },
+          nb::rv_policy::reference_internal, "The exact sums (limbs, k*(d+1)) of the last step.");
+  m.def(
+      "best_lloyd", [](int64_t n, int64_t d, int64_t k) { return std::string(name_of(best_lloyd(n, d, k))); }, "n"_a,
+      "d"_a, "k"_a, "The algorithm of LloydMemory that is fastest for such a shape.");
+}
 
 }  // namespace knoll::python

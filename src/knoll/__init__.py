@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Gaussian": "knoll.gaussian",
     "GaussianMixture": "knoll.gaussian_mixture",
+    "KMeans": "knoll.kmeans",
     "show_build": "knoll.build",
 }
 _MODULES = ("datasets", "exceptions", "metrics", "plots", "reference")
@@ -20,6 +21,7 @@ _MODULES = ("datasets", "exceptions", "metrics", "plots", "reference")
 __all__ = [
     "Gaussian",
     "GaussianMixture",
+    "KMeans",
     "__version__",
     "datasets",
     "exceptions",
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from knoll.build import show_build
     from knoll.gaussian import Gaussian
     from knoll.gaussian_mixture import GaussianMixture
+    from knoll.kmeans import KMeans
 else:
 
     def __getattr__(name: str) -> Any:

@@ -1,0 +1,61 @@
+// One block of rows through the steps of k-means: every step assigns all rows exactly (assign.hpp) and keeps the sums
+// of the clusters exact by adding and taking away the rows that changed. The algorithms differ in what they remember to
+// save distances, never in a label (docs/decisions/0008).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "knoll/assign.hpp"
+#include "knoll/run.hpp"
+#include "knoll/view.hpp"
+
+namespace knoll {
+
+enum class LloydAlgorithm {
+  lloyd,    // every distance, every step
+  hamerly,  // one bound a row
+  elkan,    // one bound a row and group of eight centres
+};
+
+struct StepCounts {
+  int64_t changed = 0;  // rows whose label is another than before
+  AssignCounts assign;
+};
+
+class LloydMemory {
+ public:
+  LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorithm);
+
+  // x and weights must be those of the step before, in value; centers may be any. A step that was cancelled leaves
+  // nothing: the next one begins anew.
+  template <class T>
+  StepCounts step(View<const T, 2> x,             // in  (n, d)
+                  View<const double, 1> weights,  // in  (n) or empty
+                  View<const double, 2> centers,  // in  (k, d)
+                  Run run);
+
+  int64_t rows() const { return n_; }
+  int64_t columns() const { return d_; }
+  int64_t clusters() const { return k_; }
+  View<int32_t, 1> labels() { return vector_view(labels_.data(), n_); }
+  View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
+
+ private:
+  int64_t n_, d_, k_;
+  LloydAlgorithm algorithm_;
+  bool whole_ = false;           // labels and sums belong to one step
+  std::vector<int32_t> labels_;  // (n); −1: none yet
+  struct Free {
+    void operator()(int64_t* p) const;
+  };
+  std::unique_ptr<int64_t[], Free> sums_;  // zeros that nobody has touched take no memory
+  std::vector<int> exponents_;             // (d)
+  double largest_weight_ = 1;
+};
+
+// Which algorithm is fastest for such a shape.
+LloydAlgorithm best_lloyd(int64_t n, int64_t d, int64_t k);
+
+}  // namespace knoll

@@ -1,0 +1,132 @@
+#include "knoll/assign.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "knoll/tile.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kCenters = 64;  // centres a tile of distances
+
+std::vector<double> contiguous(View<const double, 2> centers) {
+  std::vector<double> rows(static_cast<size_t>(centers.shape[0] * centers.shape[1]));
+  pack_rows(centers, rows.data());
+  return rows;
+}
+
+// The points of a chunk, kPoints at a time: pack(first, rows, columns) fills the column tile of rows first … of the
+// chunk, epilogue(first, rows, center, count, tile) sees the distances to some centres, in order.
+template <class Pack, class Epilogue>
+void for_tiles(int64_t begin, int64_t end, const double* centers, int64_t k, int64_t d, Run run, Pack&& pack,
+               Epilogue&& epilogue) {
+  std::vector<double> columns(static_cast<size_t>(d * kPoints)), tile(static_cast<size_t>(kCenters * kPoints));
+  for (int64_t i = begin; i < end; i += kPoints) {
+    run.poll();
+    const int64_t rows = std::min<int64_t>(kPoints, end - i);
+    pack(i, rows, columns.data());
+    for (int64_t c = 0; c < k; c += kCenters) {
+      const int64_t count = std::min(kCenters, k - c);
+      kernels().distance_tile(columns.data(), centers + c * d, d, count, d, tile.data());
+      epilogue(i, rows, c, count, tile.data());
+    }
+  }
+}
+
+template <class Pack>
+AssignCounts assign_plain(int64_t n, View<const double, 2> centers, View<int32_t, 1> labels, View<double, 1> distance2,
+                          Run run, Pack&& pack) {
+  const int64_t k = centers.shape[0], d = centers.shape[1];
+  const auto rows_of_centers = contiguous(centers);
+  for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    double best[kPoints];
+    int32_t label[kPoints];
+    for_tiles(begin, end, rows_of_centers.data(), k, d, run, pack,
+              [&](int64_t i, int64_t rows, int64_t c, int64_t count, const double* tile) {
+                if (c == 0) {
+                  std::copy_n(tile, kPoints, best);
+                  std::fill_n(label, kPoints, 0);
+                }
+                for (int64_t t = 0; t < count; ++t)
+                  for (int64_t l = 0; l < kPoints; ++l) {
+                    const double value = tile[t * kPoints + l];
+                    if (value < best[l]) best[l] = value, label[l] = static_cast<int32_t>(c + t);
+                  }
+                if (c + count < k) return;
+                for (int64_t l = 0; l < rows; ++l) labels(i + l) = label[l];
+                if (!distance2.empty())
+                  for (int64_t l = 0; l < rows; ++l) distance2(i + l) = best[l];
+              });
+  });
+  return {n * k, 0};
+}
+
+template <class O, class Pack>
+void roots(int64_t n, View<const double, 2> centers, View<O, 2> out, Run run, Pack&& pack) {
+  const int64_t k = centers.shape[0], d = centers.shape[1];
+  const auto rows_of_centers = contiguous(centers);
+  for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    for_tiles(begin, end, rows_of_centers.data(), k, d, run, pack,
+              [&](int64_t i, int64_t rows, int64_t c, int64_t count, const double* tile) {
+                for (int64_t l = 0; l < rows; ++l)
+                  for (int64_t t = 0; t < count; ++t)
+                    out(i + l, c + t) = static_cast<O>(std::sqrt(tile[t * kPoints + l]));
+              });
+  });
+}
+
+template <class T>
+auto packer(View<const T, 2> x) {
+  return [x](int64_t i, int64_t rows, double* columns) { pack_columns(x.rows(i, i + rows), nullptr, columns); };
+}
+template <class T, class I>
+auto packer(Csr<T, I> x) {
+  return [x](int64_t i, int64_t rows, double* columns) {
+    std::fill_n(columns, x.columns * kPoints, 0.0);
+    for (int64_t l = 0; l < rows; ++l)
+      for (int64_t p = x.begin(i + l); p < x.end(i + l); ++p)
+        columns[static_cast<int64_t>(x.indices[p]) * kPoints + l] += static_cast<double>(x.data[p]);
+  };
+}
+
+}  // namespace
+
+template <class T>
+AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int32_t, 1> labels,
+                    View<double, 1> distance2, Run run) {
+  return assign_plain(x.shape[0], centers, labels, distance2, run, packer(x));
+}
+
+template <class T, class I>
+AssignCounts assign(Csr<T, I> x, View<const double, 2> centers, View<int32_t, 1> labels, View<double, 1> distance2,
+                    Run run) {
+  return assign_plain(x.rows, centers, labels, distance2, run, packer(x));
+}
+
+template <class T, class O>
+void center_distances(View<const T, 2> x, View<const double, 2> centers, View<O, 2> out, Run run) {
+  roots(x.shape[0], centers, out, run, packer(x));
+}
+template <class T, class I, class O>
+void center_distances(Csr<T, I> x, View<const double, 2> centers, View<O, 2> out, Run run) {
+  roots(x.rows, centers, out, run, packer(x));
+}
+
+#define KNOLL_DENSE(T)                                                                                           \
+  template AssignCounts assign(View<const T, 2>, View<const double, 2>, View<int32_t, 1>, View<double, 1>, Run); \
+  template void center_distances(View<const T, 2>, View<const double, 2>, View<float, 2>, Run);                  \
+  template void center_distances(View<const T, 2>, View<const double, 2>, View<double, 2>, Run)
+#define KNOLL_CSR(T, I)                                                                                   \
+  template AssignCounts assign(Csr<T, I>, View<const double, 2>, View<int32_t, 1>, View<double, 1>, Run); \
+  template void center_distances(Csr<T, I>, View<const double, 2>, View<float, 2>, Run);                  \
+  template void center_distances(Csr<T, I>, View<const double, 2>, View<double, 2>, Run)
+KNOLL_DENSE(float);
+KNOLL_DENSE(double);
+KNOLL_CSR(float, int32_t);
+KNOLL_CSR(float, int64_t);
+KNOLL_CSR(double, int32_t);
+KNOLL_CSR(double, int64_t);
+
+}  // namespace knoll

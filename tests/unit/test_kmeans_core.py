@@ -1,0 +1,241 @@
+"""The k-means core as Python sees it: exact labels and exact sums for every layout, algorithm and number of threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from knoll import _core
+
+ALGORITHMS = ["lloyd", "hamerly", "elkan"]
+
+
+def one_distance(X, centers):
+    """Σ_j (x_j − c_j)², added for j = 0 … d−1: (n, k)."""
+    total = np.zeros((len(X), len(centers)))
+    for j in range(X.shape[1]):
+        total += (X[:, j, None].astype(np.float64) - centers[None, :, j]) ** 2
+    return total
+
+
+def nearest(X, centers):
+    return one_distance(X, centers).argmin(axis=1)
+
+
+def round_sums(sums, k):
+    out = np.empty(sums.shape[1])
+    _core.exact_round(np.ascontiguousarray(sums), out, 1)
+    return out.reshape(k, -1)
+
+
+def fsums(X, weights, labels, k):
+    """(k, d+1): mass and coordinate sums by math.fsum; a weight is so many repetitions."""
+    out = np.zeros((k, X.shape[1] + 1))
+    for c in range(k):
+        mine = np.repeat(np.flatnonzero(labels == c), weights[labels == c].astype(int))
+        out[c] = [len(mine), *(math.fsum(X[mine, j]) for j in range(X.shape[1]))]
+    return out
+
+
+def assign(X, centers, threads=2):
+    labels, d2 = np.full(len(X), -7, np.int32), np.empty(len(X))
+    counts = _core.assign(X, centers, labels, d2, threads)
+    return labels, d2, counts
+
+
+def data(name, n=700, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    match name:
+        case "normal":
+            return x
+        case "lattice":
+            return rng.integers(-2, 3, size=(n, d)).astype(float)
+        case "duplicates":
+            return x[rng.integers(0, 9, n)]
+        case "shifted":
+            return x + 1e8
+        case "far":
+            return x + 1e15
+        case "huge":
+            return x * 1e150
+        case "tiny":
+            return x * 1e-150
+        case "subnormal":
+            return x * 1e-160
+        case "columns apart":
+            return x * 10.0 ** np.arange(-8, -8 + 4 * d, 4)
+        case "outlier":
+            x[3] = 1e30
+            return x
+    raise AssertionError(name)
+
+
+NAMES = [
+    "normal",
+    "lattice",
+    "duplicates",
+    "shifted",
+    "far",
+    "huge",
+    "tiny",
+    "subnormal",
+    "columns apart",
+    "outlier",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [1, 2, 7, 16, 33])
+def test_labels_are_the_argmin_of_the_one_distance(name, k):
+    X = data(name)
+    centers = X[np.random.default_rng(k).choice(len(X), k)]
+    labels, d2, (evaluations, _) = assign(X, centers)
+    full = one_distance(X, centers)
+    np.testing.assert_array_equal(labels, full.argmin(axis=1))
+    np.testing.assert_array_equal(d2, full.min(axis=1))
+    assert evaluations >= len(X) * k
+
+
+def layouts(X):
+    wide = np.zeros((2 * len(X), 3 * X.shape[1]), X.dtype)
+    wide[::2, ::3] = X
+    backwards = np.ascontiguousarray(X[::-1])
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    return [X, np.asfortranarray(X), wide[::2, ::3], backwards[::-1], frozen]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
+    X = data("normal", n=9001, d=7).astype(dtype)
+    k = 20
+    start = X[:k].astype(np.float64)
+    weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    expected = None
+    for layout in layouts(X):
+        for threads in (1, 2, 3, 8):
+            labels, d2, counts = assign(layout, start, threads)
+            sums = np.zeros((_core.LIMBS, k * 8), np.int64)
+            _core.add_cluster_sums(layout, weights, labels, sums, threads)
+            spread = _core.spread(layout, weights, start[0], threads)
+            got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), spread)
+            expected = expected or got
+            assert got == expected
+    np.testing.assert_array_equal(round_sums(sums, k), fsums(X, weights, labels, k))
+    assert spread == math.fsum(np.repeat(one_distance(X, start[:1])[:, 0], weights.astype(int)))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_walks_the_plain_path(algorithm, name):
+    X = data(name, n=1500, d=4)
+    rng = np.random.default_rng(5)
+    k = 19
+    centers = X[rng.choice(len(X), k, replace=False)]
+    weights = rng.integers(0, 3, len(X)).astype(float)
+    memory = _core.LloydMemory(len(X), X.shape[1], k, algorithm)
+    before = np.full(len(X), -1)
+    for step in range(25):
+        changed, evaluations, rechecks = memory.step(X, weights, centers, 2)
+        labels = nearest(X, centers)
+        np.testing.assert_array_equal(memory.labels, labels)
+        assert changed == (labels != before).sum()
+        assert rechecks <= len(X) and (evaluations >= len(X) * k or step > 0)
+        totals = round_sums(memory.sums, k)
+        np.testing.assert_array_equal(totals, fsums(X, weights, labels, k))
+        before = labels
+        full = totals[:, 0] > 0
+        centers = centers.copy()
+        centers[full] = totals[full, 1:] / totals[full, :1]
+        if step in (3, 9):  # any centres may come: some jump to a row
+            centers[rng.integers(0, k, 3)] = X[rng.integers(0, len(X), 3)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_compressed_rows_give_what_dense_rows_give(dtype, index):
+    rng = np.random.default_rng(3)
+    X = sparse.random(600, 40, density=0.1, random_state=4, format="csr", dtype=np.float64).astype(dtype)
+    X.data -= 0.5
+    X.data[:20] = 0.0  # stored zeros
+    for i in range(X.shape[0]):  # indices in any order
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        order = rng.permutation(X.indptr[i + 1] - X.indptr[i])
+        X.indices[part], X.data[part] = X.indices[part][order], X.data[part][order]
+    D = X.toarray()
+    parts = (X.data, X.indices.astype(index), X.indptr.astype(index), X.shape[1])
+    k = 11
+    centers = D[rng.choice(len(D), k, replace=False)].astype(np.float64) + 0.01
+    weights = rng.integers(0, 3, len(D)).astype(float)
+    labels, d2 = np.empty(len(D), np.int32), np.empty(len(D))
+    _core.assign_csr(*parts, centers, labels, d2, 2)
+    expected_labels, expected_d2, _ = assign(D, centers)
+    np.testing.assert_array_equal(labels, expected_labels)
+    np.testing.assert_array_equal(d2, expected_d2)
+    sums, expected = np.zeros((2, _core.LIMBS, k * 41), np.int64)
+    _core.add_cluster_sums_csr(*parts, weights, labels, sums, 2)
+    _core.add_cluster_sums(D, weights, labels, expected, 2)
+    np.testing.assert_array_equal(round_sums(sums, k), round_sums(expected, k))
+    assert _core.spread_csr(*parts, weights, centers[0], 2) == _core.spread(D, weights, centers[0], 2)
+    out, dense = np.empty((2, len(D), k))
+    _core.center_distances_csr(*parts, centers, out, 2)
+    _core.center_distances(D, centers, dense, 2)
+    np.testing.assert_array_equal(out, dense)
+    np.testing.assert_array_equal(dense, np.sqrt(one_distance(D, centers)))
+
+
+def test_rows_without_a_label_are_left_out():
+    X = data("normal", n=50)
+    labels = np.where(np.arange(50) % 3 == 0, -1, 1).astype(np.int32)
+    sums = np.zeros((_core.LIMBS, 2 * 6), np.int64)
+    _core.add_cluster_sums(X, None, labels, sums, 1)
+    np.testing.assert_array_equal(round_sums(sums, 2), fsums(X, np.ones(50), labels, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, c, s: _core.assign(x, c[:, :1], np.zeros(3, np.int32), None, 1), "centers"),
+        (lambda x, c, s: _core.assign(x, c, np.zeros(2, np.int32), None, 1), "labels"),
+        (lambda x, c, s: _core.assign(x, c, np.zeros(3, np.int32), np.zeros(2), 1), "distance2"),
+        (lambda x, c, s: _core.add_cluster_sums(x, np.ones(2), np.zeros(3, np.int32), s, 1), "weights"),
+        (lambda x, c, s: _core.add_cluster_sums(x, None, np.full(3, 2, np.int32), s, 1), "below"),
+        (lambda x, c, s: _core.add_cluster_sums(x, None, np.zeros(3, np.int32), s[:, :4].copy(), 1), "sums"),
+        (lambda x, c, s: _core.spread(x, None, np.zeros(3), 1), "origin"),
+        (lambda x, c, s: _core.center_distances(x, c, np.zeros((3, 3)), 1), "out"),
+        (lambda x, c, s: _core.LloydMemory(3, 2, 2, "fast"), "algorithm"),
+        (lambda x, c, s: _core.LloydMemory(3, 2, 0, "lloyd"), "k"),
+        (lambda x, c, s: _core.LloydMemory(4, 2, 2, "lloyd").step(x, None, c, 1), "x must"),
+        (lambda x, c, s: _core.LloydMemory(3, 2, 3, "lloyd").step(x, None, c, 1), "centers"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((_core.LIMBS, 6), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr", "words"),
+    [([0, 2], [0, 1, 2], "indices"), ([0, -1], [0, 1, 2], "indices"), ([0, 1], [0, 3, 2], "indptr")],
+)
+def test_broken_compressed_rows_are_refused(indices, indptr, words):
+    with pytest.raises(ValueError, match=words):
+        _core.assign_csr(
+            np.ones(2),
+            np.array(indices, np.int32),
+            np.array(indptr, np.int32),
+            2,
+            np.zeros((1, 2)),
+            np.zeros(2, np.int32),
+            None,
+            1,
+        )
+
+
+def test_the_fastest_algorithm_has_a_name():
+    for n, d, k in [(10**6, 2, 50), (10**5, 64, 256), (10, 1, 1), (10**4, 300, 3)]:
+        assert _core.best_lloyd(n, d, k) in ALGORITHMS
