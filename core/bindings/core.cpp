@@ -204,6 +204,7 @@ NB_MODULE(_core, m) {
   bind_mixture(m);
   bind_index(m);
   bind_climb(m);
+  bind_seeding(m);
 }
 
 }  // namespace knoll::python

@@ -1,8 +1,165 @@
 // Gaussian mixtures: the passes of EM.
+#include "knoll/mixture.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <cmath>
+
 #include "door.hpp"
+#include "knoll/sum.hpp"
 
 namespace knoll::python {
 
-void bind_mixture(nb::module_&) {}
+static Shape shape_of(int code) {
+  need(code >= 0 && code <= 3, "shape must be 0, 1, 2 or 3");
+  return static_cast<Shape>(code);
+}
+static Scatter scatter_of(int code) {
+  need(code >= 0 && code <= 2, "scatter must be 0, 1 or 2");
+  return static_cast<Scatter>(code);
+}
+
+static Frame frame_of(const In<double, 1>& origin, double scale, int64_t d) {
+  need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
+  return {view<1>(origin), scale};
+}
+
+static MixtureModel model_of(int shape, const In<double, 1>& origin, double scale, const In<double, 2>& means,
+                             const In<double, 2>& factors, const In<double, 1>& constants, double noise, int64_t d) {
+  MixtureModel model{shape_of(shape),  frame_of(origin, scale, d), view<2>(means),
+                     view<2>(factors), view<1>(constants),         noise};
+  const int64_t k = model.means.shape[0];
+  const bool dense = model.shape == Shape::full || model.shape == Shape::tied;
+  need(model.means.shape[1] == d, "means must have one column per column of x");
+  need(model.factors.shape[0] == (model.shape == Shape::tied ? 1 : k) &&
+           model.factors.shape[1] == (dense                            ? d * d
+                                      : model.shape == Shape::diagonal ? d
+                                                                       : 1),
+       "factors must fit the shape");
+  need(model.constants.shape[0] == k, "constants must have one entry per component");
+  bool alive = noise > -HUGE_VAL;
+  for (int64_t c = 0; c < k; ++c) alive |= model.constants(c) > -HUGE_VAL;
+  need(alive, "there must be a living component");
+  return model;
+}
+
+// A rough number of operations for n points.
+static double work_of(int64_t n, int64_t d, int64_t k, bool dense) {
+  const double each = dense ? static_cast<double>(d) * static_cast<double>(d + 4) : 6 * static_cast<double>(d);
+  return static_cast<double>(n) * static_cast<double>(k) * (each + 40);
+}
+
+static void check_sums(const View<int64_t, 2>& sums, const View<double, 1>& peaks, int64_t k, int64_t d,
+                       Scatter scatter) {
+  need(sums.shape[0] == kLimbs && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
+       "sums must be (limbs, sums)");
+  need(peaks.shape[0] == k, "peaks must have one entry per component");
+}
+
+template <class T>
+static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, int shape,
+                           const In<double, 1>& origin, double scale, const In<double, 2>& means,
+                           const In<double, 2>& factors, const In<double, 1>& constants, double noise,
+                           const In<double, 2>& centers, int scatter, const Out<int64_t, 2>& sums,
+                           const Out<double, 1>& peaks, int threads) {
+  const auto points = view<2>(x);
+  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
+  const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
+  const Scatter which = scatter_of(scatter);
+  need(!weights || w.shape[0] == n, "weights must have one entry per row");
+  need(static_cast<int64_t>(centers.shape(0)) == k && static_cast<int64_t>(centers.shape(1)) == d,
+       "centers must be (k, d)");
+  check_sums(view<2>(sums), view<1>(peaks), k, d, which);
+  call(threads, work_of(n, d, k, which == Scatter::full || shape == 0),
+       [&](Run run) { add_mixture(points, w, model, view<2>(centers), which, view<2>(sums), view<1>(peaks), run); });
+}
+
+template <class T>
+static void py_add_given(const In<T, 2>& x, const std::optional<In<double, 1>>& weights,
+                         const std::optional<In<double, 2>>& given, const std::optional<In<int64_t, 1>>& labels,
+                         const In<double, 1>& origin, double scale, const In<double, 2>& centers, int scatter,
+                         const Out<int64_t, 2>& sums, const Out<double, 1>& peaks, int threads) {
+  const auto points = view<2>(x);
+  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const auto lambda = given ? view<2>(*given) : View<const double, 2>{};
+  const auto who = labels ? view<1>(*labels) : View<const int64_t, 1>{};
+  const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(centers.shape(0));
+  const Scatter which = scatter_of(scatter);
+  need(!weights || w.shape[0] == n, "weights must have one entry per row");
+  need(static_cast<int64_t>(centers.shape(1)) == d, "centers must be (k, d)");
+  need(given.has_value() != labels.has_value(), "give responsibilities or labels");
+  need(!given || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
+  need(!labels || who.shape[0] == n, "labels must have one entry per row");
+  for (int64_t i = 0; labels && i < n; ++i) need(who(i) < k, "labels must be below k");
+  check_sums(view<2>(sums), view<1>(peaks), k, d, which);
+  const Frame frame = frame_of(origin, scale, d);
+  call(threads, work_of(n, d, labels ? 1 : k, which == Scatter::full), [&](Run run) {
+    add_given(points, w, lambda, who, frame, view<2>(centers), which, view<2>(sums), view<1>(peaks), run);
+  });
+}
+
+template <class T>
+static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>& origin, double scale,
+                              const In<double, 2>& means, const In<double, 2>& factors, const In<double, 1>& constants,
+                              double noise, const std::optional<Out<double, 2>>& resp,
+                              const std::optional<Out<int64_t, 1>>& labels,
+                              const std::optional<Out<double, 1>>& log_prob,
+                              const std::optional<Out<double, 2>>& log_joint, int threads) {
+  const auto points = view<2>(x);
+  const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
+  const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
+  const auto lambda = resp ? view<2>(*resp) : View<double, 2>{};
+  const auto who = labels ? view<1>(*labels) : View<int64_t, 1>{};
+  const auto lp = log_prob ? view<1>(*log_prob) : View<double, 1>{};
+  const auto joint = log_joint ? view<2>(*log_joint) : View<double, 2>{};
+  need(!resp || (lambda.shape[0] == n && (lambda.shape[1] == k || lambda.shape[1] == k + 1)),
+       "resp must be (n, k) or (n, k + 1)");
+  need(!labels || who.shape[0] == n, "labels must have one entry per row");
+  need(!log_prob || lp.shape[0] == n, "log_prob must have one entry per row");
+  need(!log_joint || (joint.shape[0] == n && joint.shape[1] == k), "log_joint must be (n, k)");
+  call(threads, work_of(n, d, k, shape == 0),
+       [&](Run run) { expect_mixture(points, model, lambda, who, lp, joint, run); });
+}
+
+static void py_factorise(const In<double, 2>& covariances, double tolerance, const Out<double, 2>& whiteners,
+                         const Out<double, 1>& log_dets, const Out<int64_t, 1>& failed, int threads) {
+  const auto in = view<2>(covariances);
+  const auto out = view<2>(whiteners);
+  const int64_t k = in.shape[0], d = std::llround(std::sqrt(static_cast<double>(in.shape[1])));
+  need(d * d == in.shape[1] && out.shape[0] == k && out.shape[1] == in.shape[1],
+       "covariances and whiteners must be (k, d*d)");
+  need(static_cast<int64_t>(log_dets.shape(0)) == k && static_cast<int64_t>(failed.shape(0)) == k,
+       "log_dets and failed must have one entry per component");
+  const auto wide = static_cast<double>(d);
+  call(threads, static_cast<double>(k) * wide * wide * wide,
+       [&](Run run) { factorise(in, tolerance, out, view<1>(log_dets), view<1>(failed), run); });
+}
+
+template <class T>
+static void bind_for(nb::module_& m) {
+  m.def("add_mixture", &py_add_mixture<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("shape"),
+        nb::arg("origin"), nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"),
+        nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("sums").noconvert(),
+        nb::arg("peaks").noconvert(), nb::arg("threads"), "Add the sums of one pass of EM to exact sums.");
+  m.def("add_given", &py_add_given<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("given").none(),
+        nb::arg("labels").none(), nb::arg("origin"), nb::arg("scale"), nb::arg("centers"), nb::arg("scatter"),
+        nb::arg("sums").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
+        "Add the sums of an M step from given responsibilities or labels to exact sums.");
+  m.def("expect_mixture", &py_expect_mixture<T>, nb::arg("x").noconvert(), nb::arg("shape"), nb::arg("origin"),
+        nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"), nb::arg("noise"),
+        nb::arg("resp").noconvert().none(), nb::arg("labels").noconvert().none(),
+        nb::arg("log_prob").noconvert().none(), nb::arg("log_joint").noconvert().none(), nb::arg("threads"),
+        "Fill responsibilities, labels, log-densities and joint log-densities, each where it is given.");
+}
+
+void bind_mixture(nb::module_& m) {
+  m.attr("MIXTURE_HEAD") = kMixtureHead;
+  bind_for<double>(m);
+  bind_for<float>(m);
+  m.def("factorise", &py_factorise, nb::arg("covariances"), nb::arg("tolerance"), nb::arg("whiteners").noconvert(),
+        nb::arg("log_dets").noconvert(), nb::arg("failed").noconvert(), nb::arg("threads"),
+        "Whiteners and log-determinants of k covariances; failed: -1, or the pivot that failed.");
+}
 
 }  // namespace knoll::python

@@ -13,13 +13,17 @@ __version__ = "0.1.0"
 _HOME = {
     "DBSCAN": "knoll.dbscan",
     "Gaussian": "knoll.gaussian",
+    "GaussianMixture": "knoll.gaussian_mixture",
+    "KMeans": "knoll.kmeans",
     "show_build": "knoll.build",
 }
-_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales")
+_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales", "tuning")
 
 __all__ = [
     "DBSCAN",
     "Gaussian",
+    "GaussianMixture",
+    "KMeans",
     "__version__",
     "datasets",
     "exceptions",
@@ -28,13 +32,16 @@ __all__ = [
     "reference",
     "scales",
     "show_build",
+    "tuning",
 ]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, metrics, plots, reference, scales
+    from knoll import datasets, exceptions, metrics, plots, reference, scales, tuning
     from knoll.build import show_build
     from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian
+    from knoll.gaussian_mixture import GaussianMixture
+    from knoll.kmeans import KMeans
 else:
 
     def __getattr__(name: str) -> Any:

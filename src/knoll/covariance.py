@@ -1,12 +1,12 @@
 """The shapes a covariance may have: one class each, with the same methods, so that no loop asks which it is.
 
-Today: Full, every Σ_c free (docs/theory/01-gaussian.md).
+Full, every Σ_c free (docs/theory/01-gaussian.md); Tied, one Σ for all; Diagonal; Spherical; Fixed, Σ_c = εI held fast.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import scipy.linalg
@@ -14,30 +14,85 @@ from numpy.typing import NDArray
 
 from knoll import _core
 
-__all__ = ["Covariance", "Full", "Moments"]
+__all__ = ["Covariance", "Diagonal", "Fixed", "Full", "Moments", "Spherical", "Tied"]
 
 FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
 PIVOT = 1e-12  # of its variance: below this, what a column keeps when those before it are known is little but rounding
+NOTHING = 2.0**-96  # of the pooled variance: a smaller one is the rounding of equal points
+
+# What the kernels call the shapes of the E step and the second moments of the M step.
+_FULL, _TIED, _DIAGONAL, _ROUND = range(4)
+SCATTER_NONE, SCATTER_COLUMNS, SCATTER_FULL = range(3)
+# Squared whitened distance of a mean from the frame's origin. Up to here the tied Σ may be taken as a difference of two
+# large matrices, which costs the logarithm of this many of float64's sixteen digits.
+_NEAR = 1e4
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Moments:
     """The central moments of k components: what an M step hands to a covariance."""
 
-    mass: NDArray[np.float64]  # (k,)
-    mean: NDArray[np.float64]  # (k, d)
-    covariance: NDArray[np.float64]  # (k, d, d)
-    scale: NDArray[np.float64]  # (d,) pooled standard deviation of each column
+    mass: Floats  # (k,)
+    mean: Floats  # (k, d)
+    covariance: Floats | None  # (k, d, d), or (k, d) the variances of the columns, or None, as `scatter` asks for
+    scale: Floats  # (d,) pooled standard deviation of each column
+    reg_covar: float = 0.0  # added to every variance
+    alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
+    total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
 
 
 class Covariance(Protocol):
     """What the loops ask of a covariance."""
 
+    @property
+    def means(self) -> Floats:
+        """The means μ_c, a (k, d) array."""
+        ...
+
+    @property
+    def scatter(self) -> int:
+        """Which second moments the M step needs."""
+        ...
+
+    @property
+    def floored(self) -> tuple[tuple[int, int], ...]:
+        """The (component, column) pairs where eigenvalues were clipped; component −1: the one that all share."""
+        ...
+
+    @property
+    def covariances_(self) -> Floats:
+        """The covariances in scikit-learn's shape."""
+        ...
+
+    @property
+    def precisions_(self) -> Floats:
+        """Their inverses, in the same shape."""
+        ...
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """The upper triangles U with Σ⁻¹ = UUᵀ, in the same shape."""
+        ...
+
     def update(self, stats: Moments) -> Self:
         """Return the covariance that maximises the likelihood of the components' moments (the M step)."""
         ...
 
-    def log_density(self, X: NDArray[Any], threads: int) -> NDArray[np.float64]:
+    def prepared(self, direct: bool) -> Self:
+        """Choose how the next pass is made; `direct`: the responsibilities of a point may not add up to 1."""
+        ...
+
+    def log_norms(self) -> Floats:
+        """Return −½ log |2πΣ_c| as a (k,) array."""
+        ...
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        ...
+
+    def log_density(self, X: NDArray[Any], threads: int) -> Floats:
         """Return log N(x_i | μ_c, Σ_c) as an (n, k) array."""
         ...
 
@@ -45,72 +100,562 @@ class Covariance(Protocol):
         """Count the free numbers of k covariances in d dimensions."""
         ...
 
+    def change_from(self, old: Self) -> float:
+        """Return the largest change: of means in standard deviations, of covariances relative to the variances."""
+        ...
 
-def _nothing() -> NDArray[np.float64]:
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale, scale a power of two."""
+        ...
+
+
+def _nothing() -> Floats:
     return np.zeros(0)
 
 
+class _Common:
+    """What the shapes share."""
+
+    means: Floats
+
+    def log_norms(self) -> Floats:
+        """Return −½ log |2πΣ_c| as a (k,) array."""
+        norms: Floats = -0.5 * (self.means.shape[1] * np.log(2 * np.pi) + self._log_dets())
+        return norms
+
+    def _log_dets(self) -> Floats:
+        raise NotImplementedError
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        raise NotImplementedError
+
+    def log_density(self, X: NDArray[Any], threads: int) -> Floats:
+        """Return log N(x_i | μ_c, Σ_c) as an (n, k) array (the logarithm of eq. 1.1)."""
+        shape, means, factors = self.kernel()
+        k, d = self.means.shape
+        densities = np.empty((len(X), k))
+        nobody = (None, None, None)
+        _core.expect_mixture(
+            X, shape, np.zeros(d), 1.0, means, factors, self.log_norms(), -np.inf, *nobody, densities, threads
+        )
+        return densities
+
+    def prepared(self, direct: bool) -> Self:
+        """Choose how the next pass is made; only the tied shape has a choice."""
+        return self
+
+
 @dataclass(frozen=True)
-class Full:
+class Full(_Common):
     """Every Σ_c is free. Kept as its whitener F_c = L_c⁻¹, Σ_c = L_c L_cᵀ: Mahalanobis is ‖F_c (x − μ_c)‖."""
 
-    means: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d)
-    covariances: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
-    whiteners: NDArray[np.float64] = field(default_factory=_nothing)  # (k, d, d)
-    log_dets: NDArray[np.float64] = field(default_factory=_nothing)  # (k,)
+    means: Floats = field(default_factory=_nothing)  # (k, d)
+    covariances: Floats = field(default_factory=_nothing)  # (k, d, d)
+    whiteners: Floats = field(default_factory=_nothing)  # (k, d, d)
+    log_dets: Floats = field(default_factory=_nothing)  # (k,)
     floored: tuple[tuple[int, int], ...] = ()  # (component, column that failed) where eigenvalues were clipped
 
+    scatter: ClassVar[int] = SCATTER_FULL
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+        """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
+        k, d = means.shape
+        unit = np.ones(d) if scale is None else scale
+        return cls().update(Moments(np.ones(k), means, covariances, unit))
+
+    @classmethod
+    def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
+        """Build from U_c (k, d, d), upper triangular with Σ_c⁻¹ = U_c U_cᵀ."""
+        whiteners = np.ascontiguousarray(precisions_cholesky.transpose(0, 2, 1), dtype=np.float64)
+        return cls(means, _covariances_of(whiteners), whiteners, _log_dets_of(whiteners))
+
+    @classmethod
+    def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
+        """Build from Σ_c⁻¹ (k, d, d)."""
+        return cls.from_precisions_cholesky(means, np.stack([_upper_root(p) for p in precisions]))
+
     def update(self, stats: Moments) -> Self:
-        """Take the components' own covariances; clip the eigenvalues of those that cannot be factorised."""
-        covariances = stats.covariance.copy()
-        whiteners, log_dets, floored = np.empty_like(covariances), np.empty(len(covariances)), []
-        for c, covariance in enumerate(covariances):
-            lower = covariance.copy()
-            failed = _core.cholesky(lower, PIVOT)
-            if failed >= 0:
-                floored.append((c, failed))
-                covariance[:] = _clip_eigenvalues(covariance, stats.scale)
-                lower = scipy.linalg.cholesky(covariance, lower=True)
-            _core.invert_lower(lower, whiteners[c])
-            log_dets[c] = 2.0 * np.log(lower.diagonal()).sum()
+        """Take the components' own covariances (eq. 2.8); clip the eigenvalues of those that cannot be factorised."""
+        assert stats.covariance is not None
+        covariances = _regularised(stats.covariance, stats.reg_covar)
+        whiteners, log_dets, failed = _factorise(covariances, stats.scale)
+        floored = []
+        alive = np.ones(len(covariances), dtype=bool) if stats.alive is None else stats.alive
+        for c in np.flatnonzero((failed >= 0) & alive):
+            floored.append((int(c), int(failed[c])))
+            covariances[c], whiteners[c], log_dets[c] = _clipped(covariances[c], stats.scale)
+        means = stats.mean
+        if not alive.all():
+            one, two = alive[:, None], alive[:, None, None]
+            means, covariances = np.where(one, means, self.means), np.where(two, covariances, self.covariances)
+            whiteners, log_dets = np.where(two, whiteners, self.whiteners), np.where(alive, log_dets, self.log_dets)
         return replace(
             self,
-            means=stats.mean,
+            means=means,
             covariances=covariances,
             whiteners=whiteners,
             log_dets=log_dets,
             floored=tuple(floored),
         )
 
-    def mahalanobis2(self, X: NDArray[Any], component: int, threads: int) -> NDArray[np.float64]:
+    @property
+    def covariances_(self) -> Floats:
+        """(k, d, d)."""
+        return self.covariances
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(k, d, d)."""
+        return self.whiteners.transpose(0, 2, 1)
+
+    @property
+    def precisions_(self) -> Floats:
+        """(k, d, d)."""
+        return np.matmul(self.whiteners.transpose(0, 2, 1), self.whiteners)
+
+    def _log_dets(self) -> Floats:
+        return self.log_dets
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        return _FULL, self.means, self.whiteners.reshape(len(self.means), -1)
+
+    def mahalanobis2(self, X: NDArray[Any], component: int, threads: int) -> Floats:
         """Return (x_i − μ)ᵀ Σ⁻¹ (x_i − μ) for one component (eq. 1.9)."""
         squared = np.empty(len(X))
         _core.mahalanobis2(X, self.means[component], self.whiteners[component], squared, threads)
         return squared
 
-    def log_density(self, X: NDArray[Any], threads: int) -> NDArray[np.float64]:
-        """Return log N(x_i | μ_c, Σ_c) as an (n, k) array (the logarithm of eq. 1.1)."""
-        k, d = self.means.shape
-        densities = np.empty((len(X), k))
-        for c in range(k):
-            densities[:, c] = self.mahalanobis2(X, c, threads)
-        densities += d * np.log(2 * np.pi) + self.log_dets
-        densities *= -0.5
-        return densities
-
     def n_parameters(self, k: int, d: int) -> int:
         """Count the free numbers of k symmetric d × d matrices."""
         return k * d * (d + 1) // 2
 
+    def change_from(self, old: Self) -> float:
+        """Return the largest change, in standard deviations and relative to the variances."""
+        sigma = np.sqrt(np.diagonal(old.covariances, axis1=1, axis2=2))  # (k, d)
+        unit = sigma[:, :, None] * sigma[:, None, :]
+        return _change(self.means, old.means, sigma, self.covariances, old.covariances, unit)
 
-def _clip_eigenvalues(covariance: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(scale²).
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        return replace(
+            self,
+            means=(self.means - origin) * scale,
+            covariances=self.covariances * scale * scale,
+            whiteners=self.whiteners / scale,
+            log_dets=self.log_dets + 2 * self.means.shape[1] * np.log(scale),
+        )
 
-    A column without any variance takes the mean scale of the others; where there is none, 1.
+
+@dataclass(frozen=True)
+class Tied(_Common):
+    """One Σ for all components, kept as its whitener F.
+
+    With responsibilities that add up to 1 the scatter of all points about 0 never changes, so that
+    Σ = T − Σ_c π_c μ_c μ_cᵀ needs no second moments. Where the means lie too far out for that (see `prepared`), Σ
+    is summed directly.
     """
+
+    means: Floats = field(default_factory=_nothing)  # (k, d)
+    covariance: Floats = field(default_factory=_nothing)  # (d, d)
+    whitener: Floats = field(default_factory=_nothing)  # (d, d)
+    log_det: float = 0.0
+    floored: tuple[tuple[int, int], ...] = ()  # (−1, column)
+    direct: bool = True
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+        """Build from Σ (d, d)."""
+        k, d = means.shape
+        unit = np.ones(d) if scale is None else scale
+        same = np.broadcast_to(covariances, (k, d, d))
+        return cls().update(Moments(np.ones(k), means, same, unit))
+
+    @classmethod
+    def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
+        """Build from U (d, d), upper triangular with Σ⁻¹ = UUᵀ."""
+        whitener = np.ascontiguousarray(precisions_cholesky.T, dtype=np.float64)[None]
+        return cls(means, _covariances_of(whitener)[0], whitener[0], float(_log_dets_of(whitener)[0])).prepared(False)
+
+    @classmethod
+    def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
+        """Build from Σ⁻¹ (d, d)."""
+        return cls.from_precisions_cholesky(means, _upper_root(precisions))
+
+    @property
+    def scatter(self) -> int:
+        """Which second moments the M step needs."""
+        return SCATTER_FULL if self.direct else SCATTER_NONE
+
+    def prepared(self, direct: bool) -> Self:
+        """Choose the direct way where it is asked for, or where a mean is far from 0 in whitened units."""
+        white = self.means @ self.whitener.T  # (k, d)
+        far = not (np.square(white).sum(axis=1) <= _NEAR).all()
+        return replace(self, direct=bool(direct or far))
+
+    def update(self, stats: Moments) -> Self:
+        """Average the components' covariances by their mass; clip the eigenvalues if that cannot be factorised."""
+        alive = np.ones(len(stats.mass), dtype=bool) if stats.alive is None else stats.alive
+        share = np.where(alive, stats.mass, 0.0) / stats.mass[alive].sum()  # (k,)
+        means = stats.mean if alive.all() else np.where(alive[:, None], stats.mean, self.means)
+        if stats.covariance is not None:
+            covariance = np.einsum("c,cij->ij", share[alive], stats.covariance[alive])
+        else:
+            assert stats.total is not None
+            weighted = means * share[:, None]
+            covariance = stats.total - weighted.T @ means
+            covariance = (covariance + covariance.T) / 2
+            diagonal = covariance.diagonal()
+            covariance[np.diag_indices(len(covariance))] = np.maximum(diagonal, 0.0)
+        covariances = _regularised(covariance[None], stats.reg_covar)
+        whiteners, log_dets, failed = _factorise(covariances, stats.scale)
+        floored: tuple[tuple[int, int], ...] = ()
+        if failed[0] >= 0:
+            floored = ((-1, int(failed[0])),)
+            covariances[0], whiteners[0], log_dets[0] = _clipped(covariances[0], stats.scale)
+        return replace(
+            self,
+            means=means,
+            covariance=covariances[0],
+            whitener=whiteners[0],
+            log_det=float(log_dets[0]),
+            floored=floored,
+        )
+
+    @property
+    def covariances_(self) -> Floats:
+        """(d, d)."""
+        return self.covariance
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(d, d)."""
+        return self.whitener.T
+
+    @property
+    def precisions_(self) -> Floats:
+        """(d, d)."""
+        return self.whitener.T @ self.whitener
+
+    def _log_dets(self) -> Floats:
+        return np.full(len(self.means), self.log_det)
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors: whitened once and for all, or each distance from its own difference."""
+        if self.direct:
+            k = len(self.means)
+            return _FULL, self.means, np.broadcast_to(self.whitener.reshape(1, -1), (k, self.whitener.size))
+        return _TIED, _row_products(self.means, self.whitener), self.whitener.reshape(1, -1)
+
+    def n_parameters(self, k: int, d: int) -> int:
+        """Count the free numbers of one symmetric d × d matrix."""
+        return d * (d + 1) // 2
+
+    def change_from(self, old: Self) -> float:
+        """Return the largest change, in standard deviations and relative to the variances."""
+        sigma = np.sqrt(old.covariance.diagonal())
+        unit = np.outer(sigma, sigma)
+        return _change(self.means, old.means, sigma, self.covariance, old.covariance, unit)
+
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        changed = replace(
+            self,
+            means=(self.means - origin) * scale,
+            covariance=self.covariance * scale * scale,
+            whitener=self.whitener / scale,
+            log_det=float(self.log_det + 2 * self.means.shape[1] * np.log(scale)),
+        )
+        return changed.prepared(self.direct)
+
+
+@dataclass(frozen=True)
+class Diagonal(_Common):
+    """Every Σ_c is diagonal: its variances σ²_cj."""
+
+    means: Floats = field(default_factory=_nothing)  # (k, d)
+    variances: Floats = field(default_factory=_nothing)  # (k, d)
+    floored: tuple[tuple[int, int], ...] = ()  # (component, column)
+
+    scatter: ClassVar[int] = SCATTER_COLUMNS
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+        """Build from the variances (k, d)."""
+        k, d = means.shape
+        unit = np.ones(d) if scale is None else scale
+        return cls().update(Moments(np.ones(k), means, covariances, unit))
+
+    @classmethod
+    def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
+        """Build from 1/σ_cj (k, d)."""
+        return cls(means, np.asarray(precisions_cholesky, dtype=np.float64) ** -2.0)
+
+    @classmethod
+    def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
+        """Build from 1/σ²_cj (k, d)."""
+        return cls(means, 1.0 / np.asarray(precisions, dtype=np.float64))
+
+    def update(self, stats: Moments) -> Self:
+        """Take the variances of the columns; floor those that are nothing but rounding."""
+        assert stats.covariance is not None
+        variances = _variances(stats.covariance) + stats.reg_covar
+        unit = np.square(_unit(stats.scale))
+        bad = ~(variances > NOTHING * unit)
+        variances = np.where(bad, FLOOR * unit, variances)
+        means = stats.mean
+        if stats.alive is not None and not stats.alive.all():
+            alive = stats.alive[:, None]
+            bad &= alive
+            means, variances = np.where(alive, means, self.means), np.where(alive, variances, self.variances)
+        floored = tuple((int(c), int(j)) for c, j in np.argwhere(bad)) if bad.any() else ()
+        return replace(self, means=means, variances=variances, floored=floored)
+
+    @property
+    def covariances_(self) -> Floats:
+        """(k, d)."""
+        return self.variances
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(k, d)."""
+        return 1.0 / np.sqrt(self.variances)
+
+    @property
+    def precisions_(self) -> Floats:
+        """(k, d)."""
+        return 1.0 / self.variances
+
+    def _log_dets(self) -> Floats:
+        dets: Floats = np.log(self.variances).sum(axis=1)
+        return dets
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        return _DIAGONAL, self.means, self.precisions_cholesky_
+
+    def n_parameters(self, k: int, d: int) -> int:
+        """Count k times d variances."""
+        return k * d
+
+    def change_from(self, old: Self) -> float:
+        """Return the largest change, in standard deviations and relative to the variances."""
+        return _change(self.means, old.means, np.sqrt(old.variances), self.variances, old.variances, old.variances)
+
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
+
+
+@dataclass(frozen=True)
+class Spherical(_Common):
+    """Every Σ_c = σ²_c I."""
+
+    means: Floats = field(default_factory=_nothing)  # (k, d)
+    variances: Floats = field(default_factory=_nothing)  # (k,)
+    floored: tuple[tuple[int, int], ...] = ()  # (component, 0)
+
+    scatter: ClassVar[int] = SCATTER_COLUMNS
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+        """Build from the variances (k,)."""
+        k, d = means.shape
+        unit = np.ones(d) if scale is None else scale
+        return cls().update(Moments(np.ones(k), means, np.repeat(np.asarray(covariances)[:, None], d, axis=1), unit))
+
+    @classmethod
+    def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
+        """Build from 1/σ_c (k,)."""
+        return cls(means, np.asarray(precisions_cholesky, dtype=np.float64) ** -2.0)
+
+    @classmethod
+    def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
+        """Build from 1/σ²_c (k,)."""
+        return cls(means, 1.0 / np.asarray(precisions, dtype=np.float64))
+
+    def update(self, stats: Moments) -> Self:
+        """Take the mean of the columns' variances; floor one that is nothing but rounding."""
+        assert stats.covariance is not None
+        variances = (_variances(stats.covariance) + stats.reg_covar).mean(axis=1)
+        unit = np.square(_unit(stats.scale)).mean()
+        bad = ~(variances > NOTHING * unit)
+        variances = np.where(bad, FLOOR * unit, variances)
+        means = stats.mean
+        if stats.alive is not None and not stats.alive.all():
+            bad &= stats.alive
+            means = np.where(stats.alive[:, None], means, self.means)
+            variances = np.where(stats.alive, variances, self.variances)
+        floored = tuple((int(c), 0) for c in np.flatnonzero(bad))
+        return replace(self, means=means, variances=variances, floored=floored)
+
+    @property
+    def covariances_(self) -> Floats:
+        """(k,)."""
+        return self.variances
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / np.sqrt(self.variances)
+
+    @property
+    def precisions_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / self.variances
+
+    def _log_dets(self) -> Floats:
+        return self.means.shape[1] * np.log(self.variances)
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        return _ROUND, self.means, self.precisions_[:, None]
+
+    def n_parameters(self, k: int, d: int) -> int:
+        """Count k variances."""
+        return k
+
+    def change_from(self, old: Self) -> float:
+        """Return the largest change, in standard deviations and relative to the variances."""
+        sigma = np.sqrt(old.variances)[:, None]
+        return _change(self.means, old.means, sigma, self.variances, old.variances, old.variances)
+
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
+
+
+@dataclass(frozen=True)
+class Fixed(_Common):
+    """Every Σ_c = εI, and ε stays what it is: the paper's road to k-means (eq. 3.1)."""
+
+    means: Floats = field(default_factory=_nothing)  # (k, d)
+    variance: float = 1.0  # ε
+
+    scatter: ClassVar[int] = SCATTER_NONE
+    floored: ClassVar[tuple[tuple[int, int], ...]] = ()
+
+    def update(self, stats: Moments) -> Self:
+        """Move the means only."""
+        if stats.alive is None or stats.alive.all():
+            return replace(self, means=stats.mean)
+        return replace(self, means=np.where(stats.alive[:, None], stats.mean, self.means))
+
+    @property
+    def covariances_(self) -> Floats:
+        """(k,)."""
+        return np.full(len(self.means), self.variance)
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / np.sqrt(self.covariances_)
+
+    @property
+    def precisions_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / self.covariances_
+
+    def _log_dets(self) -> Floats:
+        return self.means.shape[1] * np.log(self.covariances_)
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        return _ROUND, self.means, self.precisions_[:, None]
+
+    def n_parameters(self, k: int, d: int) -> int:
+        """Count none."""
+        return 0
+
+    def change_from(self, old: Self) -> float:
+        """Return the largest change of a mean, in standard deviations."""
+        return float(np.max(np.abs(self.means - old.means), initial=0.0) / np.sqrt(self.variance))
+
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        return replace(self, means=(self.means - origin) * scale, variance=float(self.variance * scale * scale))
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _regularised(covariances: Floats, reg_covar: float) -> Floats:
+    """Return a copy with `reg_covar` added to the diagonals."""
+    copy = np.array(covariances)  # (k, d, d)
+    if reg_covar:
+        d = copy.shape[1]
+        copy.reshape(len(copy), -1)[:, :: d + 1] += reg_covar
+    return copy
+
+
+def _variances(covariance: Floats) -> Floats:
+    """Return the variances of the columns (k, d), whichever second moments were summed."""
+    return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _factorise(covariances: Floats, scale: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return whiteners, log-determinants and the column whose pivot is nothing but rounding, −1 where there is none."""
+    k, d = covariances.shape[:2]
+    whiteners, log_dets, failed = np.empty((k, d, d)), np.empty(k), np.empty(k, dtype=np.int64)
+    _core.factorise(covariances.reshape(k, -1), PIVOT, whiteners.reshape(k, -1), log_dets, failed, 1)
+    variances = covariances.reshape(k, -1)[:, :: d + 1]
+    lost = ~(variances > NOTHING * np.square(scale))  # (k, d)
+    if lost.any():
+        failed = np.where((failed < 0) & lost.any(axis=1), lost.argmax(axis=1), failed)
+    return whiteners, log_dets, failed
+
+
+def _clipped(covariance: Floats, scale: Floats) -> tuple[Floats, Floats, float]:
+    """Return the covariance with clipped eigenvalues, its whitener and its log-determinant."""
+    clipped = _clip_eigenvalues(covariance, scale)
+    lower = scipy.linalg.cholesky(clipped, lower=True)
+    whitener = np.empty_like(lower)
+    _core.invert_lower(lower, whitener)
+    return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum())
+
+
+def _unit(scale: Floats) -> Floats:
+    """Return the scale; a column without any takes the mean one of the others, and where there is none, 1."""
     present = scale[scale > 0]
-    unit = np.where(scale > 0, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
+    return np.where(scale > 0, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
+
+
+def _clip_eigenvalues(covariance: Floats, scale: Floats) -> Floats:
+    """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(scale²)."""
+    unit = _unit(scale)
     values, vectors = scipy.linalg.eigh(covariance / np.outer(unit, unit))
     clipped = (vectors * np.maximum(values, FLOOR)) @ vectors.T
     clipped = np.outer(unit, unit) * (clipped + clipped.T) / 2
     return np.asarray(clipped)
+
+
+def _upper_root(precision: Floats) -> Floats:
+    """Return U, upper triangular, with precision = UUᵀ: Cholesky from the last row to the first."""
+    lower = scipy.linalg.cholesky(np.asarray(precision, dtype=np.float64)[::-1, ::-1], lower=True)
+    return np.asarray(lower[::-1, ::-1])
+
+
+def _covariances_of(whiteners: Floats) -> Floats:
+    lower = np.empty_like(whiteners)
+    for c in range(len(whiteners)):
+        _core.invert_lower(whiteners[c], lower[c])
+    return np.matmul(lower, lower.transpose(0, 2, 1))
+
+
+def _log_dets_of(whiteners: Floats) -> Floats:
+    dets: Floats = -2.0 * np.log(np.diagonal(whiteners, axis1=1, axis2=2)).sum(axis=1)
+    return dets
+
+
+def _row_products(rows: Floats, matrix: Floats) -> Floats:
+    """Return matrix @ row for every row, added in one order whatever BLAS does."""
+    return np.einsum("ij,cj->ci", matrix, rows, optimize=False)
+
+
+def _change(means: Floats, old: Floats, sigma: Floats, values: Floats, before: Floats, unit: Floats) -> float:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        moved = np.abs(means - old) / sigma
+        grown = np.abs(values - before) / unit
+    return float(max(np.max(moved, initial=0.0), np.max(grown, initial=0.0)))

@@ -15,10 +15,10 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        Gaussian __version__ datasets exceptions metrics plots reference show_build
+        Gaussian GaussianMixture KMeans __version__ datasets exceptions metrics plots reference show_build
     """,
     "knoll.build": "build_facts show_build",
-    "knoll.covariance": "Covariance Full Moments",
+    "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
     "knoll.datasets": """
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
@@ -29,17 +29,20 @@ PUBLIC = {
         SuspiciousResultWarning
     """,
     "knoll.gaussian": "Ellipse Gaussian",
+    "knoll.gaussian_mixture": "GaussianMixture",
     "knoll.kernels": "Kernel",
+    "knoll.kmeans": "KMeans",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.plots": "gaussian scatter",
+    "knoll.plots": "gaussian gaussian_mixture scatter",
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
+    "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
 }
 
 # Modules for knoll's own use, free to change.

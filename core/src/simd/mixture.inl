@@ -1,3 +1,320 @@
-// Kernels of mixture, written over lanes; simd_mixture.hpp is their table.
+// One pass of EM over a tile of points (docs/theory/02-gaussian-mixture.md, eq. 2.5–2.8). The tile's `points`, a
+// multiple of 32, stand in lanes:  columns[j · points + l]  is column j of point l, with rows of zeros up to the next
+// multiple of 4 columns. Every distance is taken from differences x − μ, never from expanded squares, so a narrow
+// component far from the origin keeps its digits.
 
-static constexpr MixtureKernels mixture_kernels = {};
+constexpr double kLargest = 0x1.fffffffffffffp+1023;
+
+KNOLL_INLINE f64 vsqrt(f64 x) {
+#ifdef __FMA__
+  return (f64)_mm256_sqrt_pd((__m256d)x);
+#else
+  return f64{__builtin_sqrt(x[0]), __builtin_sqrt(x[1]), __builtin_sqrt(x[2]), __builtin_sqrt(x[3])};
+#endif
+}
+
+KNOLL_INLINE f64 larger(f64 a, f64 b) { return select(less(a, b), b, a); }
+
+KNOLL_INLINE void transpose(f64 v[4]) {
+  const f64 p = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6), q = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7);
+  const f64 r = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6), s = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
+  v[0] = __builtin_shufflevector(p, r, 0, 1, 4, 5);
+  v[1] = __builtin_shufflevector(q, s, 0, 1, 4, 5);
+  v[2] = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+  v[3] = __builtin_shufflevector(q, s, 2, 3, 6, 7);
+}
+
+// Four columns, of which `Count` are there, of all points.
+template <int Count, class T>
+KNOLL_INLINE void pack_strip(const T* x, int64_t stride, int64_t rows, int64_t points, const double* origin,
+                             double scale, double* columns, double* strip) {
+  const f64 o = load_tail(origin, Count, 0.0), s = broadcast(scale);
+  for (int64_t l = 0; l < points; l += 4) {
+    f64 v[4] = {};
+    for (int t = 0; t < 4; ++t)
+      if (l + t < rows) v[t] = (load_some_as_f64<Count>(x + (l + t) * stride) - o) * s;
+    if (strip != nullptr)
+      for (int t = 0; t < 4; ++t) store(strip + (l + t) * 4, v[t]);
+    transpose(v);
+    for (int t = 0; t < 4; ++t) store(columns + t * points + l, v[t]);
+  }
+}
+
+// columns(j, l) = strips(l, j) = (x[l, j] − origin[j])·scale; zeros from `rows` and from d on. Strips are those of
+// tile.inl, `points` high.
+template <class T>
+KNOLL_INLINE void mixture_pack(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
+                               const double* origin, double scale, double* columns, double* strips) {
+  for (int64_t j = 0; j < d; j += 4) {
+    double* const strip = strips == nullptr ? nullptr : strips + j * points;
+#define KNOLL_PACK(Count) pack_strip<Count>(x + j, stride, rows, points, origin + j, scale, columns + j * points, strip)
+    if (d - j >= 4) KNOLL_PACK(4);
+    if (d - j == 3) KNOLL_PACK(3);
+    if (d - j == 2) KNOLL_PACK(2);
+    if (d - j == 1) KNOLL_PACK(1);
+#undef KNOLL_PACK
+  }
+}
+static void mixture_pack_f64(const double* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
+                             const double* origin, double scale, double* columns, double* strips) {
+  mixture_pack(x, stride, rows, points, d, origin, scale, columns, strips);
+}
+static void mixture_pack_f32(const float* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
+                             const double* origin, double scale, double* columns, double* strips) {
+  mixture_pack(x, stride, rows, points, d, origin, scale, columns, strips);
+}
+
+// ---- the E step
+// ------------------------------------------------------------------------------------------------------
+
+// constant − ½ q, where an overflow of q counts as the largest double: far out, not nowhere.
+KNOLL_INLINE f64 log_density(f64 q, double constant) {
+  return fma(at_most(q, broadcast(kLargest)), broadcast(-0.5), broadcast(constant));
+}
+
+// The factor of `full` and `whiten` for d > 3: rows in blocks of four, block by block, column after column, up to the
+// diagonal's block: F[4b + t, j] at 8b(b+1) + 4j + t for j < 4b + 4. Zeros above the diagonal and from d on. For
+// d ≤ 3: the lower triangle, row by row.
+//
+// body(i, l, z) for z = rows i … i+3 of F u, points l … l+7.
+template <class F>
+KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, F&& body) {
+  for (int64_t i = 0; i < d; factor += 4 * (i + 4), i += 4)
+    for (int64_t l = 0; l < points; l += 8) {
+      f64 z[4][2] = {};
+      const double *f = factor, *y = u + l;
+      for (int64_t j = 0; j < i + 4; ++j, f += 4, y += points) {
+        const f64 y0 = load(y), y1 = load(y + 4);
+        for (int t = 0; t < 4; ++t) {
+          const f64 g = broadcast(f[t]);
+          z[t][0] = fma(g, y0, z[t][0]);
+          z[t][1] = fma(g, y1, z[t][1]);
+        }
+      }
+      body(i, l, z);
+    }
+}
+
+template <int D>
+KNOLL_INLINE void full_small(const double* columns, int64_t points, const double* mean, const double* factor,
+                             double constant, double* out) {
+  for (int64_t l = 0; l < points; l += kLanes) {
+    f64 u[D], q = {};
+    for (int i = 0; i < D; ++i) {
+      u[i] = load(columns + i * points + l) - broadcast(mean[i]);
+      f64 z = broadcast(factor[i * (i + 1) / 2]) * u[0];
+      for (int j = 1; j <= i; ++j) z = fma(broadcast(factor[i * (i + 1) / 2 + j]), u[j], z);
+      q = fma(z, z, q);
+    }
+    store(out + l, log_density(q, constant));
+  }
+}
+
+// out[l] = constant − ½ ‖F (x_l − μ)‖², F lower triangular. `away` has room for a tile.
+static void mixture_full(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
+                         double constant, double* away, double* out) {
+  if (d == 1) return full_small<1>(columns, points, mean, factor, constant, out);
+  if (d == 2) return full_small<2>(columns, points, mean, factor, constant, out);
+  if (d == 3) return full_small<3>(columns, points, mean, factor, constant, out);
+  const int64_t ld = (d + 3) / 4 * 4;
+  for (int64_t j = 0; j < ld; ++j) {
+    const f64 m = broadcast(j < d ? mean[j] : 0.0);
+    for (int64_t l = 0; l < points; l += kLanes) store(away + j * points + l, load(columns + j * points + l) - m);
+  }
+  for (int64_t l = 0; l < points; l += kLanes) store(out + l, f64{});
+  lower_blocks(away, points, d, factor, [&](int64_t, int64_t l, const f64 z[4][2]) __attribute__((always_inline)) {
+    for (int v = 0; v < 2; ++v) {
+      f64 q = load(out + l + 4 * v);
+      for (int t = 0; t < 4; ++t) q = fma(z[t][v], z[t][v], q);
+      store(out + l + 4 * v, q);
+    }
+  });
+  for (int64_t l = 0; l < points; l += kLanes) store(out + l, log_density(load(out + l), constant));
+}
+
+// out = F x, as a tile.
+static void mixture_whiten(const double* columns, int64_t points, int64_t d, const double* factor, double* out) {
+  if (d > 3) {
+    lower_blocks(columns, points, d, factor,
+                 [&](int64_t i, int64_t l, const f64 z[4][2]) __attribute__((always_inline)) {
+                   for (int t = 0; t < 4; ++t)
+                     for (int v = 0; v < 2; ++v) store(out + (i + t) * points + l + 4 * v, z[t][v]);
+                 });
+    return;
+  }
+  for (int64_t l = 0; l < points; l += kLanes) {
+    const double* f = factor;
+    for (int64_t i = 0; i < d; ++i) {
+      f64 z = {};
+      for (int64_t j = 0; j <= i; ++j) z = fma(broadcast(*f++), load(columns + j * points + l), z);
+      store(out + i * points + l, z);
+    }
+  }
+}
+
+// out[l] = constant − ½ Σ_j (f_j (x_lj − μ_j))².
+static void mixture_diagonal(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
+                             double constant, double* out) {
+  constexpr int kVectors = 8;
+  for (int64_t l = 0; l < points; l += kVectors * kLanes) {
+    f64 q[kVectors] = {};
+    for (int64_t j = 0; j < d; ++j) {
+      const f64 m = broadcast(mean[j]), f = broadcast(factor[j]);
+      for (int v = 0; v < kVectors; ++v) {
+        const f64 z = (load(columns + j * points + l + v * kLanes) - m) * f;
+        q[v] = fma(z, z, q[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) store(out + l + v * kLanes, log_density(q[v], constant));
+  }
+}
+
+// out[l] = constant − ½ factor ‖x_l − μ‖².
+static void mixture_round(const double* columns, int64_t points, int64_t d, const double* mean, double factor,
+                          double constant, double* out) {
+  constexpr int kVectors = 8;
+  for (int64_t l = 0; l < points; l += kVectors * kLanes) {
+    f64 q[kVectors] = {};
+    for (int64_t j = 0; j < d; ++j) {
+      const f64 m = broadcast(mean[j]);
+      for (int v = 0; v < kVectors; ++v) {
+        const f64 z = load(columns + j * points + l + v * kLanes) - m;
+        q[v] = fma(z, z, q[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) store(out + l + v * kLanes, log_density(q[v] * broadcast(factor), constant));
+  }
+}
+
+// From rows[c, l] = log p(x_l, c), which is finite, to rows[c, l] = w_l λ_lc (eq. 2.5), by the largest of each column;
+// log_p[l] = log Σ_c e^…; likelihood (4) += w_l log_p[l] by lanes; peaks (k, 4): the largest λ_lc with w_l > 0, by
+// lanes.
+static void mixture_normalise(double* rows, int64_t k, int64_t points, const double* weights, double* log_p,
+                              double* likelihood, double* peaks) {
+  f64 total = load(likelihood);
+  for (int64_t l = 0; l < points; l += kLanes) {
+    f64 top = load(rows + l);
+    for (int64_t c = 1; c < k; ++c) top = larger(top, load(rows + c * points + l));
+    f64 sum = {};
+    for (int64_t c = 0; c < k; ++c) {
+      const f64 e = vexp(load(rows + c * points + l) - top);
+      store(rows + c * points + l, e);
+      sum += e;
+    }
+    const f64 lp = top + vlog(sum), w = load(weights + l), inverse = broadcast(1.0) / sum;
+    store(log_p + l, lp);
+    total += w * lp;
+    const i64 counts = less(f64{}, w);
+    for (int64_t c = 0; c < k; ++c) {
+      const f64 lambda = load(rows + c * points + l) * inverse;
+      store(peaks + c * kLanes, larger(load(peaks + c * kLanes), select(counts, lambda, f64{})));
+      store(rows + c * points + l, lambda * w);
+    }
+  }
+  store(likelihood, total);
+}
+
+// ---- the sums of the M step, about a centre o
+// ------------------------------------------------------------------------
+
+// sums by lanes: mass (4), then first (ld, 4) += λ (x − o)_j, then, if `second`, (ld, 4) += λ (x − o)_j².
+static void mixture_column_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
+                                const double* center, bool second, double* sums) {
+  const int64_t ld = (d + 3) / 4 * 4;
+  f64 mass = load(sums);
+  for (int64_t l = 0; l < points; l += kLanes) mass += load(lambda + l);
+  store(sums, mass);
+  double* const first = sums + kLanes;
+  double* const squares = first + ld * kLanes;
+  for (int64_t j = 0; j < d; j += 4) {
+    f64 o[4], s[4], q[4] = {};
+    for (int t = 0; t < 4; ++t) {
+      o[t] = broadcast(j + t < d ? center[j + t] : 0.0);
+      s[t] = load(first + (j + t) * kLanes);
+      if (second) q[t] = load(squares + (j + t) * kLanes);
+    }
+    const double* const y = columns + j * points;
+    if (second)
+      for (int64_t l = 0; l < points; l += kLanes) {
+        const f64 r = load(lambda + l);
+        for (int t = 0; t < 4; ++t) {
+          const f64 u = load(y + t * points + l) - o[t], ru = r * u;
+          s[t] += ru;
+          q[t] = fma(ru, u, q[t]);
+        }
+      }
+    else
+      for (int64_t l = 0; l < points; l += kLanes) {
+        const f64 r = load(lambda + l);
+        for (int t = 0; t < 4; ++t) s[t] = fma(r, load(y + t * points + l) - o[t], s[t]);
+      }
+    for (int t = 0; t < 4; ++t) {
+      store(first + (j + t) * kLanes, s[t]);
+      if (second) store(squares + (j + t) * kLanes, q[t]);
+    }
+  }
+}
+
+template <int D>
+KNOLL_INLINE void small_sums_of(const double* columns, int64_t points, const double* lambda, const double* center,
+                                double* sums) {
+  constexpr int kSums = 1 + D + D * (D + 1) / 2;
+  f64 s[kSums];
+  for (int i = 0; i < kSums; ++i) s[i] = load(sums + i * kLanes);
+  for (int64_t l = 0; l < points; l += kLanes) {
+    const f64 r = load(lambda + l);
+    f64 u[D];
+    for (int i = 0; i < D; ++i) u[i] = load(columns + i * points + l) - broadcast(center[i]);
+    s[0] += r;
+    int at = 1 + D;
+    for (int i = 0; i < D; ++i) {
+      const f64 ru = r * u[i];
+      s[1 + i] += ru;
+      for (int j = i; j < D; ++j, ++at) s[at] = fma(ru, u[j], s[at]);
+    }
+  }
+  for (int i = 0; i < kSums; ++i) store(sums + i * kLanes, s[i]);
+}
+
+// d ≤ 3; sums by lanes: mass (4), first (d, 4), then λ (x − o)_i (x − o)_j for i ≤ j, row by row (…, 4).
+static void mixture_small_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
+                               const double* center, double* sums) {
+  if (d == 1) small_sums_of<1>(columns, points, lambda, center, sums);
+  if (d == 2) small_sums_of<2>(columns, points, lambda, center, sums);
+  if (d == 3) small_sums_of<3>(columns, points, lambda, center, sums);
+}
+
+// weighted(l, j) = √λ_l (x − o)_j in strips, whose product with itself is the second moment; mass (4) += λ by lanes,
+// first[j] += λ (x − o)_j.
+static void mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
+                          double* weighted, double* mass, double* first) {
+  f64 m = load(mass);
+  for (int64_t l = 0; l < points; l += kLanes) m += load(lambda + l);
+  store(mass, m);
+  for (int64_t j = 0; j < d; j += 4) {
+    const f64 o = load_tail(center + j, d - j < 4 ? d - j : 4, 0.0);
+    f64 s[4] = {load(first + j)};
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 roots = vsqrt(load(lambda + l));
+      for (int t = 0; t < 4; ++t) {
+        const f64 root = broadcast(roots[t]), a = root * (load(strips + j * points + (l + t) * 4) - o);
+        store(weighted + j * points + (l + t) * 4, a);
+        s[t] = fma(root, a, s[t]);
+      }
+    }
+    store(first + j, (s[0] + s[1]) + (s[2] + s[3]));
+  }
+}
+
+static constexpr MixtureKernels mixture_kernels = {
+    .pack_f64 = mixture_pack_f64,
+    .pack_f32 = mixture_pack_f32,
+    .full = mixture_full,
+    .diagonal = mixture_diagonal,
+    .round = mixture_round,
+    .whiten = mixture_whiten,
+    .normalise = mixture_normalise,
+    .column_sums = mixture_column_sums,
+    .small_sums = mixture_small_sums,
+    .weigh = mixture_weigh,
+};

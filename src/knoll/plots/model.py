@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from knoll.exceptions import BadData
 from knoll.gaussian import Ellipse, Gaussian
+from knoll.gaussian_mixture import GaussianMixture
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import RED, axes_or_new, look
-from knoll.validation import check_points
+from knoll.validation import Number, check_parameters, check_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["gaussian"]
+__all__ = ["gaussian", "gaussian_mixture"]
 
 
 def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None, *, n_std: float = 3.0) -> Axes:
@@ -59,3 +61,72 @@ def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None
     ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, label=f"{n_std:g}σ")
     ax.plot(*center, "o", color=RED, markersize=6, label="mean")
     return look(ax, plane.names)
+
+
+def gaussian_mixture(
+    model: GaussianMixture, X: ArrayLike | None = None, ax: Axes | None = None, *, n_std: float = 3.0
+) -> Axes:
+    """Draw a fitted mixture: each component's mean and contour, over the points in their labels' colours if given.
+
+    Parameters
+    ----------
+    model : GaussianMixture
+        The fitted model, with at least two columns. Of more than two, the two leading principal axes of the whole
+        mixture are drawn.
+    X : array-like of shape (n_samples, n_features), optional
+        Points to draw beneath it, coloured by `model.predict`; noise is grey.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    n_std : float, default=3
+        Mahalanobis distance of the contours.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from knoll import GaussianMixture, datasets, plots
+    >>> X = datasets.load("iris").X
+    >>> ax = plots.gaussian_mixture(GaussianMixture(3, random_state=0).fit(X), X)
+    """
+    check_is_fitted(model)
+    check_parameters("plots.gaussian_mixture", {"n_std": n_std}, {"n_std": (Number(0, strict=True),)})
+    k, d = model.means_.shape
+    if d < 2:
+        raise BadData("plots.gaussian_mixture needs at least two columns; this mixture has 1.")
+    covariances = _matrices(model)
+    means, weights = (np.asarray(a, dtype=np.float64) for a in (model.means_, model.weights_))
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)
+    center = shares @ means
+    away = means - center
+    whole = np.tensordot(shares, covariances, 1) + (shares * away.T) @ away  # the mixture's own covariance
+    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    plane = Plane.of_covariance(center, whole, names)
+    ax = axes_or_new(ax)
+    if X is not None:
+        scatter(X, model.predict(X), ax=ax, plane=plane)
+    for c, center in enumerate(plane.points(means)):
+        if weights[c] == 0:
+            continue  # a dead component has no points to stand for
+        contour = Ellipse.of(center, plane.covariance(covariances[c]), n_std).points()
+        label = {"label": f"{n_std:g}σ"} if c == 0 else {}
+        ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, **label)
+        ax.plot(*center, "o", color=RED, markersize=4 + 6 * np.sqrt(shares[c]))
+    return look(ax, plane.names)
+
+
+def _matrices(model: GaussianMixture) -> NDArray[np.float64]:
+    """Return every Σ_c as a matrix, (k, d, d), whatever shape the model keeps it in."""
+    k, d = model.means_.shape
+    kept = np.asarray(model.covariances_, dtype=np.float64)
+    match model.covariance_type:
+        case "full":
+            return kept
+        case "tied":
+            return np.broadcast_to(kept, (k, d, d))
+        case "diag":
+            return kept[:, :, None] * np.eye(d)
+        case _:
+            return kept[:, None, None] * np.eye(d)

@@ -1,0 +1,109 @@
+// Starts: the multiset of rows, k-means++, random rows.
+#include "knoll/seeding.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include "door.hpp"
+
+namespace knoll::python {
+
+template <class T>
+using Line = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T, class I>
+static SparseRows<T, I> sparse(const In<T, 1>& data, const In<I, 1>& indices, const In<I, 1>& indptr,
+                               int64_t n_columns) {
+  need(data.shape(0) == indices.shape(0) && indptr.shape(0) >= 1, "data, indices and indptr must make a CSR matrix");
+  return {view<1>(data), view<1>(indices), view<1>(indptr), {static_cast<int64_t>(indptr.shape(0)) - 1, n_columns}};
+}
+
+template <class Points>
+static int64_t distinct(const Points& x, const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows,
+                        const Line<double>& total, int threads) {
+  const size_t n = static_cast<size_t>(x.shape[0]);
+  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  need(!weights || weights->shape(0) == n, "weights must have one entry per row");
+  need(rows.shape(0) == n && total.shape(0) == n, "rows and total must have one entry per row");
+  int64_t count = 0;
+  call(threads, static_cast<double>(n) * (30.0 + 3.0 * static_cast<double>(x.shape[1])),
+       [&](Run run) { count = distinct_rows(x, w, rows.data(), total.data(), run); });
+  return count;
+}
+
+template <class Points>
+static std::pair<int64_t, int64_t> plus_plus(const Points& x, const Line<const int64_t>& rows,
+                                             const Line<const double>& weights, uint64_t seed, uint64_t restart,
+                                             int64_t trials, bool skip, const Line<int64_t>& out, int threads) {
+  const auto m = static_cast<int64_t>(rows.shape(0)), k = static_cast<int64_t>(out.shape(0));
+  need(m >= 1 && weights.shape(0) == rows.shape(0), "rows and weights must be of one length, at least 1");
+  need(trials >= 1, "trials must be at least 1");
+  SeedingWork work;
+  call(threads, 3.0 * static_cast<double>(m) * static_cast<double>(k * trials) * static_cast<double>(x.shape[1] + 2),
+       [&](Run run) {
+         work = kmeans_plus_plus(x, rows.data(), weights.data(), m, k, seed, restart, trials, skip, out.data(), run);
+       });
+  return {work.pairs, work.evaluated};
+}
+
+static void py_random_rows(const Line<const double>& weights, uint64_t seed, uint64_t restart,
+                           const Line<int64_t>& out) {
+  const auto m = static_cast<int64_t>(weights.shape(0)), k = static_cast<int64_t>(out.shape(0));
+  need(m >= 1, "weights must not be empty");
+  call(1, 3.0 * static_cast<double>(m) + static_cast<double>(k) * (300.0 + static_cast<double>(m) / 60),
+       [&](Run run) { random_rows(weights.data(), m, k, seed, restart, out.data(), run); });
+}
+
+template <class T>
+static void bind_dense(nb::module_& m) {
+  m.def(
+      "distinct_rows",
+      [](const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows,
+         const Line<double>& total, int threads) { return distinct(view<2>(x), weights, rows, total, threads); },
+      nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(),
+      nb::arg("threads"), "Gather equal rows; returns how many distinct ones of weight > 0 there are.");
+  m.def(
+      "kmeans_plus_plus",
+      [](const In<T, 2>& x, const Line<const int64_t>& rows, const Line<const double>& weights, uint64_t seed,
+         uint64_t restart, int64_t trials, bool skip, const Line<int64_t>& out,
+         int threads) { return plus_plus(view<2>(x), rows, weights, seed, restart, trials, skip, out, threads); },
+      nb::arg("x").noconvert(), nb::arg("rows"), nb::arg("weights"), nb::arg("seed"), nb::arg("restart"),
+      nb::arg("trials"), nb::arg("skip"), nb::arg("out").noconvert(), nb::arg("threads"),
+      "Greedy k-means++: places in rows; returns (pairs, evaluated pairs).");
+}
+
+template <class T, class I>
+static void bind_sparse(nb::module_& m) {
+  m.def(
+      "distinct_rows_csr",
+      [](const In<T, 1>& data, const In<I, 1>& indices, const In<I, 1>& indptr, int64_t n_columns,
+         const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows, const Line<double>& total,
+         int threads) { return distinct(sparse(data, indices, indptr, n_columns), weights, rows, total, threads); },
+      nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(), nb::arg("n_columns"),
+      nb::arg("weights").none(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(), nb::arg("threads"),
+      "As distinct_rows, of a CSR matrix in canonical format.");
+  m.def(
+      "kmeans_plus_plus_csr",
+      [](const In<T, 1>& data, const In<I, 1>& indices, const In<I, 1>& indptr, int64_t n_columns,
+         const Line<const int64_t>& rows, const Line<const double>& weights, uint64_t seed, uint64_t restart,
+         int64_t trials, bool skip, const Line<int64_t>& out, int threads) {
+        return plus_plus(sparse(data, indices, indptr, n_columns), rows, weights, seed, restart, trials, skip, out,
+                         threads);
+      },
+      nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(), nb::arg("n_columns"),
+      nb::arg("rows"), nb::arg("weights"), nb::arg("seed"), nb::arg("restart"), nb::arg("trials"), nb::arg("skip"),
+      nb::arg("out").noconvert(), nb::arg("threads"), "As kmeans_plus_plus, of a CSR matrix in canonical format.");
+}
+
+void bind_seeding(nb::module_& m) {
+  bind_dense<double>(m);
+  bind_dense<float>(m);
+  bind_sparse<double, int32_t>(m);
+  bind_sparse<float, int32_t>(m);
+  bind_sparse<double, int64_t>(m);
+  bind_sparse<float, int64_t>(m);
+  m.def("random_rows", &py_random_rows, nb::arg("weights"), nb::arg("seed"), nb::arg("restart"),
+        nb::arg("out").noconvert(), "Draw places by weight, without replacement.");
+}
+
+}  // namespace knoll::python

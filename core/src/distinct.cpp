@@ -1,0 +1,164 @@
+// Distinct rows: hash each row's contents, sort by the hash, look at the contents only where hashes are equal.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "knoll/parallel.hpp"
+#include "knoll/radix.hpp"
+#include "knoll/sum.hpp"
+#include "seeding_rows.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 1 << 14;
+constexpr int64_t kSign = std::numeric_limits<int64_t>::min();
+
+// The bits of |x| with an exponent that goes on below the smallest normal number, so that for every x ≠ 0
+// magnitude(2^s·x) = magnitude(x) + s·2^52, as long as 2^s·x is exact.
+int64_t magnitude(double x) {
+  const auto bits = static_cast<int64_t>(std::bit_cast<uint64_t>(x) & ~static_cast<uint64_t>(kSign));
+  if (bits >> 52 != 0 || bits == 0) return bits;
+  const int shift = std::countl_zero(static_cast<uint64_t>(bits)) - 11;  // to where a hidden bit would stand
+  return (bits << shift) - (int64_t{shift} << 52);
+}
+
+// Steele, Lea and Flood's finaliser ("Fast splittable pseudorandom number generators", 2014).
+uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// Two numbers that stand for a column.
+struct Column {
+  explicit Column(int64_t j = 0)
+      : add(mix(static_cast<uint64_t>(2 * j + 1) * 0x9e3779b97f4a7c15)),
+        times(mix(static_cast<uint64_t>(2 * j + 2) * 0x9e3779b97f4a7c15) | 1) {}
+  uint64_t add, times;
+};
+
+// The part of a row's hash that a value ≠ 0 in a column makes; zeros make none, so that sparse rows hash like dense
+// ones. `one` is the magnitude's exponent that counts as 0: relative to it, scaling by a power of two changes nothing.
+uint64_t hash_part(double x, Column column, int64_t one) {
+  __extension__ typedef unsigned __int128 Wide;
+  const auto sign = std::bit_cast<uint64_t>(x) & static_cast<uint64_t>(kSign);
+  const uint64_t key = (static_cast<uint64_t>(magnitude(x)) - (static_cast<uint64_t>(one) << 52)) ^ sign;
+  const Wide product = static_cast<Wide>(key ^ column.add) * column.times;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+// The columns' numbers, from a table where it is small.
+class Columns {
+ public:
+  explicit Columns(int64_t d) {
+    for (int64_t j = 0; j < std::min<int64_t>(d, 4096); ++j) table_.emplace_back(j);
+  }
+  Column operator[](int64_t j) const {
+    return j < static_cast<int64_t>(table_.size()) ? table_[static_cast<size_t>(j)] : Column(j);
+  }
+
+ private:
+  std::vector<Column> table_;
+};
+
+// The exponent of the largest |x| among the rows.
+template <class Points>
+int64_t largest_exponent(const Points& x, const int64_t* rows, int64_t n, Run run) {
+  const double largest = reduce_chunks<double>(
+      n, kRowsAtOnce,
+      [&](int64_t, int64_t begin, int64_t end) {
+        double most = 0.0;
+        for (int64_t i = begin; i < end; ++i)
+          for_entries(x, rows[i], [&](int64_t, double value) { most = std::max(most, std::fabs(value)); });
+        return most;
+      },
+      [](double& total, double part) { total = std::max(total, part); }, run);
+  return magnitude(largest) >> 52;
+}
+
+// Marks in `first` each place of the sorted rows where another content begins; rows of one hash but of several contents
+// are sorted by content. A chunk looks after the runs of equal hashes that begin in it.
+template <class Points>
+void mark_first(const Points& x, const uint32_t* hashes, int64_t* rows, int64_t n, uint8_t* first, Run run) {
+  for_chunks(n, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+    int64_t i = begin;
+    while (i < end && i > 0 && hashes[i] == hashes[i - 1]) ++i;  // belongs to the chunk before
+    while (i < end) {
+      int64_t stop = i + 1;
+      bool alike = true;
+      for (; stop < n && hashes[stop] == hashes[i]; ++stop) alike = alike && compare_rows(x, rows[i], rows[stop]) == 0;
+      if (!alike)
+        std::sort(rows + i, rows + stop, [&](int64_t a, int64_t b) {
+          const int sign = compare_rows(x, a, b);
+          return sign != 0 ? sign < 0 : a < b;
+        });
+      for (int64_t p = i; p < stop; ++p) first[p] = p == i || (!alike && compare_rows(x, rows[p - 1], rows[p]) != 0);
+      i = stop;
+    }
+  });
+}
+
+double sum_of(View<const double, 1> weights, const int64_t* rows, int64_t count) {
+  if (weights.empty()) return static_cast<double>(count);
+  if (count == 1) return weights(rows[0]);
+  if (count == 2) return weights(rows[0]) + weights(rows[1]);  // one addition rounds once
+  ExactSum sum;
+  for (int64_t i = 0; i < count; ++i) sum.add(weights(rows[i]));
+  return sum.round();
+}
+
+}  // namespace
+
+template <class Points>
+int64_t distinct_rows(const Points& x, View<const double, 1> weights, int64_t* rows, double* total, Run run) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < x.shape[0]; ++i)
+    if (weights.empty() || weights(i) > 0) rows[n++] = i;
+
+  const auto hashes = std::make_unique_for_overwrite<uint32_t[]>(static_cast<size_t>(n));
+  const int64_t one = largest_exponent(x, rows, n, run);
+  const Columns columns(x.shape[1]);
+  for_chunks(n, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint64_t hash = 0;
+      for_entries(x, rows[i], [&](int64_t j, double value) {
+        if (value != 0) hash += hash_part(value, columns[j], one);
+      });
+      hashes[static_cast<size_t>(i)] = static_cast<uint32_t>(mix(hash) >> 32);
+    }
+  });
+  radix_sort(hashes.get(), rows, n, run);
+
+  const auto first = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(n));
+  mark_first(x, hashes.get(), rows, n, first.get(), run);
+  int64_t m = 0;
+  for (int64_t i = 0, next = 1; i < n; i = next++) {
+    while (next < n && first[static_cast<size_t>(next)] == 0) ++next;
+    if ((m & 0xfffff) == 0) run.poll();
+    total[m] = sum_of(weights, rows + i, next - i);
+    rows[m++] = rows[i];
+  }
+  return m;
+}
+
+#define KNOLL_DISTINCT(Points) \
+  template int64_t distinct_rows(const Points&, View<const double, 1>, int64_t*, double*, Run);
+using DenseF64 = View<const double, 2>;
+using DenseF32 = View<const float, 2>;
+using SparseF64 = SparseRows<double, int32_t>;
+using SparseF32 = SparseRows<float, int32_t>;
+using LongSparseF64 = SparseRows<double, int64_t>;
+using LongSparseF32 = SparseRows<float, int64_t>;
+KNOLL_DISTINCT(DenseF64)
+KNOLL_DISTINCT(DenseF32)
+KNOLL_DISTINCT(SparseF64)
+KNOLL_DISTINCT(SparseF32)
+KNOLL_DISTINCT(LongSparseF64)
+KNOLL_DISTINCT(LongSparseF32)
+#undef KNOLL_DISTINCT
+
+}  // namespace knoll

@@ -1,0 +1,1005 @@
+"""A mixture of Gaussians: climb log p(X | π, μ, Σ) = Σᵢ log Σ_c π_c N(xᵢ | μ_c, Σ_c)   (eq. 2.6).
+
+The numbers of equations are those of docs/theory/02-gaussian-mixture.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import _core, seeding
+from knoll.base import Estimator, all_or_nothing
+from knoll.covariance import FLOOR, PIVOT, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.exceptions import (
+    BadData,
+    CollapsedComponentWarning,
+    ConvergenceWarning,
+    InvalidParameter,
+    SuspiciousResultWarning,
+)
+from knoll.steps import gaussian, kmeans
+from knoll.steps import gaussian_mixture as steps
+from knoll.steps.blocks import Block, BlockSource
+from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
+from knoll.steps.loop import History, StepReport, iterate, live
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Choice,
+    Flag,
+    Number,
+    check_parameters,
+    check_points,
+    check_weights,
+    draw_seed,
+    refuse_not_finite,
+)
+
+__all__ = ["GaussianMixture"]
+
+Floats = NDArray[np.float64]
+Blocks = Callable[[], Iterator[Block]]
+
+_SHAPES: dict[str, Any] = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
+_SAMPLE = 20_000  # rows from which fit_blocks draws a start that is given by name
+_EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
+_PASSES = 3  # for the pooled moments: one is enough unless the first rows lie far from the rest
+_COMPONENT, _START, _SHUFFLE = 2, 3, 5  # purposes of random numbers, numbered as in the core
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The rows as the loop meets them, divided by 2^power, and what a look at all of them told."""
+
+    blocks: Blocks  # a fresh pass
+    sample: Block  # where a start that is given by name is drawn from: all rows, or some
+    frame: Frame
+    power: int  # 0 unless the values are extreme
+    box: Floats  # (2, d) least and largest value of each column; empty unless there is noise
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What of the start was given: π, μ and Σ⁻¹, in the units of the data."""
+
+    weights: Floats | None
+    means: Floats | None
+    precisions: Floats | None
+
+
+@dataclass(frozen=True)
+class _Climb:
+    """One run of EM from one start."""
+
+    state: MixtureState
+    history: History
+    converged: bool
+
+    @property
+    def bound(self) -> float:
+        """The last lower bound; −inf when no step was made."""
+        objective = self.history["objective"]
+        return float(objective[-1]) if len(objective) else -math.inf
+
+
+class GaussianMixture(DensityMixin, Estimator):
+    """A mixture of Gaussians, fitted by the EM algorithm.
+
+    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM climbs its log-likelihood from a start, never downhill.
+    Parameters and attributes are those of scikit-learn's class of that name, and some more.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        k, the number of Gaussians.
+    covariance_type : {"full", "tied", "diag", "spherical", "fixed"}, default="full"
+        Every Σ_c free; one Σ for all; diagonal; a multiple of I; or held at `fixed_variance` times I.
+    tol : float, default=1e-3
+        The loop ends when an iteration changes less than this: see `stop`.
+    reg_covar : float, default=1e-6
+        Added to the diagonal of every covariance. With 0 the likelihood never falls.
+    max_iter : int, default=100
+        At most so many iterations; 0 returns the start.
+    n_init : int, default=1
+        So many starts; the one that ends with the largest lower bound is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        Where EM begins: labels of k-means; rows far apart, or any rows, as means; responsibilities by chance.
+    weights_init : array-like of shape (n_components,), optional
+        π at the start.
+    means_init : array-like of shape (n_components, n_features), optional
+        μ at the start.
+    precisions_init : array-like, optional
+        The inverses of Σ at the start, shaped like `precisions_`.
+    random_state : int, RandomState, Generator or None, default=None
+        What the start and `sample` draw from.
+    warm_start : bool, default=False
+        Begin where the last fit ended.
+    verbose : int, default=0
+        Print the start and every `verbose_interval`-th iteration.
+    verbose_interval : int, default=10
+        See `verbose`.
+    fixed_variance : float, optional
+        ε of covariance_type="fixed".
+    noise : bool or float, default=False
+        True adds a component that is uniform over the bounding box of the data, for points that belong to no Gaussian;
+        a number is its density instead. Its label is −1.
+    stop : {"likelihood", "parameters"}, default="likelihood"
+        What `tol` bounds: the change of the log-likelihood per row (eq. 2.10), or of any parameter, in the
+        standard deviations and variances of its component.
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The result has the same bits for every number.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        π. With noise they sum to 1 − `noise_weight_`. Arrays are of the data's kind, float32 or float64.
+    means_ : ndarray of shape (n_components, n_features)
+        μ.
+    covariances_ : ndarray
+        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed.
+    precisions_ : ndarray
+        The inverses, in the same shape.
+    precisions_cholesky_ : ndarray
+        Their factors U, Σ⁻¹ = UUᵀ, upper triangular; of diagonal shapes the square roots.
+    labels_ : ndarray of shape (n_samples,)
+        The component of each row, −1 for noise; what `predict` answers. Not set by `fit_blocks`.
+    noise_weight_ : float
+        π₀, the share of the noise; 0 without.
+    noise_log_density_ : float
+        The logarithm of the noise's density; −inf without.
+    noise_box_ : ndarray of shape (2, n_features)
+        The corners of the box that noise is uniform over; empty without.
+    converged_ : bool
+        Whether the last change was below `tol`.
+    n_iter_ : int
+        Iterations of the best start.
+    lower_bound_ : float
+        The log-likelihood per row at the last E step.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        The same at every E step.
+    history_ : dict of ndarray
+        iteration, objective (`lower_bounds_`), changed (the largest change of a parameter) and seconds.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X had any.
+
+    Notes
+    -----
+    A component that collapses (onto duplicates, a constant column, too few points) is no error: its eigenvalues are
+    clipped at 1e-6 of the pooled variances where its covariance could not be factorised, and a
+    CollapsedComponentWarning names it.
+
+    Examples
+    --------
+    >>> from knoll import GaussianMixture, datasets
+    >>> data = datasets.load("iris")
+    >>> model = GaussianMixture(3, random_state=0).fit(data.X)
+    >>> model.means_.shape, model.converged_
+    ((3, 4), True)
+    >>> bool(model.bic(data.X) < GaussianMixture(1).fit(data.X).bic(data.X))
+    True
+
+    References
+    ----------
+    docs/theory/02-gaussian-mixture.md; Bishop (2006), chapter 9; Biernacki, Celeux and Govaert (2000) for ICL.
+    """
+
+    _rules: ClassVar = {
+        "n_components": (Number(1, whole=True),),
+        "covariance_type": (Choice(("full", "tied", "diag", "spherical", "fixed")),),
+        "tol": (Number(0),),
+        "reg_covar": (Number(0),),
+        "max_iter": (Number(0, whole=True),),
+        "n_init": (Number(1, whole=True),),
+        "init_params": (Choice(("kmeans", "k-means++", "random", "random_from_data")),),
+        "random_state": RANDOM_STATE,
+        "warm_start": (Flag(),),
+        "verbose": VERBOSE,
+        "verbose_interval": (Number(1, whole=True),),
+        "fixed_variance": (None, Number(0, strict=True)),
+        "noise": (Flag(), Number(0, strict=True)),
+        "stop": (Choice(("likelihood", "parameters")),),
+        "n_jobs": N_JOBS,
+    }
+    _fitted: ClassVar = frozenset(
+        {"weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "noise_weight_"}
+        | {"noise_log_density_", "noise_box_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "history_"}
+        | {"n_features_in_"}
+    )
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
+        fixed_variance: float | None = None,
+        noise: bool | float = False,
+        stop: str = "likelihood",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
+        self.fixed_variance = fixed_variance
+        self.noise = noise
+        self.stop = stop
+        self.n_jobs = n_jobs
+
+    # ---- fit -------------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the mixture to the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points, at least `n_components`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        GaussianMixture
+            The estimator itself.
+        """
+        self._check_parameters()
+        points = check_points(X, estimator=self, finite=False)
+        weights = check_weights(sample_weight, len(points), owner="GaussianMixture")
+        data = self._look(points, weights)
+        state = self._fit(data, draw_seed(self.random_state))
+        self.labels_ = np.empty(len(points), dtype=np.int64)
+        steps.expect(points, self._state(), self._threads(), labels=self.labels_)
+        self._warn_of_collapse(
+            state,
+            data,
+            points if weights is None else points[weights > 0],
+            self.labels_ if weights is None else self.labels_[weights > 0],
+        )
+        return self
+
+    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Fit the mixture to the rows of X and return their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    @all_or_nothing
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+        """Fit to data that comes in blocks, such as a file larger than memory.
+
+        Parameters
+        ----------
+        make_blocks : callable
+            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
+            a look at all rows and once an iteration. The cuts do not change the result, nor does it differ from
+            `fit` from the same start. A start that is given by name is drawn from a sample of at most 20 000 rows.
+
+        Returns
+        -------
+        GaussianMixture
+            The estimator itself, without `labels_`: `predict` gives them block by block.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from knoll import GaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(size=(5_000, 2)), rng.normal(6, 1, size=(5_000, 2))])
+        >>> model = GaussianMixture(2, random_state=0).fit_blocks(lambda: np.array_split(X, 7))
+        >>> bool((model.means_ == GaussianMixture(2, random_state=0).fit(X).means_).all())
+        True
+        """
+        self._check_parameters()
+        seed = draw_seed(self.random_state)
+        data = self._look_through(BlockSource(make_blocks, self), seed)
+        state = self._fit(data, seed)
+        vars(self).pop("labels_", None)
+        self._warn_of_collapse(state, data, None, None)
+        return self
+
+    # ---- a look at the data ----------------------------------------------------------------------------------------
+
+    def _look(self, points: NDArray[Any], weights: Floats | None) -> _Data:
+        """Look at one array: its pooled moments show whether every value is finite, and how large they are."""
+        self._check_rows(len(points) if weights is None else max(np.count_nonzero(weights), float(weights.sum())))
+        if weights is not None and (heavy := _power(float(weights.max()))):
+            weights = np.ldexp(weights, -heavy)
+        block, power, threads = Block(points, weights), 0, self._threads()
+        pooled = _pooled(lambda: iter([block]), block, threads)
+        spread = float(pooled.covariance.diagonal().max())
+        if not 4.0**-_EXTREME < spread < 4.0**_EXTREME:
+            refuse_not_finite(points, self)
+            power = _extreme(float(points.min()), float(points.max()))
+            if power:
+                block = Block(np.ldexp(points, -power), weights)
+                pooled = _pooled(lambda: iter([block]), block, threads)
+        box = np.zeros((0, points.shape[1]))
+        if self.noise is not False:
+            present = block.points if weights is None else block.points[weights > 0]
+            box = np.array([present.min(axis=0), present.max(axis=0)], dtype=np.float64)
+        return _Data(lambda: iter([block]), block, Frame.of(pooled), power, box, points.dtype)
+
+    def _look_through(self, source: BlockSource, seed: int) -> _Data:
+        """Look at blocks: the same facts in two passes, and a sample that does not depend on the cuts."""
+        threads, rows, mass, heaviest, present, weighted = self._threads(), 0, 0.0, 0.0, 0, False
+        lows: list[Floats] = []
+        highs: list[Floats] = []
+        keys = np.random.Generator(np.random.Philox(key=[seed, _SHUFFLE]))
+        sample: tuple[Any, ...] | None = None  # keys, numbers, points and weights of the rows with the least keys
+        for points, weights in source():
+            if not _core.all_finite(points, threads):
+                refuse_not_finite(points, self, first_row=rows)
+            weighted |= weights is not None
+            each = np.ones(len(points)) if weights is None else weights
+            here = points[each > 0]
+            if len(here):
+                lows = [np.min([*lows, here.min(axis=0)], axis=0)]
+                highs = [np.max([*highs, here.max(axis=0)], axis=0)]
+            mass, heaviest, present = mass + each.sum(), max(heaviest, each.max()), present + len(here)
+            sample = _least(sample, (keys.random(len(points)), np.arange(rows, rows + len(points)), points, each))
+            rows += len(points)
+        if sample is None:
+            raise BadData("GaussianMixture: make_blocks() gave no rows. Give at least one block with one row.")
+        if not present:
+            raise BadData("GaussianMixture: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
+        self._check_rows(max(present, mass) if weighted else rows)
+        heavy = _power(heaviest) if weighted else 0
+        power = _extreme(float(lows[0].min()), float(highs[0].max()))
+
+        def scaled(block: Block) -> Block:
+            points = np.ldexp(block.points, -power) if power else block.points
+            return Block(
+                points, np.ldexp(block.weights, -heavy) if heavy and block.weights is not None else block.weights
+            )
+
+        def blocks() -> Iterator[Block]:
+            return map(scaled, source())
+
+        _, _, points, each = sample
+        chosen = scaled(Block(points, each if weighted else None))
+        pooled = _pooled(blocks, next(blocks()), threads)
+        box = np.ldexp(np.array([lows[0], highs[0]], dtype=np.float64), -power)
+        return _Data(blocks, chosen, Frame.of(pooled), power, box if self.noise is not False else box[:0], source.dtype)
+
+    def _check_rows(self, rows: float) -> None:
+        if rows < self.n_components:
+            raise BadData(
+                f"GaussianMixture: Expected n_samples >= n_components but got n_components = {self.n_components}, "
+                f"n_samples = {rows:g}. Take fewer components."
+            )
+
+    # ---- the climb -------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: _Data, seed: int) -> MixtureState:
+        """Climb from each start, keep the best, and set what it found; labels are the caller's."""
+        given = self._given(len(data.frame.origin))
+        rows = functools.cache(lambda: seeding.multiset(*data.sample, self._threads()))
+        warm = bool(self.warm_start and hasattr(self, "converged_"))
+        best: _Climb | None = None
+        for restart in range(1 if warm else self.n_init):
+            if warm:
+                start, before = self._state(data), self.lower_bound_ + self._shift(data)
+            else:
+                start, before = self._start(data, given, rows, seed, restart), -math.inf
+            climb = self._climb(data, start, before, restart)
+            if best is None or climb.bound > best.bound:
+                best = climb
+        assert best is not None
+        self._keep(best, data)
+        if not best.converged and self.max_iter > 0:
+            warnings.warn(
+                "GaussianMixture: Best performing initialization did not converge. Try different init parameters, or "
+                "increase max_iter, tol, or check for degenerate data.",
+                ConvergenceWarning,
+                stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
+            )
+        return best.state
+
+    def _climb(self, data: _Data, state: MixtureState, before: float, restart: int) -> _Climb:
+        """Run EM from a start; `before` is the lower bound that the first iteration is compared with."""
+        threads, reg_covar = self._threads(), math.ldexp(self.reg_covar, -2 * data.power)
+
+        def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
+            return steps.step(data.blocks, state, threads, reg_covar=reg_covar)
+
+        def settled(reports: list[StepReport]) -> bool:
+            last = reports[-1]
+            if self.stop == "parameters":
+                return last.changed <= self.tol
+            return abs(last.objective - (reports[-2].objective if len(reports) > 1 else before)) < self.tol  # eq. 2.10
+
+        reports: list[StepReport] = []
+        show = live(f"GaussianMixture, start {restart}", int(self.verbose))
+
+        def hook(iteration: int, report: StepReport) -> None:
+            reports.append(report)
+            if show is not None and iteration % self.verbose_interval == 0:
+                show(iteration, report)
+
+        state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
+        return _Climb(state, history, bool(reports) and settled(reports))
+
+    def _keep(self, best: _Climb, data: _Data) -> None:
+        """Set what was found, in the units and the kind of the data."""
+        state, power, kind = best.state, data.power, data.dtype
+        with np.errstate(over="ignore", under="ignore"):
+            self.weights_ = state.weights.astype(kind)
+            self.means_ = _in_kind(np.ldexp(state.means, power), kind)
+            self.covariances_ = _in_kind(np.ldexp(state.covariances_, 2 * power), kind)
+            self.precisions_ = _in_kind(np.ldexp(state.precisions_, -2 * power), kind)
+            self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -power), kind)
+        noise = state.noise
+        self.noise_weight_ = 0.0 if noise is None else noise.weight
+        self.noise_log_density_ = -math.inf if noise is None else noise.log_density - self._shift(data)
+        self.noise_box_ = np.ldexp(data.box, power)
+        history = {**best.history, "objective": best.history["objective"] - self._shift(data)}
+        self.converged_ = best.converged
+        self.n_iter_ = len(history["iteration"])
+        self.lower_bounds_ = history["objective"].copy()
+        self.lower_bound_ = best.bound - self._shift(data)
+        self.history_ = history
+
+    @staticmethod
+    def _shift(data: _Data) -> float:
+        """Return what a log-density of the scaled rows has more than that of the rows."""
+        return data.power * len(data.frame.origin) * math.log(2)
+
+    # ---- where EM starts -------------------------------------------------------------------------------------------
+
+    def _given(self, d: int) -> _Given:
+        """Check what of the start was given, in scikit-learn's words and ours."""
+        k, shape = self.n_components, self.covariance_type
+        if shape == "fixed" and self.fixed_variance is None:
+            raise InvalidParameter(
+                "GaussianMixture: covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is held."
+            )
+        if shape != "fixed" and self.fixed_variance is not None:
+            raise InvalidParameter(
+                f"GaussianMixture: fixed_variance={self.fixed_variance!r} means nothing with covariance_type="
+                f"{shape!r}. Give covariance_type='fixed', or leave it out."
+            )
+        if shape == "fixed" and self.precisions_init is not None:
+            raise InvalidParameter(
+                "GaussianMixture: precisions_init means nothing with covariance_type='fixed'. "
+                "Give fixed_variance alone."
+            )
+        weights = _array(self.weights_init, "weights", (k,))
+        if weights is not None:
+            if (weights < 0).any() or (weights > 1).any():
+                raise InvalidParameter(
+                    "The parameter 'weights' should be in the range [0, 1], but got values from "
+                    f"{weights.min():.5f} to {weights.max():.5f}. They are the shares of the components."
+                )
+            if abs(1 - weights.sum()) > (1e-6 if np.asarray(self.weights_init).dtype == np.float32 else 1e-8):
+                raise InvalidParameter(
+                    f"The parameter 'weights' should be normalized, but got sum(weights) = {weights.sum():.5f}. "
+                    "Divide them by it."
+                )
+        means = _array(self.means_init, "means", (k, d))
+        sizes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
+        precisions = _array(self.precisions_init, f"{shape} precision", sizes.get(shape, ()))
+        if precisions is not None:
+            if shape in ("diag", "spherical"):
+                if (precisions <= 0).any():
+                    raise InvalidParameter(f"'{shape} precision' should be positive, got {precisions.min():.5g}.")
+            elif not _positive_definite(precisions):
+                raise InvalidParameter(
+                    f"'{shape} precision' should be symmetric, positive-definite. Invert covariances that are."
+                )
+        return _Given(weights, means, precisions)
+
+    def _start(
+        self, data: _Data, given: _Given, rows: Callable[[], seeding.Multiset], seed: int, restart: int
+    ) -> MixtureState:
+        """Make the start: by its name, then what was given takes its place."""
+        k, frame, noise = self.n_components, data.frame, self._noise(data)
+        if self.covariance_type == "fixed":
+            shape: Covariance = Fixed(variance=math.ldexp(float(self.fixed_variance or 0.0), -2 * data.power))
+        else:
+            shape = _SHAPES[self.covariance_type]()
+        state = steps.blank(shape, k, frame, noise)
+        if given.means is None or given.weights is None or (given.precisions is None and not isinstance(shape, Fixed)):
+            state = self._named(data, state, rows, seed, restart)
+        if given.weights is not None:
+            state = replace(state, weights=given.weights * (1.0 if noise is None else 1.0 - noise.weight))
+        means = state.covariance.means
+        if given.means is not None:
+            means = (np.ldexp(given.means, -data.power) - frame.origin) * frame.scale
+        if given.precisions is not None:
+            precisions = np.ldexp(given.precisions, 2 * data.power) / frame.scale / frame.scale
+            shape = _SHAPES[self.covariance_type].from_precisions(means, precisions)
+        else:
+            shape = replace(state.covariance, means=means)  # type: ignore[type-var]
+        return replace(state, covariance=shape.prepared(direct=noise is not None))
+
+    def _noise(self, data: _Data) -> Noise | None:
+        """Make the noise component (eq. 2.12): uniform over the box, or of the density that was given."""
+        if self.noise is False:
+            return None
+        if self.noise is True or isinstance(self.noise, np.bool_):
+            extents = data.box[1] - data.box[0]
+            some = extents[extents > 0]
+            stand_in = math.sqrt(np.mean(np.square(some))) if len(some) else math.ldexp(1.0, -data.power)
+            # in the units of the frame, whose logarithms do not depend on a power of two
+            extents = np.where(extents > 0, extents, stand_in) * data.frame.scale
+            log_density = data.frame.shift - float(np.log(extents).sum())
+        else:
+            log_density = math.log(self.noise) + self._shift(data)
+        return Noise(1.0 / (self.n_components + 1), log_density)
+
+    def _named(
+        self, data: _Data, state: MixtureState, rows: Callable[[], seeding.Multiset], seed: int, restart: int
+    ) -> MixtureState:
+        """Make the start that `init_params` names; an M step turns labels or responsibilities into parameters."""
+        k, threads, block = self.n_components, self._threads(), data.sample
+        if self.init_params == "random":
+            return self._m_step(data, state, lambda of: _random(block, rows(), of, seed, restart, threads))
+        if self.init_params == "random_from_data":
+            chosen = seeding.random_rows(rows(), k, seed, restart=restart)
+        else:
+            chosen = seeding.kmeans_plus_plus(block.points, rows(), k, seed, restart=restart, threads=threads)
+        centers = np.asarray(block.points[chosen], dtype=np.float64)
+        if self.init_params == "kmeans":
+            found = kmeans.lloyd(block.points, block.weights, centers, threads=threads)
+            assert found.labels is not None
+            labels = found.labels.astype(np.int64)
+            return self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
+        means = (centers - data.frame.origin) * data.frame.scale
+        nearest = MixtureState(np.full(k, 1.0 / k), Fixed(means), None, data.frame)
+        labels = np.empty(len(block.points), dtype=np.int64)
+        steps.expect(block.points, nearest, threads, labels=labels)
+        state = self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
+        return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
+
+    def _m_step(
+        self, data: _Data, state: MixtureState, sums: Callable[[MixtureState], steps.MixtureSums]
+    ) -> MixtureState:
+        stats = sums(state)
+        better = steps.recentred(stats, state)
+        if better is not None:
+            state, stats = better, sums(better)
+        return steps.finish(stats, state, reg_covar=math.ldexp(self.reg_covar, -2 * data.power))[0]
+
+    # ---- warnings --------------------------------------------------------------------------------------------------
+
+    def _warn_of_collapse(
+        self, state: MixtureState, data: _Data, points: NDArray[Any] | None, labels: NDArray[np.int64] | None
+    ) -> None:
+        """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
+        frame, names = data.frame, getattr(self, "feature_names_in_", None)
+        reg_covar = math.ldexp(self.reg_covar, -2 * data.power) * frame.scale * frame.scale
+        floored = dict(reversed(state.covariance.floored))  # component → its first column
+        propped: dict[int, int] = {}
+        largest = float(frame.covariance.diagonal().max())
+        if 0 < largest <= reg_covar:
+            self._warn(
+                f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most "
+                f"{math.ldexp(largest / frame.scale / frame.scale, 2 * data.power):.3g}): it drowns the data. "
+                "Give a smaller reg_covar, or 0.",
+                SuspiciousResultWarning,
+            )
+        elif reg_covar > 0:
+            propped = _singular_without(state.covariance, reg_covar, frame)
+        for c in np.flatnonzero(state.weights == 0):
+            self._warn(
+                f"component {c} is dead: no point is left to it, and its weight is 0. "
+                "Take fewer components, or another start."
+            )
+        for c, column in sorted({**propped, **floored}.items()):
+            if c >= 0 and state.weights[c] == 0:
+                continue
+            remedy = (
+                f"its covariance was floored at {FLOOR:g} of the pooled variance."
+                if c in floored
+                else f"only reg_covar={self.reg_covar:g} keeps its covariance from being singular."
+            )
+            count = 0
+            if points is not None and labels is not None and c >= 0:
+                rows = points[labels == c]
+                count = len(np.unique(rows, axis=0)) if 0 < len(rows) <= 10_000 else 0
+            if 0 < count <= points.shape[1]:  # type: ignore[union-attr]
+                self._warn(f"component {c} has collapsed onto {count} point{'s' if count > 1 else ''}; {remedy}")
+            else:
+                name = repr(str(names[column])) if names is not None else str(column)
+                who = f"component {c} has" if c >= 0 else "all components have"
+                why = f"column {name} is constant in it, or a combination of the columns before it"
+                if self.covariance_type == "spherical":
+                    why = "its points are equal"
+                self._warn(f"{who} collapsed ({why}); {remedy}")
+
+    def _warn(self, sentence: str, category: type[Warning] = CollapsedComponentWarning) -> None:
+        warnings.warn(f"GaussianMixture: {sentence}", category, stacklevel=5)  # …, fit, the guard, the caller
+
+    # ---- what the model says of points -----------------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Find the most likely component of each row; ties go to the lowest number, noise is −1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels.
+        """
+        points = self._points(X)
+        labels = np.empty(len(points), dtype=np.int64)
+        steps.expect(points, self._state(), self._threads(), labels=labels)
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute the responsibilities λ of the components for each row (eq. 2.5).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), or one column more
+            They sum to one. With noise the last column is the noise's.
+        """
+        points = self._points(X)
+        state = self._state()
+        resp = np.empty((len(points), len(state.weights) + (state.noise is not None)))
+        steps.expect(points, state, self._threads(), resp=resp)
+        return resp.astype(points.dtype, copy=False)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute log p(xᵢ) for each row (the logarithm of eq. 2.1).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The logarithm of the density at each point.
+        """
+        points = self._points(X)
+        return self._log_prob(points).astype(points.dtype, copy=False)
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the log-likelihood per row: the mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        float
+            Σ w log p(x) / Σ w.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        return float(np.average(self._log_prob(points), weights=weights))
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        return -2 * _total(self._log_prob(points), weights) + 2 * self._n_parameters()
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the Bayesian information criterion, −2ℓ + ν log n: the smaller the better (eq. 2.13).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, also in n.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        return -2 * _total(self._log_prob(points), weights) + self._penalty(points, weights)
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the integrated completed likelihood: BIC of the points with their labels (eq. 2.14).
+
+        Components that overlap cost something here, so it counts groups where BIC counts Gaussians.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, also in n.
+
+        Returns
+        -------
+        float
+            The criterion: the smaller the better, and never below `bic`.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        state, best = self._state(), np.empty(len(points))
+        for begin in range(0, len(points), _core.GRAIN):  # (n, k) is never held
+            rows = slice(begin, begin + _core.GRAIN)
+            best[rows] = steps.log_joint(points[rows], state, self._threads()).max(axis=1)
+        if state.noise is not None and state.noise.weight > 0:
+            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density, out=best)
+        return -2 * _total(best, weights) + self._penalty(points, weights)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Draw points from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, RandomState, Generator or None, default=None
+            None takes the estimator's own.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The points, ordered by component; noise, uniform over the box of the data, comes last.
+        y : ndarray of shape (n_samples,)
+            Their components, −1 for noise.
+        """
+        check_is_fitted(self)
+        rules: dict[str, Any] = {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE}
+        try:
+            check_parameters("GaussianMixture.sample", {"n_samples": n_samples, "random_state": random_state}, rules)
+        except InvalidParameter as error:
+            if "n_samples" not in str(error):
+                raise
+            raise type(error)(f"Invalid value for 'n_samples': {error}") from None  # scikit-learn's first words
+        seed = draw_seed(self.random_state if random_state is None else random_state)
+        n, (k, d) = int(n_samples), self.means_.shape
+        generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
+        shares = np.append(np.asarray(self.weights_, dtype=np.float64), self.noise_weight_)
+        y = np.sort(generator.choice(k + 1, size=n, p=shares / shares.sum()))
+        points = np.empty((n, d))
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), self._threads())
+        cuts = np.searchsorted(y, np.arange(k + 2))
+        means, factors = (np.asarray(a, dtype=np.float64) for a in (self.means_, self.precisions_cholesky_))
+        for c in range(k):
+            part = points[cuts[c] : cuts[c + 1]]
+            factor = factors if self.covariance_type == "tied" else factors[c]
+            if factor.ndim == 2:
+                lower = np.empty((d, d))
+                _core.invert_lower(np.ascontiguousarray(factor.T), lower)
+                _core.colour(part, means[c], lower, self._threads())
+            else:
+                part[:] = means[c] + part / factor
+        if cuts[k] < n:
+            low, high = self.noise_box_
+            points[cuts[k] :] = low + (high - low) * generator.random((n - cuts[k], d))
+        return points.astype(self.means_.dtype, copy=False), np.where(y == k, -1, y).astype(np.int64)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _points(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return check_points(X, estimator=self, reset=False, n_jobs=self._threads())
+
+    def _weighted(self, X: ArrayLike, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+        points = self._points(X)
+        return points, check_weights(sample_weight, len(points), owner="GaussianMixture")
+
+    def _log_prob(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        log_prob = np.empty(len(points))
+        steps.expect(points, self._state(), self._threads(), log_prob=log_prob)
+        return log_prob
+
+    def _state(self, data: _Data | None = None) -> MixtureState:
+        """Return the mixture that the attributes describe, in the frame of the data, or in one of its own."""
+        check_is_fitted(self)
+        power = 0 if data is None else data.power
+        weights, means, factors = (
+            np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.precisions_cholesky_)
+        )
+        means, factors = np.ldexp(means, -power), np.ldexp(factors, power)
+        if data is None:
+            matrices = self.covariance_type in ("full", "tied")
+            narrowest = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
+            frame = _own_frame(weights, means, 1.0 / float(narrowest.min()))
+        else:
+            frame = data.frame
+        means, factors = (means - frame.origin) * frame.scale, factors / frame.scale
+        noise = None
+        if self.noise_weight_ > 0:
+            shift = 0.0 if data is None else self._shift(data)
+            noise = Noise(self.noise_weight_, self.noise_log_density_ + shift)
+        if self.covariance_type == "fixed":
+            variance = float(self.fixed_variance or 0.0)  # ε itself: a root and a square would round it
+            shape: Covariance = Fixed(means, math.ldexp(variance, -2 * power) * frame.scale * frame.scale)
+        else:
+            shape = _SHAPES[self.covariance_type].from_precisions_cholesky(means, factors)
+        return MixtureState(weights, shape.prepared(direct=noise is not None), noise, frame)
+
+    def _n_parameters(self) -> int:
+        """Count ν, the free numbers of the model."""
+        k, d = self.means_.shape
+        shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d, "spherical": k, "fixed": 0}
+        return shapes[self.covariance_type] + k * d + k - 1 + (self.noise is not False)
+
+    def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
+        return self._n_parameters() * math.log(len(points) if weights is None else weights.sum())
+
+
+def _pooled(blocks: Blocks, first: Block, threads: int) -> gaussian.GaussianState:
+    """Compute mean and covariance of all rows together (section 1)."""
+
+    def step(state: gaussian.GaussianState) -> tuple[gaussian.GaussianState, StepReport]:
+        parts = (gaussian.partial(block, state, threads) for block in blocks())
+        return gaussian.finish(functools.reduce(lambda a, b: gaussian.merge(a, b, threads), parts), state, threads)
+
+    return iterate(step, gaussian.start(first), max_iter=_PASSES, stop=gaussian.settled)[0]
+
+
+def _extreme(low: float, high: float) -> int:
+    """Return the power of two by which values are divided: 0 unless they are all equal, or not extreme."""
+    exponent = math.frexp(max(-low, high))[1]
+    return exponent if abs(exponent) > _EXTREME and high > low else 0
+
+
+def _least(a: tuple[Any, ...] | None, b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Join two samples (keys, numbers, …) and keep the rows with the least keys, in the order of their numbers."""
+    keys, numbers, *rest = (np.concatenate(pair) for pair in zip(a, b, strict=True)) if a is not None else b
+    if len(keys) <= _SAMPLE:
+        return keys, numbers, *rest
+    kept = np.sort(np.argpartition(keys, _SAMPLE - 1)[:_SAMPLE])
+    return keys[kept], numbers[kept], *(column[kept] for column in rest)
+
+
+def _random(
+    block: Block, rows: seeding.Multiset, state: MixtureState, seed: int, restart: int, threads: int
+) -> steps.MixtureSums:
+    """Sum for responsibilities by chance; equal rows have equal ones, and a row keeps its own wherever it stands."""
+    k = len(state.weights)
+    generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
+    parts = []
+    for begin in range(0, len(rows.rows), _core.GRAIN):
+        some = slice(begin, begin + _core.GRAIN)
+        resp = generator.random((len(rows.rows[some]), k))
+        resp /= resp.sum(axis=1, keepdims=True)
+        parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
+    return functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
+
+
+def _own_frame(weights: Floats, means: Floats, widest: float) -> Frame:
+    """Return a frame for a model without its data: about its mean, in a power of two near its extent."""
+    total, d = weights.sum(), means.shape[1]
+    origin = weights @ means / total if total > 0 else means[0]
+    extent = max(widest, float(np.abs(means - origin).max()))
+    scale = math.ldexp(1.0, -math.frexp(extent)[1]) if 0 < extent < math.inf else 1.0
+    return Frame(origin, scale, np.zeros(d), np.eye(d))
+
+
+def _singular_without(covariance: Covariance, reg_covar: float, frame: Frame) -> dict[int, int]:
+    """Find the components that reg_covar alone keeps from being singular, and the first column where it shows."""
+    if isinstance(covariance, Full | Tied):
+        found = {}
+        matrices = covariance.covariances_.reshape(-1, len(frame.origin), len(frame.origin))
+        for c, matrix in enumerate(matrices):
+            column = _core.cholesky(matrix - reg_covar * np.eye(len(matrix)), PIVOT)
+            if column >= 0:
+                found[c if isinstance(covariance, Full) else -1] = column
+        return found
+    if isinstance(covariance, Diagonal | Spherical):
+        kept = covariance.variances.reshape(len(covariance.means), -1) - reg_covar
+        pooled = frame.covariance.diagonal() if isinstance(covariance, Diagonal) else frame.covariance.diagonal().mean()
+        return {int(c): int(column) for c, column in reversed(np.argwhere(kept <= PIVOT * pooled).tolist())}
+    return {}
+
+
+def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:
+    """Turn a given part of the start into an array of the right shape and of finite numbers."""
+    if value is None:
+        return None
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"The parameter '{name}' should be an array of numbers, got {value!r:.60}.") from None
+    if array.shape != shape:
+        raise InvalidParameter(f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidParameter(f"The parameter '{name}' should be finite, but has a NaN or an infinity.")
+    return array
+
+
+def _positive_definite(matrices: Floats) -> bool:
+    stack = matrices.reshape(-1, *matrices.shape[-2:])
+    if not np.allclose(stack, stack.transpose(0, 2, 1)):
+        return False
+    try:
+        np.linalg.cholesky(stack)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _total(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(values.sum() if weights is None else values @ weights)
+
+
+def _power(largest: float) -> int:
+    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
+    power = math.frexp(largest)[1]
+    return power if abs(power) > 64 and largest > 0 else 0
+
+
+def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return the array in the data's kind of number, or as it is where float32 could not hold it."""
+    with np.errstate(over="ignore", under="ignore"):
+        cast = array.astype(dtype)
+    tiny = np.abs(array) < np.finfo(dtype).tiny
+    return cast if np.isfinite(cast).all() and not (tiny & (array != 0)).any() else array

@@ -1,0 +1,598 @@
+"""k-means: minimise J(μ, r) = Σᵢ wᵢ ‖xᵢ − μ_{r(i)}‖² over centres and labels   (docs/theory/03-kmeans.md, eq. 3.4)."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import seeding
+from knoll.base import Estimator, all_or_nothing
+from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType
+from knoll.steps import kmeans as steps
+from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
+from knoll.steps.blocks import Block, BlockSource
+from knoll.steps.loop import StepReport
+from knoll.steps.sample import survey
+from knoll.steps.scaling import Scale, largest_of
+from knoll.steps.sparse import dense_rows, is_sparse
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Choice,
+    Flag,
+    Number,
+    check_points,
+    check_weights,
+    draw_seed,
+    refuse_not_finite,
+)
+
+__all__ = ["KMeans"]
+
+Floats = NDArray[np.float64]
+
+_NAMES = ("k-means++", "random")
+_RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
+    """k-means: k centres, and every point with the closest of them.
+
+    Alternates two steps until nothing moves: assign each point to its closest centre, move each centre to the mean of
+    its points. Each lowers J(μ, r) = Σᵢ wᵢ ‖xᵢ − μ_{r(i)}‖². The answer is a fixed point of the alternation. Every
+    `algorithm` gives the same labels; they differ in how much they can skip.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        k, the number of clusters.
+    init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        The start. "k-means++" draws points far apart (greedily, the best of a few each time), "random" draws rows; both
+        by weight, equal rows counting together, so that the order of rows does not matter. A callable is given
+        (X, n_clusters, random_state=RandomState) and returns centres.
+    n_init : "auto" or int, default="auto"
+        Runs from different starts; the one with the smallest inertia is kept, the first of equals. "auto" is 10 for
+        "random" and for a callable, 1 otherwise.
+    max_iter : int, default=300
+        At most so many steps a run.
+    tol : float, default=1e-4
+        Stop when Σ_c ‖shift of centre c‖² ≤ tol · (mean variance of the columns). With 0 only at rest.
+    verbose : int, default=0
+        Print each step.
+    random_state : int, RandomState, Generator or None, default=None
+        What the start is drawn from.
+    copy_x : bool, default=True
+        Ignored: X is never changed.
+    algorithm : {"auto", "lloyd", "hamerly", "elkan"}, default="auto"
+        What to remember between steps so as to skip distances: nothing, one bound a point, a bound for each group of
+        centres. "auto" goes by the shape of the data. The labels are the same.
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The result has the same bits for every number.
+    empty_clusters : {"relocate", "keep"}, default="relocate"
+        What becomes of a cluster that lost all its points: it begins anew at the point farthest from its centre, or it
+        keeps its centre and may stay empty.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        μ, of the data's kind, float32 or float64.
+    labels_ : ndarray of shape (n_samples,) of int32
+        The closest centre of each row: `predict` of the training data. Not set by `fit_blocks`.
+    inertia_ : float
+        J.
+    n_iter_ : int
+        Steps of the run that was kept.
+    cluster_weights_ : ndarray of shape (n_clusters,)
+        The weight of each cluster; the number of its rows where none were given.
+    n_distances_ : int
+        Distances evaluated in all runs, the start not included: at most n·k for each step.
+    n_rechecks_ : int
+        Of those, the ones decided again since a fast route was not certain.
+    n_steps_ : int
+        Batches seen by `partial_fit`; set by it alone.
+    history_ : dict of ndarray
+        iteration, objective (J of the new centres), changed (Σ‖shift‖²), seconds, distances, and for data in memory
+        relabelled.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X had any.
+
+    Notes
+    -----
+    Centres live in float64 during a fit; for float32 data they are rounded before the last assignment, so that
+    `predict(X)` equals `labels_`. If there are fewer distinct points than clusters, some clusters stay empty and a
+    ConvergenceWarning says so.
+
+    Examples
+    --------
+    >>> from knoll import KMeans, datasets
+    >>> X = datasets.load("iris").X
+    >>> model = KMeans(n_clusters=3, random_state=0).fit(X)
+    >>> model.cluster_centers_.shape
+    (3, 4)
+    >>> bool((model.predict(X) == model.labels_).all())
+    True
+
+    References
+    ----------
+    docs/theory/03-kmeans.md; Lloyd (1982); Arthur and Vassilvitskii (2007).
+    """
+
+    _rules: ClassVar = {
+        "n_clusters": (Number(1, whole=True),),
+        "n_init": (Choice(("auto",)), Number(1, whole=True)),
+        "max_iter": (Number(1, whole=True),),
+        "tol": (Number(0),),
+        "verbose": VERBOSE,
+        "random_state": RANDOM_STATE,
+        "copy_x": (Flag(),),
+        "algorithm": (Choice(("auto", "lloyd", "hamerly", "elkan")),),
+        "n_jobs": N_JOBS,
+        "empty_clusters": (Choice(("relocate", "keep")),),
+    }
+    _fitted: ClassVar = frozenset(
+        {"cluster_centers_", "cluster_weights_", "inertia_", "n_iter_", "history_", "n_features_in_"}
+    )
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        random_state: Any = None,
+        copy_x: bool = True,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        empty_clusters: str = "relocate",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+        self.empty_clusters = empty_clusters
+
+    # ---- fit -------------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the centres and the labels of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points. Sparse ones are used as compressed rows.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, in the start too.
+
+        Returns
+        -------
+        KMeans
+            The estimator itself.
+        """
+        self._check_parameters()
+        points, largest = self._door(X, reset=True)
+        weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
+        self._enough(points.shape[0])
+        scale = Scale.of(largest, 1.0 if weights is None else float(weights.max()))
+        block = scale.block(Block(points, weights))
+        k, algorithm = int(self.n_clusters), self._algorithm()
+
+        def memory() -> Any:
+            return memory_for(block.points, k, algorithm)
+
+        return self._fit(lambda: iter([block]), block, scale, points.dtype, memory)
+
+    @all_or_nothing
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+        """Fit to data that comes in blocks, such as a file larger than memory.
+
+        Parameters
+        ----------
+        make_blocks : callable
+            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
+            each step and a few times more. The cuts do not change the result.
+
+        Returns
+        -------
+        KMeans
+            The estimator itself, without `labels_`: `predict` gives those of a block.
+
+        Notes
+        -----
+        From a start given as an array the result is that of `fit`, to the bit. With `init` by name the start is drawn
+        from a uniform sample of at most max(65536, 16·n_clusters) rows, with their weights; up to that size it is all
+        rows and the start that of `fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from knoll import KMeans
+        >>> X = np.random.default_rng(0).normal(size=(10_000, 3))
+        >>> model = KMeans(4, random_state=0).fit_blocks(lambda: np.array_split(X, 7))
+        >>> bool((model.cluster_centers_ == KMeans(4, random_state=0).fit(X).cluster_centers_).all())
+        True
+        """
+        self._check_parameters()
+        source = BlockSource(make_blocks, self)
+        source.first()
+        seed = draw_seed(self.random_state)
+        found = survey(source, self, seed, 0 if self._given() else max(1 << 16, 16 * int(self.n_clusters)))
+        self._enough(found.rows)
+        scale = Scale.of(found.largest, found.largest_weight)
+        sample = scale.block(found.sample)
+        blocks = source if scale == Scale() else lambda: (scale.block(block) for block in source())
+        return self._fit(blocks, sample, scale, source.dtype, lambda: None, seed)
+
+    def _fit(
+        self,
+        blocks: Blocks,
+        sample: Block,  # what the start is drawn from
+        scale: Scale,
+        kind: Any,
+        memory: Callable[[], Any],
+        seed: int | None = None,
+    ) -> Self:
+        threads = self._threads()
+        starts = _Starts(self, sample, scale, draw_seed(self.random_state) if seed is None else seed, threads)
+        best: steps.LloydResult | None = None
+        spent = [0, 0]
+        for restart in range(self._runs()):
+            centers = starts(restart)
+            self._say("Initialization complete")
+            result = steps.alternate(
+                blocks,
+                centers,
+                max_iter=int(self.max_iter),
+                tol=float(self.tol),
+                threads=threads,
+                memory=memory(),
+                relocates=self.empty_clusters == "relocate",
+                about=None if best is None else best.about,
+                stored=steps.storage(scale, kind),
+                hook=self._show(scale) if self.verbose else None,
+            )
+            self._say_end(result, scale)
+            spent[0] += result.distances
+            spent[1] += result.rechecks
+            if best is None or result.inertia < best.inertia:
+                best = result
+        assert best is not None
+        found = int(np.count_nonzero(best.masses))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly "
+                "due to duplicate points in X. Ask for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
+            )
+        result = steps.unscaled(best, scale)
+        self.cluster_centers_ = result.centers.astype(kind)
+        self.cluster_weights_ = result.masses
+        self.inertia_ = result.inertia
+        self.n_iter_ = result.n_iter
+        self.n_distances_, self.n_rechecks_ = spent
+        self.history_ = result.history
+        for name in ("labels_", "n_steps_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if result.labels is not None:
+            self.labels_ = np.array(result.labels)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one more batch: each centre becomes the mean of all points it was ever given.
+
+        The rule of MiniBatchKMeans (Sculley, 2010), batch by batch: assign the batch to the centres, then
+        μ_c ← (N_c μ_c + Σ w x) / (N_c + Σ w) over its points in c, with N_c = `cluster_weights_`. After `fit` it goes
+        on from there; else the first batch gives the start and must have n_clusters rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The batch.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of its rows.
+
+        Returns
+        -------
+        KMeans
+            The estimator itself; `labels_` and `inertia_` are the batch's, with the new centres.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        goes_on = hasattr(self, "cluster_centers_")
+        points, largest = self._door(X, reset=not goes_on)
+        weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
+        threads = self._threads()
+        if goes_on:
+            kind, before = self.cluster_centers_.dtype, np.asarray(self.cluster_centers_, dtype=np.float64)
+            scale, counts = Scale.of(max(largest, largest_of(before))), self.cluster_weights_
+            block, before = scale.block(Block(points, weights)), scale.down(before)
+        else:
+            self._enough(points.shape[0])
+            kind, scale, counts = points.dtype, Scale.of(largest), np.zeros(int(self.n_clusters))
+            block = scale.block(Block(points, weights))
+            before = _Starts(self, block, scale, draw_seed(self.random_state), threads)(0)
+        stats = steps.partial(block, steps.start(before), threads)
+        mass, sums = steps.rounded(stats.sums, before.shape, threads)
+        some, counted = mass > 0, counts + mass
+        centers = before.copy()
+        centers[some] = (before[some] * counts[some, None] + sums[some]) / counted[some, None]  # eq. 3.11
+        centers = steps.storage(scale, kind)(centers)
+        labels, d2 = np.empty(points.shape[0], dtype=np.int32), np.empty(points.shape[0])
+        assign(block.points, centers, labels, d2, threads)
+        shift = float(np.einsum("cj,cj->", centers - before, centers - before))
+        inertia = squared_error(lambda: iter([block]), centers, threads)
+        self.cluster_centers_ = scale.up(centers).astype(kind)
+        self.cluster_weights_ = counted
+        self.labels_ = labels
+        self.inertia_ = float(scale.up_squares(inertia))
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        self.n_iter_ = self.n_steps_
+        self._remember(self.n_steps_, self.inertia_, float(scale.up_shifts(shift)), time.perf_counter() - begun)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
+        """Fit, and return the labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Fit, and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            What `transform` returns.
+        """
+        return self.fit(X, sample_weight=sample_weight)._distances(X)
+
+    # ---- answers ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return the closest centre of each row, the lowest index of equally close ones.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) of int32
+            The labels.
+        """
+        points, centers, _, _ = self._near(X)
+        labels = np.empty(points.shape[0], dtype=np.int32)
+        assign(points, centers, labels, None, self._threads())
+        return labels
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Compute the distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        return self._distances(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Compute −J: minus the sum of squared distances to the closest centres, so that more is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            −Σ w‖x − closest centre‖².
+        """
+        points, centers, scale, _ = self._near(X)
+        weights = check_weights(sample_weight, points.shape[0], owner="KMeans", some=False)
+        total = squared_error(lambda: iter([Block(points, weights)]), centers, self._threads())
+        return -float(scale.up_squares(total))
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _door(self, X: Any, *, reset: bool) -> tuple[Any, float]:
+        """Take points through the door; also their largest magnitude, which finds what is not finite on the way."""
+        points = check_points(X, estimator=self, reset=reset, sparse=True, finite=False)
+        largest = largest_of(points)
+        if not np.isfinite(largest):
+            refuse_not_finite(points, self)
+        return points, largest
+
+    def _near(self, X: Any) -> tuple[Any, Floats, Scale, Any]:
+        """Return points and centres in numbers whose squares float64 holds; their scale, and the kind of the points."""
+        check_is_fitted(self)
+        points, largest = self._door(X, reset=False)
+        centers = np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
+        scale = Scale.of(max(largest, largest_of(centers)))
+        return scale.block(Block(points, None)).points, scale.down(centers), scale, points.dtype
+
+    def _distances(self, X: Any) -> NDArray[Any]:
+        points, centers, scale, kind = self._near(X)
+        return scale.up(distances(points, centers, self._threads())).astype(kind, copy=False)
+
+    def _enough(self, n: int) -> None:
+        if n < self.n_clusters:
+            raise BadData(
+                f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
+            )
+
+    def _given(self) -> bool:
+        """Tell whether the start is an array; refuse what is no start at all."""
+        if isinstance(self.init, str):
+            if self.init not in _NAMES:
+                raise InvalidParameter(
+                    f"KMeans: init must be 'k-means++', 'random', an array of centres or a callable, got {self.init!r}."
+                )
+            return False
+        if callable(self.init):
+            return False
+        if not (hasattr(self.init, "__len__") or hasattr(self.init, "shape")):
+            raise InvalidType(
+                f"KMeans: init must be 'k-means++', 'random', an array of centres or a callable, got {self.init!r}."
+            )
+        return True
+
+    def _runs(self) -> int:
+        given = self._given()
+        if self.n_init == "auto":
+            return 1 if given or self.init == "k-means++" else _RESTARTS
+        if given and self.n_init != 1:
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in KMeans instead of "
+                f"n_init={self.n_init}.",
+                RuntimeWarning,
+                stacklevel=5,  # _runs, _fit, fit, all_or_nothing's guard, the caller
+            )
+            return 1
+        return int(self.n_init)
+
+    def _algorithm(self) -> str:
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn(
+                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                RuntimeWarning,
+                stacklevel=4,  # _algorithm, fit, all_or_nothing's guard, the caller
+            )
+            return "lloyd"
+        return self.algorithm
+
+    def _remember(self, step: int, objective: float, changed: float, seconds: float) -> None:
+        """Add a batch to the history; the first begins a new one."""
+        row = {"iteration": step, "objective": objective, "changed": changed, "seconds": seconds}
+        old = self.history_ if step > 1 else {}
+        self.history_ = {name: np.append(old.get(name, np.array([], type(x))), x) for name, x in row.items()}
+
+    # ---- what verbose says -----------------------------------------------------------------------------------------
+
+    def _say(self, words: str) -> None:
+        if self.verbose:
+            print(f"KMeans: {words}", flush=True)
+
+    def _show(self, scale: Scale) -> Callable[[int, StepReport], None]:
+        def show(iteration: int, report: StepReport) -> None:
+            objective = float(scale.up_squares(report.objective))
+            self._say(f"Iteration {iteration}, inertia {objective:.10g}, center shift {report.changed:.3g}.")
+
+        return show
+
+    def _say_end(self, result: steps.LloydResult, scale: Scale) -> None:
+        shift, limit = float(result.history["changed"][-1]), self.tol * result.about.mean_variance
+        if shift == 0:
+            self._say(f"Converged at iteration {result.n_iter}: strict convergence.")
+        elif shift <= limit:
+            self._say(f"Converged at iteration {result.n_iter}: center shift {shift:.3g} within tolerance {limit:.3g}.")
+        else:
+            self._say(f"Stopped at iteration {result.n_iter}: max_iter.")
+
+
+class _Starts:
+    """The start of each run: given, or drawn from a sample (all rows, where they are in memory)."""
+
+    def __init__(self, model: KMeans, sample: Block, scale: Scale, seed: int, threads: int) -> None:
+        self._model, self._sample, self._scale, self._seed, self._threads = model, sample, scale, seed, threads
+        self._rows = None
+        if isinstance(model.init, str) and not model._given():
+            self._rows = seeding.multiset(sample.points, sample.weights, threads)
+
+    def __call__(self, restart: int) -> Floats:
+        """Return the centres that run number `restart` begins with, scaled as the points are."""
+        k, points = int(self._model.n_clusters), self._sample.points
+        if self._rows is None:
+            return self._scale.down(self._checked(restart))
+        if self._model.init == "random":
+            rows = seeding.random_rows(self._rows, k, self._seed, restart=restart)
+        else:
+            rows = seeding.kmeans_plus_plus(points, self._rows, k, self._seed, restart=restart, threads=self._threads)
+        return np.asarray(dense_rows(points, rows), dtype=np.float64)
+
+    def _checked(self, restart: int) -> Floats:
+        """Take given or computed centres through the door."""
+        k, d = int(self._model.n_clusters), self._sample.points.shape[1]
+        init = self._model.init
+        if callable(init):
+            state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence((self._seed, restart))))
+            init = init(self._unscaled(), k, random_state=state)
+        if is_sparse(init):
+            init = init.toarray()
+        centers = np.array(check_points(init), dtype=np.float64, order="C")
+        if len(centers) != k:
+            raise InvalidParameter(
+                f"The shape of the initial centers {centers.shape} does not match the number of clusters {k}."
+            )
+        if centers.shape[1] != d:
+            raise InvalidParameter(
+                f"The shape of the initial centers {centers.shape} does not match the number of features of the data "
+                f"{d}."
+            )
+        return centers
+
+    def _unscaled(self) -> Any:
+        return Scale(-self._scale.power).block(Block(self._sample.points, None)).points

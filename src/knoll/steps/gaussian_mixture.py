@@ -1,0 +1,374 @@
+"""The step of EM for a mixture of Gaussians: responsibilities and sums in one pass, from them π, μ and Σ.
+
+Equations 2.5–2.9 of docs/theory/02-gaussian-mixture.md. Within a state everything is measured in its frame,
+y = (x − origin)·scale; `means`, `covariances_` and the like of a `MixtureState` are those of x.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Fixed, Moments
+from knoll.steps.blocks import Block
+from knoll.steps.gaussian import GaussianState
+from knoll.steps.loop import StepReport
+
+__all__ = [
+    "DEAD",
+    "Frame",
+    "MixtureState",
+    "MixtureSums",
+    "Noise",
+    "blank",
+    "expect",
+    "finish",
+    "given",
+    "log_joint",
+    "merge",
+    "partial",
+    "partial_labels",
+    "partial_resp",
+    "recentred",
+    "step",
+]
+
+# A component is dead when its largest responsibility is below this: a smaller one has lost digits to underflow.
+DEAD = 2.0**-969
+# Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the
+# subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again.
+_FAR = 1e4
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where and in which unit a mixture is measured, and the pooled moments of the data in that frame."""
+
+    origin: Floats  # (d,)
+    scale: float  # a power of two
+    mean: Floats  # (d,)
+    covariance: Floats  # (d, d)
+
+    @classmethod
+    def of(cls, pooled: GaussianState) -> Frame:
+        """Put the origin into the data's mean, and choose the power of two that brings its spread near 1."""
+        largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
+        scale = float(np.ldexp(1.0, -int(np.frexp(largest)[1]))) if 0 < largest < np.inf else 1.0
+        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), pooled.covariance * scale * scale)
+
+    @classmethod
+    def plain(cls, d: int) -> Frame:
+        """Measure as the data is; for models whose data is not at hand. The pooled variances are taken as 1."""
+        return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
+
+    @property
+    def shift(self) -> float:
+        """What the log-density of x has more than that of y."""
+        return float(len(self.origin) * np.log(self.scale))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A uniform component: its weight, and log(1/volume) of where it lives, in the units of x."""
+
+    weight: float
+    log_density: float
+
+
+@dataclass(frozen=True)
+class MixtureState:
+    """A mixture; `covariance` holds means and covariances in the frame."""
+
+    weights: Floats  # (k,) π
+    covariance: Covariance
+    noise: Noise | None
+    frame: Frame
+    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: the means
+
+    @property
+    def means(self) -> Floats:
+        """μ_c in the units of x, (k, d)."""
+        return self.frame.origin + self.covariance.means / self.frame.scale
+
+    @property
+    def covariances_(self) -> Floats:
+        """Σ_c in the units of x and scikit-learn's shape."""
+        return self.covariance.covariances_ / self.frame.scale / self.frame.scale
+
+    @property
+    def precisions_(self) -> Floats:
+        """Σ_c⁻¹ in the units of x and scikit-learn's shape."""
+        return self.covariance.precisions_ * self.frame.scale * self.frame.scale
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """The upper triangles U_c with Σ_c⁻¹ = U_c U_cᵀ, in the units of x and scikit-learn's shape."""
+        return self.covariance.precisions_cholesky_ * self.frame.scale
+
+    def constants(self) -> Floats:
+        """Return log π_c − ½ log |2πΣ_c| as a (k,) array, −inf for a dead component."""
+        with np.errstate(divide="ignore"):
+            constants: Floats = np.log(self.weights) + self.covariance.log_norms()
+        return constants
+
+    def noise_constant(self) -> float:
+        """Return the logarithm of the noise component's weighted density, −inf where there is none."""
+        if self.noise is None or not self.noise.weight > 0:
+            return -np.inf
+        return float(np.log(self.noise.weight) + self.noise.log_density - self.frame.shift)
+
+    def model(self) -> tuple[Any, ...]:
+        """Return the mixture as the kernels read it."""
+        shape, means, factors = self.covariance.kernel()
+        return shape, self.frame.origin, self.frame.scale, means, factors, self.constants(), self.noise_constant()
+
+
+@dataclass(frozen=True)
+class MixtureSums:
+    """The sums of a pass: integers that any order of merging gives the same bits, and the largest responsibilities."""
+
+    rows: int
+    sums: NDArray[np.int64]  # (limbs, 3 + k·(1 + d + second moments))
+    peaks: Floats  # (k,)
+    scatter: int  # which second moments
+    expected: bool  # of an E step: there is a log-likelihood
+
+
+# ---- where EM starts -----------------------------------------------------------------------------------------------
+
+
+def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = None) -> MixtureState:
+    """Make a state that knows its shape and frame only: for `partial_labels` and `partial_resp`, then `finish`.
+
+    `covariance` is an instance without means, such as ``Full()``; an ε of ``Fixed`` is in the units of x.
+    """
+    d = len(frame.origin)
+    centers = np.repeat(frame.mean[None], k, axis=0)
+    if isinstance(covariance, Fixed):
+        shape: Covariance = replace(covariance.moved(np.zeros(0), frame.scale), means=centers)
+    else:
+        shape = type(covariance)().update(  # type: ignore[call-arg]
+            Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
+        )
+        shape = replace(shape, floored=())  # type: ignore[type-var]
+    weight = 1.0 if noise is None else 1.0 - noise.weight
+    assert shape.means.shape == (k, d)
+    return MixtureState(np.full(k, weight / k), shape.prepared(direct=True), noise, frame)
+
+
+def given(weights: Floats, covariance: Covariance, frame: Frame, noise: Noise | None = None) -> MixtureState:
+    """Make a state of parameters in the units of x: `covariance` with its means, such as ``Full.from_precisions``."""
+    shape = covariance.moved(frame.origin, frame.scale).prepared(direct=noise is not None)
+    return MixtureState(np.asarray(weights, dtype=np.float64), shape, noise, frame)
+
+
+# ---- one step ------------------------------------------------------------------------------------------------------
+
+
+def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
+    """Pass once over a block: responsibilities (eq. 2.5), and the sums of the M step."""
+    sums, peaks = _room(state, state.covariance.scatter)
+    _core.add_mixture(
+        block.points, block.weights, *state.model(), _centers(state), state.covariance.scatter, sums, peaks, threads
+    )
+    return MixtureSums(len(block.points), sums, peaks, state.covariance.scatter, True)
+
+
+def partial_labels(block: Block, labels: NDArray[np.int64], state: MixtureState, threads: int) -> MixtureSums:
+    """Sum for hard labels (m,); those below 0 count as noise. Shape, frame and centers are the state's."""
+    return _partial_given(block, None, np.asarray(labels, dtype=np.int64), state, threads)
+
+
+def partial_resp(block: Block, resp: Floats, state: MixtureState, threads: int) -> MixtureSums:
+    """Sum for given responsibilities (m, k)."""
+    return _partial_given(block, np.asarray(resp, dtype=np.float64), None, state, threads)
+
+
+def _partial_given(
+    block: Block, resp: Floats | None, labels: NDArray[np.int64] | None, state: MixtureState, threads: int
+) -> MixtureSums:
+    sums, peaks = _room(state, state.covariance.scatter)
+    frame = state.frame.origin, state.frame.scale
+    _core.add_given(
+        block.points,
+        block.weights,
+        resp,
+        labels,
+        *frame,
+        _centers(state),
+        state.covariance.scatter,
+        sums,
+        peaks,
+        threads,
+    )
+    return MixtureSums(len(block.points), sums, peaks, state.covariance.scatter, False)
+
+
+def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
+    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
+    _core.exact_merge(a.sums, b.sums, threads)
+    return replace(a, rows=a.rows + b.rows, peaks=np.maximum(a.peaks, b.peaks))
+
+
+def finish(
+    stats: MixtureSums, state: MixtureState, *, reg_covar: float = 0.0, hold_weights: bool = False
+) -> tuple[MixtureState, StepReport]:
+    """Take the M step: π, μ and Σ about the new μ (eq. 2.7–2.9).
+
+    The report's objective is the log-likelihood per unit of weight of the state that went in (nan after given labels
+    or responsibilities), `changed` the largest change of a parameter: of π, of a mean in standard deviations, of a
+    covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `hold_weights` keeps π.
+    """
+    moments, mass, noise_mass, likelihood = _moments(stats, state, reg_covar)
+    alive = moments.alive
+    assert alive is not None
+    shape = state.covariance.update(moments) if alive.any() else state.covariance
+    weights, noise = state.weights, state.noise
+    if not hold_weights:
+        weights = np.where(alive, moments.mass, 0.0)
+        if stats.expected:
+            weights = weights / mass  # eq. 2.9
+            noise = None if noise is None else replace(noise, weight=float(noise_mass / mass))
+        else:
+            weights = weights * ((1.0 if noise is None else 1.0 - noise.weight) / weights.sum())
+    shape = shape.prepared(direct=noise is not None)
+    objective = likelihood / mass + state.frame.shift if stats.expected else np.nan
+    changed = max(shape.change_from(state.covariance), float(np.abs(weights - state.weights).max()))
+    return MixtureState(weights, shape, noise, state.frame), StepReport(float(objective), changed)
+
+
+def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
+    """Return the state with centers at the new means where the sums would lose digits, else None: they are good.
+
+    A pass with the state returned gives the same responsibilities, and the sums about better points.
+    """
+    if stats.scatter == SCATTER_NONE:
+        return None
+    moments, *_ = _moments(stats, state, 0.0)
+    assert moments.covariance is not None
+    assert moments.alive is not None
+    offset2 = np.square(moments.mean - _centers(state))
+    variance = moments.covariance
+    if variance.ndim == 3:
+        variance = np.diagonal(variance, axis1=1, axis2=2)
+    good = (offset2 <= _FAR * variance) | ~moments.alive[:, None]
+    if good.all() or state.centers is not None:
+        return None
+    return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+
+
+def step(
+    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float = 0.0
+) -> tuple[MixtureState, StepReport]:
+    """Take one step of EM; `blocks()` starts a pass over the data, which is made again where digits were at stake."""
+
+    def total(of: MixtureState) -> MixtureSums:
+        parts = (partial(block, of, threads) for block in blocks())
+        return functools.reduce(lambda a, b: merge(a, b, threads), parts)
+
+    stats = total(state)
+    better = recentred(stats, state)
+    if better is not None:
+        state, stats = better, total(better)
+    return finish(stats, state, reg_covar=reg_covar)
+
+
+# ---- what a mixture says of points ---------------------------------------------------------------------------------
+
+
+def expect(
+    points: NDArray[Any],
+    state: MixtureState,
+    threads: int,
+    *,
+    resp: Floats | None = None,
+    labels: NDArray[np.int64] | None = None,
+    log_prob: Floats | None = None,
+) -> None:
+    """Fill what is given.
+
+    `resp` is (n, k), or (n, k + 1) with the noise last; `labels` (n,) int64, ties to the lowest, the noise −1;
+    `log_prob` (n,) is log p(x).
+    """
+    _core.expect_mixture(points, *state.model(), resp, labels, log_prob, None, threads)
+    if log_prob is not None:
+        log_prob += state.frame.shift
+
+
+def log_joint(points: NDArray[Any], state: MixtureState, threads: int) -> Floats:
+    """Return log π_c N(x_i | μ_c, Σ_c) as an (n, k) array."""
+    joint = np.empty((len(points), len(state.weights)))
+    _core.expect_mixture(points, *state.model(), None, None, None, joint, threads)
+    joint += state.frame.shift
+    return joint
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _deviations(frame: Frame) -> Floats:
+    return np.sqrt(np.maximum(frame.covariance.diagonal(), 0.0))
+
+
+def _centers(state: MixtureState) -> Floats:
+    return state.covariance.means if state.centers is None else state.centers
+
+
+def _second(d: int, scatter: int) -> int:
+    return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
+
+
+def _room(state: MixtureState, scatter: int) -> tuple[NDArray[np.int64], Floats]:
+    k, d = state.covariance.means.shape
+    columns = _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))
+    return np.zeros((_core.LIMBS, columns), dtype=np.int64), np.zeros(k)
+
+
+@functools.lru_cache(maxsize=16)
+def _triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and columns of the upper triangle in the order of the sums, and where (i, j) finds its sum."""
+    i, j = np.triu_indices(d)
+    place = np.empty((d, d), dtype=np.intp)
+    place[i, j] = place[j, i] = np.arange(len(i))
+    return i, j, place.reshape(-1)
+
+
+def _moments(stats: MixtureSums, state: MixtureState, reg_covar: float) -> tuple[Moments, float, float, float]:
+    """Round the sums and make central moments of them (eq. 1.7); also Σw, Σwλ of the noise, and the log-likelihood."""
+    k, d = state.covariance.means.shape
+    rounded = np.empty(stats.sums.shape[1])
+    _core.exact_round(stats.sums, rounded, 1)
+    likelihood, mass, noise = (float(value) for value in rounded[:3])
+    table = rounded[3:].reshape(k, -1)  # (k, 1 + d + …)
+    alive = (stats.peaks >= DEAD) & (table[:, 0] > 0)
+    n_c = np.where(alive, table[:, 0], 1.0)[:, None]
+    offset = table[:, 1 : 1 + d] / n_c  # (k, d)
+    second = table[:, 1 + d :] / n_c
+    covariance: Floats | None = None
+    if stats.scatter == SCATTER_COLUMNS:
+        covariance = np.maximum(second - offset * offset, 0.0)  # (k, d)
+    elif stats.scatter == SCATTER_FULL:
+        i, j, place = _triangle(d)
+        central = second - offset[:, i] * offset[:, j]
+        covariance = central[:, place].reshape(k, d, d)
+        diagonal = covariance.reshape(k, -1)[:, :: d + 1]
+        np.maximum(diagonal, 0.0, out=diagonal)
+    frame = state.frame
+    moments = Moments(
+        mass=table[:, 0],
+        mean=_centers(state) + offset,  # eq. 2.7
+        covariance=covariance,  # eq. 2.8, about the new mean
+        scale=_deviations(frame),
+        reg_covar=reg_covar * frame.scale * frame.scale,
+        alive=alive,
+        total=frame.covariance + np.outer(frame.mean, frame.mean) if stats.scatter == SCATTER_NONE else None,
+    )
+    return moments, mass, noise, likelihood

@@ -1,0 +1,309 @@
+"""The steps of k-means: assign each point to its closest centre, average, again (docs/theory/03-kmeans.md, eq. 3.6–3.9)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from knoll import _core
+from knoll.steps.assignment import Blocks, Memory, add_sums, assign, memory_for, no_sums, squared_error
+from knoll.steps.blocks import Block
+from knoll.steps.empty_clusters import relocate
+from knoll.steps.loop import History, StepReport, iterate
+from knoll.steps.scaling import Scale, largest_of
+
+__all__ = [
+    "KMeansReport",
+    "KMeansState",
+    "KMeansSums",
+    "LloydResult",
+    "Spread",
+    "alternate",
+    "finish",
+    "lloyd",
+    "merge",
+    "partial",
+    "rounded",
+    "start",
+]
+
+Floats = NDArray[np.float64]
+
+# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it.
+_DIGITS = 2.0**-36
+
+
+@dataclass(frozen=True)
+class KMeansState:
+    """The centres that the next step assigns to."""
+
+    centers: Floats  # (k, d)
+
+
+@dataclass(frozen=True)
+class KMeansSums:
+    """Mass and coordinate sums of each cluster, exact: any order of rows, blocks and workers gives the same."""
+
+    rows: int
+    sums: NDArray[np.int64]  # (limbs, k·(d+1)): mass of cluster c in column c·(d+1), then its d coordinate sums
+    relabelled: int | None  # labels that differ from the step before; None: nobody remembers those
+    distances: int  # evaluated
+    rechecks: int  # of them, those that were decided again by the one distance
+    lent: bool = False  # the sums belong to a memory, whose next step changes them
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the data lies from its mean o: Σ w‖x − o‖² (eq. 3.8)."""
+
+    origin: Floats  # (d,)
+    value: float
+    mass: float
+
+    @property
+    def mean_variance(self) -> float:
+        """The variance of a column, averaged over the columns: the unit of `tol`."""
+        return self.value / (self.mass * len(self.origin))
+
+
+@dataclass(frozen=True)
+class KMeansReport(StepReport):
+    """The objective J(μ_new, r), how far the centres moved (Σ‖shift‖²), and what it took."""
+
+    relabelled: int | None
+    distances: int
+    rechecks: int
+    masses: Floats  # (k,)
+
+
+# ---- one step ------------------------------------------------------------------------------------------------------
+
+
+def start(centers: Floats) -> KMeansState:
+    """Begin at given centres."""
+    return KMeansState(np.array(centers, dtype=np.float64, order="C"))
+
+
+def partial(block: Block, state: KMeansState, threads: int, memory: Memory | None = None) -> KMeansSums:
+    """Assign the rows of a block to their closest centres (eq. 3.6) and add each cluster up.
+
+    A memory is that of this very block, and skips what cannot have changed since its last step.
+    """
+    rows = block.points.shape[0]
+    if memory is not None:
+        changed, evaluated, again = memory.step(block.points, block.weights, state.centers, threads)
+        return KMeansSums(rows, memory.sums, changed, evaluated, again, lent=True)
+    labels = np.empty(rows, dtype=np.int32)
+    evaluated, again = assign(block.points, state.centers, labels, None, threads)
+    sums = no_sums(*state.centers.shape)
+    add_sums(block, labels, sums, threads)
+    return KMeansSums(rows, sums, None, evaluated, again)
+
+
+def merge(a: KMeansSums, b: KMeansSums, threads: int = 1) -> KMeansSums:
+    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's, unless it was lent."""
+    sums = a.sums.copy() if a.lent else a.sums
+    _core.exact_merge(sums, b.sums, threads)
+    known = None if a.relabelled is None or b.relabelled is None else a.relabelled + b.relabelled
+    return KMeansSums(a.rows + b.rows, sums, known, a.distances + b.distances, a.rechecks + b.rechecks)
+
+
+def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 1) -> tuple[KMeansState, KMeansReport]:
+    """Average each cluster (eq. 3.7); a cluster without mass keeps the centre it had."""
+    mass, sums = rounded(stats.sums, state.centers.shape, threads)
+    if mass.all():
+        centers = sums / mass[:, None]
+    else:
+        some = mass > 0
+        centers = state.centers.copy()
+        centers[some] = sums[some] / mass[some, None]
+    shift = centers - state.centers
+    offset = centers - about.origin
+    between = float((mass * np.einsum("cj,cj->c", offset, offset)).sum())
+    objective = max(about.value - between, 0.0)  # eq. 3.9
+    changed = float(np.einsum("cj,cj->", shift, shift))
+    return KMeansState(centers), KMeansReport(
+        objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass
+    )
+
+
+def rounded(sums: NDArray[np.int64], shape: tuple[int, ...], threads: int = 1) -> tuple[Floats, Floats]:
+    """Round exact sums, once: the masses (k,) and the coordinate sums (k, d)."""
+    k, d = shape
+    flat = np.empty(k * (d + 1))
+    _core.exact_round(sums, flat, threads)
+    table = flat.reshape(k, d + 1)
+    return table[:, 0], table[:, 1:]
+
+
+# ---- many steps ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LloydResult:
+    """Where the alternation came to rest: every point is with the closest of these centres."""
+
+    labels: NDArray[np.int32] | None  # (n,); None where the data came in blocks
+    centers: Floats  # (k, d)
+    masses: Floats  # (k,)
+    inertia: float
+    n_iter: int
+    history: History
+    distances: int
+    rechecks: int
+    about: Spread
+
+
+def alternate(
+    blocks: Blocks,
+    centers: Floats,
+    *,
+    max_iter: int,
+    tol: float,
+    threads: int,
+    memory: Memory | None = None,
+    relocates: bool = True,
+    about: Spread | None = None,
+    stored: Callable[[Floats], Floats] = lambda centers: centers,
+    hook: Callable[[int, StepReport], None] | None = None,
+) -> LloydResult:
+    """Step until the centres move by no more than `tol` of the variance, then assign to the centres that are kept.
+
+    Sums are exact, so labels that stay give centres that stay, to the bit: "no label changed" is a shift of zero.
+    `stored` rounds the centres to what will be kept of them.
+    """
+    reports: list[KMeansReport] = []
+    known = [about] if about is not None else []
+    spent = [0, 0]
+
+    def sums_of(state: KMeansState) -> KMeansSums:
+        parts = (partial(block, state, threads, memory) for block in blocks())
+        stats = functools.reduce(lambda a, b: merge(a, b, threads), parts)
+        spent[0] += stats.distances
+        spent[1] += stats.rechecks
+        return stats
+
+    def step(state: KMeansState) -> tuple[KMeansState, KMeansReport]:
+        stats = sums_of(state)
+        if not known:
+            known.append(_spread(stats, state, blocks, threads))
+        new, report = finish(stats, state, known[0], threads)
+        if relocates and not report.masses.all():
+            moved = relocate(blocks, state.centers, report.masses == 0, threads)
+            if moved is not None:
+                spent[0] += moved.distances
+                spent[1] += moved.rechecks
+                sums = KMeansSums(stats.rows, moved.sums, stats.relabelled, moved.distances, moved.rechecks)
+                new, report = finish(sums, state, known[0], threads)
+        reports.append(report)
+        return new, report
+
+    def stop(_: list[StepReport]) -> bool:
+        return reports[-1].changed <= tol * known[0].mean_variance
+
+    state, history = iterate(step, start(centers), max_iter=max_iter, stop=stop, hook=hook)
+    if all(report.relabelled is not None for report in reports):
+        history["relabelled"] = np.array([report.relabelled for report in reports], dtype=np.int64)
+    history["distances"] = np.array([report.distances for report in reports], dtype=np.int64)
+    kept = stored(state.centers)
+    if reports[-1].changed == 0 and np.array_equal(kept, state.centers) and memory is not None:
+        sums = memory.sums  # the labels are those of these centres already
+    else:
+        sums = sums_of(KMeansState(kept)).sums
+    mass, coordinates = rounded(sums, kept.shape, threads)
+    return LloydResult(
+        labels=None if memory is None else memory.labels,
+        centers=kept,
+        masses=mass,
+        inertia=_inertia(mass, coordinates, kept, known[0], blocks, threads),
+        n_iter=len(reports),
+        history=history,
+        distances=spent[0],
+        rechecks=spent[1],
+        about=known[0],
+    )
+
+
+def lloyd(
+    points: Any,
+    weights: Floats | None,
+    centers: Floats,
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-4,
+    algorithm: str = "auto",
+    threads: int = 1,
+    relocates: bool = True,
+    hook: Callable[[int, StepReport], None] | None = None,
+) -> LloydResult:
+    """Run k-means on points in memory from given centres; no estimator inside."""
+    scale = Scale.of(largest_of(points), 1.0 if weights is None else float(weights.max()))
+    block = scale.block(Block(points, weights))
+    result = alternate(
+        lambda: iter([block]),
+        scale.down(np.asarray(centers, dtype=np.float64)),
+        max_iter=max_iter,
+        tol=tol,
+        threads=threads,
+        memory=memory_for(block.points, len(centers), algorithm),
+        relocates=relocates,
+        stored=storage(scale, np.float64),
+        hook=hook,
+    )
+    return unscaled(result, scale)
+
+
+def storage(scale: Scale, kind: DTypeLike) -> Callable[[Floats], Floats]:
+    """Make the function that rounds centres to what an array of this kind holds of them, in the units of the data."""
+
+    def stored(centers: Floats) -> Floats:
+        return scale.down(scale.up(centers).astype(kind).astype(np.float64))
+
+    return stored
+
+
+def unscaled(result: LloydResult, scale: Scale) -> LloydResult:
+    """Bring a result back to the units of the data."""
+    history = dict(result.history)
+    history["objective"] = scale.up_squares(history["objective"])
+    history["changed"] = scale.up_shifts(history["changed"])
+    return LloydResult(
+        labels=result.labels,
+        centers=scale.up(result.centers),
+        masses=scale.up_weights(result.masses),
+        inertia=float(scale.up_squares(result.inertia)),
+        n_iter=result.n_iter,
+        history=history,
+        distances=result.distances,
+        rechecks=result.rechecks,
+        about=result.about,
+    )
+
+
+def _spread(stats: KMeansSums, state: KMeansState, blocks: Blocks, threads: int) -> Spread:
+    """Take the mean of all rows from the sums of any partition, exactly; then the spread about it, in one pass."""
+    k, d = state.centers.shape
+    pooled = no_sums(1, d)
+    for c in range(k):
+        _core.exact_merge(pooled, stats.sums[:, c * (d + 1) : (c + 1) * (d + 1)], 1)
+    mass, sums = rounded(pooled, (1, d))
+    origin = sums[0] / mass[0]
+    return Spread(origin, squared_error(blocks, origin[None], threads), float(mass[0]))
+
+
+def _inertia(mass: Floats, sums: Floats, centers: Floats, about: Spread, blocks: Blocks, threads: int) -> float:
+    """Compute J by eq. 3.9 from the sums, where its error is small beside it; else by one more pass over the points."""
+    offset = centers - about.origin
+    inner = 2 * sums - mass[:, None] * (about.origin + centers)
+    inertia = about.value - math.fsum((inner * offset).ravel().tolist())
+    size = 2 * np.abs(sums) + mass[:, None] * (np.abs(about.origin) + np.abs(centers))
+    error = 2.0**-53 * (8 * float((size * np.abs(offset)).sum()) + (len(about.origin) + 4) * about.value)
+    if error <= _DIGITS * inertia:
+        return inertia
+    return squared_error(blocks, centers, threads)

@@ -1,0 +1,203 @@
+"""Laws of the mixture: what must hold for any data."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from knoll import GaussianMixture
+from knoll.exceptions import KnollWarning
+
+SHAPES = ("full", "tied", "diag", "spherical")
+STARTS = ("kmeans", "k-means++", "random", "random_from_data")
+seeds = st.integers(0, 2**32 - 1)
+shapes = st.sampled_from(SHAPES)
+PARAMETERS = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+
+
+def cloud(seed: int, n: int, d: int, k: int = 3) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(scale=4, size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d)) @ (
+        np.eye(d) + 0.3 * rng.normal(size=(d, d))
+    )
+
+
+def fit(X, k=3, sample_weight=None, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KnollWarning)
+        return GaussianMixture(k, **{"random_state": 0, **parameters}).fit(X, sample_weight=sample_weight)
+
+
+def assert_same_bits(a, b, names=PARAMETERS):
+    for name in names:
+        assert np.asarray(getattr(a, name)).tobytes() == np.asarray(getattr(b, name)).tobytes(), name
+
+
+def assert_close(a, b, tol=1e-8):
+    for name in ("weights_", "means_", "covariances_"):
+        mine, other = getattr(a, name), getattr(b, name)
+        np.testing.assert_allclose(mine, other, rtol=tol, atol=tol * np.abs(other).max(), err_msg=name)
+
+
+@settings(max_examples=40)
+@given(seed=seeds, n=st.integers(30, 300), d=st.integers(1, 4), k=st.integers(1, 5), shape=shapes)
+def test_the_likelihood_never_falls(seed, n, d, k, shape):
+    model = fit(cloud(seed, n, d), k, reg_covar=0.0, covariance_type=shape, tol=0.0, max_iter=40)
+    bounds = model.lower_bounds_
+    assert (np.diff(bounds) >= -1e-11 * np.maximum(1.0, np.abs(bounds[1:]))).all()
+    assert len(bounds) == model.n_iter_ == len(model.history_["objective"])
+    assert model.lower_bound_ == bounds[-1]
+
+
+@settings(max_examples=25)
+@given(seed=seeds, k=st.integers(1, 4), shape=shapes)
+def test_with_noise_the_likelihood_never_falls(seed, k, shape):
+    X = np.vstack([cloud(seed, 150, 2), np.random.default_rng(seed).uniform(-20, 20, size=(20, 2))])
+    model = fit(X, k, reg_covar=0.0, covariance_type=shape, tol=0.0, max_iter=40, noise=True)
+    bounds = model.lower_bounds_
+    assert (np.diff(bounds) >= -1e-11 * np.maximum(1.0, np.abs(bounds[1:]))).all()
+    assert model.weights_.sum() + model.noise_weight_ == pytest.approx(1.0, abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(seed=seeds, d=st.integers(1, 4), shape=shapes)
+def test_the_parameters_are_the_m_step_of_the_responsibilities(seed, d, shape):
+    """At a fixed point: π, μ and Σ about the new μ, from λ (eq. 2.7 to 2.9)."""
+    X = cloud(seed, 200, d)
+    model = fit(X, 2, reg_covar=0.0, covariance_type=shape, stop="parameters", tol=1e-13, max_iter=3000)
+    assume(model.converged_)
+    lam = model.predict_proba(X)
+    n_c = lam.sum(axis=0)
+    means = lam.T @ X / n_c[:, None]
+    scatters = np.stack([((X - m).T * lam[:, c]) @ (X - m) / n_c[c] for c, m in enumerate(means)])
+    sigma = {
+        "full": scatters,
+        "tied": np.tensordot(n_c / n_c.sum(), scatters, 1),
+        "diag": np.diagonal(scatters, axis1=1, axis2=2),
+        "spherical": np.trace(scatters, axis1=1, axis2=2) / d,
+    }[shape]
+    np.testing.assert_allclose(model.weights_, n_c / len(X), atol=1e-9)
+    np.testing.assert_allclose(model.means_, means, atol=1e-8)
+    np.testing.assert_allclose(model.covariances_, sigma, atol=1e-7)
+
+
+@settings(max_examples=25)
+@given(seed=seeds, shape=shapes, init=st.sampled_from(STARTS))
+def test_a_weight_is_a_number_of_repetitions(seed, shape, init):
+    X = cloud(seed, 120, 2)
+    weights = np.random.default_rng(seed).integers(0, 4, size=len(X))
+    parameters = {"covariance_type": shape, "init_params": init, "max_iter": 6, "random_state": seed % 2**32}
+    weighted = fit(X, sample_weight=weights, **parameters)
+    repeated = fit(np.repeat(X, weights, axis=0), **parameters)
+    assert_close(weighted, repeated)
+    np.testing.assert_allclose(weighted.lower_bounds_, repeated.lower_bounds_, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(seed=seeds, shape=shapes, init=st.sampled_from(STARTS))
+def test_the_order_of_rows_changes_rounding_only(seed, shape, init):
+    X = cloud(seed, 150, 2)
+    order = np.random.default_rng(seed).permutation(len(X))
+    parameters = {"covariance_type": shape, "init_params": init, "max_iter": 6}
+    assert_close(fit(X, **parameters), fit(X[order], **parameters))
+
+
+@settings(max_examples=20)
+@given(seed=seeds, d=st.integers(1, 3))
+def test_affine_maps_carry_the_model_along(seed, d):
+    X = cloud(seed, 200, d)
+    rng = np.random.default_rng(seed)
+    A, b = rng.normal(size=(d, d)) + 2 * np.eye(d), 10 * rng.normal(size=d)
+    assume(np.linalg.cond(A) < 100)
+    means = X[rng.choice(len(X), size=2, replace=False)]
+    precision = np.linalg.inv(np.atleast_2d(np.cov(X.T)))
+    back = np.linalg.inv(A)
+    common = {"reg_covar": 0.0, "max_iter": 10, "tol": 0.0, "weights_init": [0.5, 0.5]}
+    plain = fit(X, 2, means_init=means, precisions_init=np.stack([precision] * 2), **common)
+    mapped = fit(
+        X @ A.T + b, 2, means_init=means @ A.T + b,
+        precisions_init=np.stack([_symmetric(back.T @ precision @ back)] * 2), **common,
+    )  # fmt: skip
+    np.testing.assert_allclose(mapped.weights_, plain.weights_, atol=1e-7)
+    np.testing.assert_allclose(mapped.means_, plain.means_ @ A.T + b, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(mapped.covariances_, A @ plain.covariances_ @ A.T, rtol=1e-6, atol=1e-6)
+
+
+def _symmetric(matrix):
+    return (matrix + matrix.T) / 2
+
+
+@settings(max_examples=20)
+@given(seed=seeds, shape=shapes, power=st.sampled_from([-500, -60, -3, 1, 10, 60, 490]), init=st.sampled_from(STARTS))
+def test_scaling_by_a_power_of_two_is_exact(seed, shape, power, init):
+    X = cloud(seed, 150, 2)
+    parameters = {
+        "covariance_type": shape,
+        "reg_covar": 0.0,
+        "init_params": init,
+        "max_iter": 8,
+        "noise": seed % 2 == 0,
+    }
+    plain, scaled = fit(X, **parameters), fit(np.ldexp(X, power), **parameters)
+    np.testing.assert_array_equal(scaled.means_, np.ldexp(plain.means_, power))
+    np.testing.assert_array_equal(scaled.covariances_, np.ldexp(plain.covariances_, 2 * power))
+    np.testing.assert_array_equal(scaled.weights_, plain.weights_)
+    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    assert scaled.n_iter_ == plain.n_iter_
+    np.testing.assert_allclose(scaled.lower_bounds_, plain.lower_bounds_ - 2 * power * np.log(2), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=15)
+@given(seed=seeds, n=st.integers(5, 9000), cuts=st.lists(st.integers(0, 9000), max_size=5), shape=shapes)
+def test_any_cuts_give_the_same_bits(seed, n, cuts, shape):
+    X = cloud(seed, n, 2)
+    parameters = {"covariance_type": shape, "max_iter": 3, "random_state": 0, "noise": seed % 2 == 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KnollWarning)
+        whole = GaussianMixture(2, **parameters).fit(X)
+        parts = GaussianMixture(2, **parameters).fit_blocks(lambda: np.split(X, sorted(cuts)))
+    assert_same_bits(whole, parts, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.lists(st.tuples(st.integers(-2, 2), st.integers(-1, 1), st.integers(0, 3)), min_size=1, max_size=25),
+    k=st.integers(1, 6),
+    shape=st.sampled_from([*SHAPES, "fixed"]),
+    reg=st.sampled_from([0.0, 1e-6]),
+    init=st.sampled_from(STARTS),
+    noise=st.booleans(),
+)
+def test_degenerate_lattices_give_finite_models(rows, k, shape, reg, init, noise):
+    """Duplicates, constant columns, fewer distinct rows than components, weights of 0: no NaN, no exception."""
+    table = np.array(rows, dtype=float)
+    X, weights = table[:, :2], table[:, 2]
+    assume(np.count_nonzero(weights) >= k)
+    fixed = {"fixed_variance": 0.5} if shape == "fixed" else {}
+    model = fit(X, k, weights, covariance_type=shape, reg_covar=reg, init_params=init, noise=noise, **fixed)
+    for name in (*PARAMETERS, "precisions_", "lower_bounds_", "noise_weight_"):
+        assert np.isfinite(getattr(model, name)).all(), name
+    assert model.weights_.sum() + model.noise_weight_ == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    lam = model.predict_proba(X)
+    np.testing.assert_allclose(lam.sum(axis=1), 1.0, atol=1e-12)
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+@settings(max_examples=20)
+@given(seed=seeds, shape=shapes, dtype=st.sampled_from([np.float32, np.float64]), noise=st.booleans())
+def test_predict_gives_the_labels_of_the_fit(seed, shape, dtype, noise):
+    X = cloud(seed, 300, 2).astype(dtype)
+    model = fit(X, 4, covariance_type=shape, max_iter=5, noise=noise)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.means_.dtype == model.covariances_.dtype == model.precisions_.dtype == dtype
+    lam = model.predict_proba(X).astype(np.float64)
+    assert lam.shape == (300, 4 + noise)
+    best = lam.argmax(axis=1)
+    best[best == 4] = -1
+    clear = np.sort(lam, axis=1)[:, -2] < lam.max(axis=1) - 1e-6
+    np.testing.assert_array_equal(best[clear], model.labels_[clear])

@@ -1,0 +1,231 @@
+"""GaussianMixture beside those who know: the paper's box step by step, scikit-learn, definitions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.mixture
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knoll import Gaussian, GaussianMixture, reference
+from knoll.exceptions import ConvergenceWarning
+
+SHAPES = ("full", "tied", "diag", "spherical")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def cloud(seed: int, n: int, d: int, k: int) -> np.ndarray:
+    """k overlapping, elongated blobs."""
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.integers(k, size=n))
+    mixes = np.eye(d) + 0.4 * rng.normal(size=(k, d, d))
+    return rng.normal(scale=3, size=(k, d))[labels] + np.einsum("nij,nj->ni", mixes[labels], rng.normal(size=(n, d)))
+
+
+def start(seed: int, X: np.ndarray, k: int, shape: str = "full") -> dict[str, np.ndarray]:
+    """A start that leaves nobody out: weights by chance, means among the rows, wide precisions."""
+    rng = np.random.default_rng(seed + 1)
+    d = X.shape[1]
+    weights = rng.uniform(0.5, 1.5, size=k)
+    mix = rng.normal(size=(k, d, d)) / (3 * d)
+    full = (np.eye(d) + mix @ mix.transpose(0, 2, 1)) / X.var(axis=0).mean()
+    precisions = {
+        "full": full,
+        "tied": full[0],
+        "diag": np.diagonal(full, axis1=1, axis2=2).copy(),
+        "spherical": full[:, 0, 0].copy(),
+    }[shape]
+    return {
+        "weights_init": weights / weights.sum(),
+        "means_init": X[rng.choice(len(X), size=k, replace=False)],
+        "precisions_init": precisions,
+    }
+
+
+def fit(Estimator, X, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=ConvergenceWarning.__mro__[2])  # scikit-learn's own kind, too
+        return Estimator(**parameters).fit(X)
+
+
+# ---- the reference ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(seed=seeds, n=st.integers(60, 200), d=st.integers(1, 4), k=st.integers(1, 4))
+def test_equals_the_paper_step_by_step(seed, n, d, k):
+    X = cloud(seed, n, d, k)
+    given_start = start(seed, X, k)
+    Sigma = np.linalg.inv(given_start["precisions_init"])
+    box = reference.em_gmm(X, given_start["weights_init"], given_start["means_init"], Sigma, max_iter=6, tol=0.0)
+    unit = X.std(axis=0)
+    for state in box:
+        if state.step != "M step":
+            continue
+        model = fit(GaussianMixture, X, n_components=k, tol=0.0, reg_covar=0.0, max_iter=state.iteration, **given_start)
+        np.testing.assert_allclose(model.weights_, state.pi, atol=1e-10)
+        np.testing.assert_allclose(model.means_ / unit, state.mu / unit, atol=1e-10)
+        np.testing.assert_allclose(
+            model.covariances_ / np.outer(unit, unit), state.Sigma / np.outer(unit, unit), atol=1e-10
+        )
+        assert model.score(X) * n == pytest.approx(state.log_likelihood, rel=1e-10)
+        last = state
+    np.testing.assert_allclose(model.predict_proba(X), reference_lam(X, last), atol=1e-9)
+
+
+def reference_lam(X: np.ndarray, state: reference.EMState) -> np.ndarray:
+    return reference.run(reference.em_gmm(X, state.pi, state.mu, state.Sigma, max_iter=0)).lam
+
+
+def test_labels_are_those_of_the_paper():
+    X = cloud(7, 150, 2, 3)
+    given_start = start(7, X, 3)
+    box = reference.em_gmm(X, given_start["weights_init"], given_start["means_init"],
+                           np.linalg.inv(given_start["precisions_init"]), max_iter=20, tol=0.0)  # fmt: skip
+    model = fit(GaussianMixture, X, n_components=3, tol=0.0, reg_covar=0.0, max_iter=20, **given_start)
+    np.testing.assert_array_equal(model.labels_, reference.run(box).labels)
+
+
+# ---- scikit-learn ----------------------------------------------------------------------------------------------
+
+
+def assert_equal_fits(ours, theirs, X, tol=1e-9):
+    unit = X.std(axis=0)
+    np.testing.assert_allclose(ours.weights_, theirs.weights_, atol=tol)
+    np.testing.assert_allclose(ours.means_ / unit, theirs.means_ / unit, atol=tol)
+    for name in ("covariances_", "precisions_", "precisions_cholesky_"):
+        mine, other = getattr(ours, name), getattr(theirs, name)
+        assert mine.shape == other.shape
+        np.testing.assert_allclose(mine, other, rtol=tol, atol=tol * np.abs(other).max())
+    assert (ours.n_iter_, ours.converged_) == (theirs.n_iter_, theirs.converged_)
+    np.testing.assert_allclose(ours.lower_bounds_, theirs.lower_bounds_, rtol=tol, atol=tol)
+    assert ours.lower_bound_ == pytest.approx(theirs.lower_bound_, rel=tol, abs=tol)
+    np.testing.assert_array_equal(ours.labels_, theirs.predict(X))
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=tol)
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=tol, atol=tol)
+    for name in ("score", "aic", "bic"):
+        assert getattr(ours, name)(X) == pytest.approx(getattr(theirs, name)(X), rel=tol)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("n", "d", "k"), [(300, 1, 2), (400, 3, 3), (900, 6, 4)])
+def test_equals_scikit_learn_from_the_same_start(shape, n, d, k):
+    X = cloud(n, n, d, k)
+    parameters = {"n_components": k, "covariance_type": shape, "max_iter": 30, **start(n, X, k, shape)}
+    assert_equal_fits(fit(GaussianMixture, X, **parameters), fit(sklearn.mixture.GaussianMixture, X, **parameters), X)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equals_scikit_learn_on_data_that_is_shifted_and_stretched(shape):
+    X = cloud(3, 500, 3, 3) * [1.0, 30.0, 0.2]
+    shift = np.array([1e4, -1e3, 5e4])
+    shifted = X + shift
+    parameters = {"n_components": 3, "covariance_type": shape, "max_iter": 15, "tol": 0.0, "reg_covar": 0.0}
+    ours = fit(GaussianMixture, shifted, **parameters, **start(3, shifted, 3, shape))
+    theirs = fit(sklearn.mixture.GaussianMixture, X, **parameters, **start(3, X, 3, shape))  # where it has its digits
+    np.testing.assert_allclose(ours.means_ - shift, theirs.means_, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ours.covariances_, theirs.covariances_, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_stops_where_scikit_learn_stops(shape):
+    X = cloud(11, 400, 2, 3)
+    for tol in (1e-1, 1e-3, 1e-6):
+        parameters = {"n_components": 3, "covariance_type": shape, "tol": tol, "max_iter": 400}
+        ours = fit(GaussianMixture, X, **parameters, **start(11, X, 3, shape))
+        theirs = fit(sklearn.mixture.GaussianMixture, X, **parameters, **start(11, X, 3, shape))
+        assert ours.n_iter_ == theirs.n_iter_
+        assert ours.converged_ == theirs.converged_
+
+
+def test_a_given_part_of_the_start_is_kept_beside_a_named_rest():
+    X = cloud(5, 300, 2, 2)
+    given_start = start(5, X, 2)
+    for name, fitted in (("weights_init", "weights_"), ("means_init", "means_"), ("precisions_init", "precisions_")):
+        model = GaussianMixture(2, max_iter=0, random_state=0, **{name: given_start[name]}).fit(X)
+        np.testing.assert_allclose(getattr(model, fitted), given_start[name], rtol=1e-12)
+
+
+def test_warm_start_goes_on_as_scikit_learn_does():
+    X = cloud(13, 400, 2, 3)
+    parameters = {"n_components": 3, "warm_start": True, "max_iter": 4, "tol": 1e-5, **start(13, X, 3)}
+    ours, theirs = GaussianMixture(**parameters), sklearn.mixture.GaussianMixture(**parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(5):
+            ours.fit(X)
+            theirs.fit(X)
+            assert_equal_fits(ours, theirs, X)
+
+
+# ---- definitions -----------------------------------------------------------------------------------------------
+
+
+def log_joint(model, X):
+    """log π_c N(x | μ_c, Σ_c) by SciPy, whatever the shape."""
+    k, d = model.means_.shape
+    eye = np.eye(d)
+    matrices = {
+        "full": lambda c: model.covariances_[c],
+        "tied": lambda c: model.covariances_,
+        "diag": lambda c: np.diag(model.covariances_[c]),
+        "spherical": lambda c: model.covariances_[c] * eye,
+        "fixed": lambda c: model.covariances_[c] * eye,
+    }[model.covariance_type]
+    columns = [
+        math.log(model.weights_[c]) + scipy.stats.multivariate_normal(model.means_[c], matrices(c)).logpdf(X)
+        for c in range(k)
+    ]
+    return np.column_stack(columns)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "fixed"])
+def test_criteria_are_what_they_are_defined_as(shape):
+    X = cloud(17, 300, 3, 2)
+    n, d, k = 300, 3, 2
+    fixed = {"fixed_variance": 2.0} if shape == "fixed" else {}
+    model = GaussianMixture(k, covariance_type=shape, random_state=0, **fixed).fit(X)
+    free = {"full": k * 6, "tied": 6, "diag": k * d, "spherical": k, "fixed": 0}[shape] + k * d + k - 1
+    joint = log_joint(model, X)
+    likelihood = np.logaddexp.reduce(joint, axis=1).sum()
+    assert model.aic(X) == pytest.approx(-2 * likelihood + 2 * free)
+    assert model.bic(X) == pytest.approx(-2 * likelihood + free * math.log(n))
+    assert model.icl(X) == pytest.approx(-2 * joint.max(axis=1).sum() + free * math.log(n))
+    assert model.icl(X) >= model.bic(X)
+    np.testing.assert_allclose(model.score_samples(X), np.logaddexp.reduce(joint, axis=1), rtol=1e-10)
+    weights = np.random.default_rng(0).integers(0, 4, size=n)
+    for criterion in ("aic", "bic", "icl", "score"):
+        weighted = getattr(model, criterion)(X, sample_weight=weights)
+        assert weighted == pytest.approx(getattr(model, criterion)(np.repeat(X, weights, axis=0)))
+
+
+def test_one_component_is_the_gaussian():
+    X = cloud(19, 5_000, 4, 1)
+    mixture, one = GaussianMixture(1, reg_covar=0.0).fit(X), Gaussian().fit(X)
+    np.testing.assert_allclose(mixture.means_[0], one.mean_, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mixture.covariances_[0], one.covariance_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(mixture.score_samples(X), one.score_samples(X), rtol=1e-10)
+    assert mixture.score(X) * len(X) == pytest.approx(one.score(X), rel=1e-12)
+    assert (mixture.labels_ == 0).all()
+
+
+def test_a_fixed_covariance_on_its_way_to_nothing_is_kmeans():
+    """Section 3: with Σ = εI and ε small the labels and means are those of k-means (from the same start)."""
+    X = cloud(23, 200, 2, 3)
+    means = X[[0, 70, 150]]
+    state = reference.run(reference.kmeans(X, means))
+    model = GaussianMixture(
+        3, covariance_type="fixed", fixed_variance=1e-7, max_iter=100, tol=0.0, stop="parameters",
+        weights_init=np.full(3, 1 / 3), means_init=means,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    np.testing.assert_array_equal(model.labels_, state.labels)
+    np.testing.assert_allclose(model.means_, state.mu, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(model.covariances_, np.full(3, 1e-7))
