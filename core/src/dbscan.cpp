@@ -10,6 +10,8 @@
 
 namespace knoll {
 
+constexpr int64_t kFewRows = 200;  // below, a tree of a few leaves is as fast as anything
+
 Weights::Weights(View<const double, 1> weights) : of_row(weights) {
   const int64_t n = weights.empty() ? 0 : weights.shape[0];
   double total = 0;  // of magnitudes, rounded
@@ -35,6 +37,13 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
                     View<uint8_t, 1> core, Run run) {
   if (backend != "auto" && backend != "cells" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, cells, tree or tiles");
+  const bool cells = metric.name() == MetricName::euclidean && weights.empty() && x.shape[1] <= 3;
+  DbscanReport report;
+  if (backend == "cells" && !cells)
+    throw std::invalid_argument("cells are for the euclidean metric, up to three columns and no weights");
+  if (cells && (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows)) &&
+      dbscan_cells(x, eps, min_samples, border, labels, core, report, run))
+    return report;
   return dbscan_tree(x, eps, min_samples, weights, metric, border, labels, core, run);
 }
 

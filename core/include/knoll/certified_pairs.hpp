@@ -1,8 +1,8 @@
 // All pairs of points in high dimension: which are within a radius, decided exactly at the speed of float32 products.
 //
 // Points are centred, scaled by a power of two and packed as float32 into panels of 32 that lie close together. A tile
-// of 32 × 32 pairs takes ‖x‖² + ‖y‖² − 2x·y in float32 with a rigorous bound of its error; what the bound leaves open is
-// decided by the one distance, D(x, y) = Σ_j (x_j − y_j)² in float64, j in order, never fused. Balls around panels
+// of 32 × 32 pairs takes ‖x‖² + ‖y‖² − 2x·y in float32 with a rigorous bound of its error; what the bound leaves open
+// is decided by the one distance, D(x, y) = Σ_j (x_j − y_j)² in float64, j in order, never fused. Balls around panels
 // discard whole tiles (docs/decisions/0012-certified-pairs.md). Memory is linear in n; no answer depends on threads,
 // layout or instruction set.
 //
@@ -39,9 +39,8 @@ class CertifiedPairs {
   // Queries below may be the very view x, which is packed already; a row of it is then its own neighbour too.
 
   // out(i) = min(stop_at, number of rows x_j with D(q_i, x_j) ≤ r2).
-  PairStats count(View<const T, 2> queries,  // in  (m, d)
-                  double r2, int64_t stop_at,
-                  View<int64_t, 1> out,  // out (m)
+  PairStats count(View<const T, 2> queries,                          // in  (m, d)
+                  double r2, int64_t stop_at, View<int64_t, 1> out,  // out (m)
                   Run run) const;
 
   // out(i) = Σ w_j over those rows, the exact sum rounded once. Weights may be negative.
@@ -61,10 +60,10 @@ class CertifiedPairs {
   // body(i, js, count) for query i and `count` of its neighbours js, rows of x, as often as it takes to name each
   // neighbour once. All calls for one i come from one thread, in no promised order.
   template <class Body>
-  PairStats for_neighbours(View<const T, 2> queries,            // in  (m, d)
-                           View<const uint8_t, 1> wanted,       // in  (m) or empty: the queries that are asked
-                           double r2,                           //
-                           View<const uint8_t, 1> mask,         // in  (n) or empty: the rows that may answer
+  PairStats for_neighbours(View<const T, 2> queries,       // in  (m, d)
+                           View<const uint8_t, 1> wanted,  // in  (m) or empty: the queries that are asked
+                           double r2,                      //
+                           View<const uint8_t, 1> mask,    // in  (n) or empty: the rows that may answer
                            Run run, Body&& body) const {
     return neighbours(
         queries, wanted, r2, mask, run,

@@ -7,6 +7,7 @@
 #include "knoll/simd_index.hpp"
 #include "knoll/simd_kmeans.hpp"
 #include "knoll/simd_mixture.hpp"
+#include "knoll/simd_pairs.hpp"
 
 namespace knoll {
 
@@ -40,6 +41,7 @@ struct Kernels {
   MixtureKernels mixture;
   IndexKernels index;
   ClimbKernels climb;
+  PairKernels pairs;
 };
 
 }  // namespace knoll

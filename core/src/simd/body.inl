@@ -20,6 +20,7 @@ namespace knoll::KNOLL_ISA {
 #include "index.inl"
 #include "kmeans.inl"
 #include "mixture.inl"
+#include "pairs.inl"
 
 extern const Kernels table;
 const Kernels table = {
@@ -39,6 +40,7 @@ const Kernels table = {
     .mixture = mixture_kernels,
     .index = index_kernels,
     .climb = climb_kernels,
+    .pairs = pair_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

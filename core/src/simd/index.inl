@@ -93,8 +93,80 @@ static void index_bits(const double* a, const double* b, int64_t d, int64_t m, d
   }
 }
 
+// The distances of q to four points.
+template <int D>
+KNOLL_INLINE f64 squares_at(const double* x, int64_t stride, const f64* q) {
+  f64 sum = broadcast(0.0);
+  for (int j = 0; j < D; ++j) {
+    const f64 difference = load(x + j * stride) - q[j];
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+template <int D>
+KNOLL_INLINE int64_t count_spans_in(const double* columns, int64_t stride, const int32_t* spans, int64_t n_spans,
+                                    const double* point, double bound, int64_t stop) {
+  constexpr int64_t kBlock = 64;  // points between two looks at `stop`
+  f64 q[D];
+  for (int j = 0; j < D; ++j) q[j] = broadcast(point[j]);
+  const f64 limit = broadcast(bound);
+  int64_t count = 0;
+  for (int64_t s = 0; s < n_spans; ++s) {
+    const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
+    while (end - x >= kLanes) {
+      const int64_t vectors = (end - x < kBlock ? end - x : kBlock) / kLanes;
+      i64 outside = {};
+      for (int64_t v = 0; v < vectors; ++v, x += kLanes) outside += less(limit, squares_at<D>(x, stride, q));
+      count += vectors * kLanes + outside[0] + outside[1] + outside[2] + outside[3];
+      if (count >= stop) return count;
+    }
+    if (x < end) {
+      const uint32_t rest = (uint32_t{1} << (end - x)) - 1;
+      count += __builtin_popcount(rest & ~lane_bits(less(limit, squares_at<D>(x, stride, q))));
+      if (count >= stop) return count;
+    }
+  }
+  return count;
+}
+
+static int64_t count_spans(const double* columns, int64_t stride, int64_t d, const int32_t* spans, int64_t n_spans,
+                           const double* q, double bound, int64_t stop) {
+  if (d == 1) return count_spans_in<1>(columns, stride, spans, n_spans, q, bound, stop);
+  if (d == 2) return count_spans_in<2>(columns, stride, spans, n_spans, q, bound, stop);
+  return count_spans_in<3>(columns, stride, spans, n_spans, q, bound, stop);
+}
+
+template <int D>
+KNOLL_INLINE double least_spans_in(const double* columns, int64_t stride, const int32_t* spans, int64_t n_spans,
+                                   const double* point) {
+  f64 q[D];
+  for (int j = 0; j < D; ++j) q[j] = broadcast(point[j]);
+  const f64 infinity = broadcast(__builtin_inf()), lane = {0, 1, 2, 3};
+  f64 least = infinity;
+  for (int64_t s = 0; s < n_spans; ++s) {
+    const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
+    for (; end - x >= kLanes; x += kLanes) least = at_most(squares_at<D>(x, stride, q), least);
+    if (x < end) {
+      const i64 real = less(lane, broadcast((double)(end - x)));
+      least = at_most(select(real, squares_at<D>(x, stride, q), infinity), least);
+    }
+  }
+  const double a = least[0] < least[1] ? least[0] : least[1], b = least[2] < least[3] ? least[2] : least[3];
+  return a < b ? a : b;
+}
+
+static double least_spans(const double* columns, int64_t stride, int64_t d, const int32_t* spans, int64_t n_spans,
+                          const double* q) {
+  if (d == 1) return least_spans_in<1>(columns, stride, spans, n_spans, q);
+  if (d == 2) return least_spans_in<2>(columns, stride, spans, n_spans, q);
+  return least_spans_in<3>(columns, stride, spans, n_spans, q);
+}
+
 static constexpr IndexKernels index_kernels = {
     .tile = {index_tile<Squares>, index_tile<ScaledSquares>, index_tile<Absolute>, index_tile<Largest>},
     .count = {index_count<Squares>, index_count<ScaledSquares>, index_count<Absolute>, index_count<Largest>},
     .bits = {index_bits<Squares>, index_bits<ScaledSquares>, index_bits<Absolute>, index_bits<Largest>},
+    .count_spans = count_spans,
+    .least_spans = least_spans,
 };

@@ -98,3 +98,35 @@ KNOLL_INLINE f64 root(f64 x) {
 
 // (v0 + v1) + (v2 + v3): the one order in which lanes are added.
 KNOLL_INLINE double hsum(f64 v) { return (v[0] + v[1]) + (v[2] + v[3]); }
+
+// The same for eight lanes of float.
+KNOLL_INLINE f32 load(const float* p) {
+  f32 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+KNOLL_INLINE void store(float* p, f32 v) { __builtin_memcpy(p, &v, sizeof v); }
+KNOLL_INLINE f32 broadcast(float x) { return f32{x, x, x, x, x, x, x, x}; }
+KNOLL_INLINE f32 fma(f32 a, f32 b, f32 c) {
+#if defined(__FMA__) && !defined(KNOLL_NO_FMA)
+  return (f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+
+// Bit l is set where a[l] ≥ b[l]; not where either is NaN.
+KNOLL_INLINE uint32_t reach_bits(f32 a, f32 b) {
+#ifdef __FMA__
+  return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GE_OQ));
+#elif defined(__SSE2__)
+  typedef float half __attribute__((vector_size(16)));
+  const half a0 = {a[0], a[1], a[2], a[3]}, a1 = {a[4], a[5], a[6], a[7]};
+  const half b0 = {b[0], b[1], b[2], b[3]}, b1 = {b[4], b[5], b[6], b[7]};
+  return (uint32_t)__builtin_ia32_movmskps((half)(a0 >= b0)) | (uint32_t)__builtin_ia32_movmskps((half)(a1 >= b1)) << 4;
+#else
+  uint32_t bits = 0;
+  for (int l = 0; l < kLanes32; ++l) bits |= (uint32_t)(a[l] >= b[l]) << l;
+  return bits;
+#endif
+}

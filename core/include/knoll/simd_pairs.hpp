@@ -1,0 +1,17 @@
+// The part of the table of kernels that belongs to certified pairs: bodies in src/simd/pairs.inl. C headers only.
+#pragma once
+
+#include <stdint.h>
+
+namespace knoll {
+
+constexpr int kPanel = 32;      // points in a panel: one bit each
+constexpr int kPanelRows = 33;  // rows of a tile: a panel's, and one more to fill the last group of three
+
+struct PairKernels {
+  // Which pairs of a tile are surely, and which are perhaps, within the radius; src/simd/pairs.inl says how.
+  void (*masks)(const float* rows, const float* row_high, const float* row_low, const float* columns,
+                const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* perhaps);
+};
+
+}  // namespace knoll

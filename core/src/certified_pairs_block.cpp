@@ -1,0 +1,150 @@
+#include "certified_pairs_block.hpp"
+
+#include <cmath>
+
+namespace knoll {
+
+template <class T>
+Block<T>::Block(const Panels<T>& queries, const Panels<T>& panels)
+    : queries_(queries),
+      panels_(panels),
+      rows_(static_cast<size_t>(kPanelRows * panels.width)),
+      center_(static_cast<size_t>(panels.width)) {}
+
+template <class T>
+void Block<T>::fill(const int64_t* places, int64_t count) {
+  const int64_t width = panels_.width;
+  size_ = count;
+  has_rows64_ = false;
+  for (int l = 0; l < kPanelRows; ++l) {  // free rows are within no radius
+    float* const to = rows_.data() + l / 3 * 3 * width + l % 3;
+    high_[l] = low_[l] = std::numeric_limits<float>::infinity();
+    if (l >= count) {
+      for (int64_t j = 0; j < width; ++j) to[3 * j] = 0.0f;
+      continue;
+    }
+    const int64_t place = places[l], panel = place / kPanel;
+    const float* const from = queries_.columns.data() + panel * width * kPanel + place % kPanel;
+    for (int64_t j = 0; j < width; ++j) to[3 * j] = from[j * kPanel];
+    query_[l] = queries_.rows[static_cast<size_t>(place)];
+    norms_[l] = queries_.norms[static_cast<size_t>(place)];
+  }
+  ball();
+}
+
+template <class T>
+void Block<T>::fill_panel(int64_t panel) {
+  int64_t places[kPanel];
+  for (int l = 0; l < kPanel; ++l) places[l] = panel * kPanel + l;
+  fill(places, std::popcount(queries_.used[static_cast<size_t>(panel)]));
+}
+
+template <class T>
+void Block<T>::set_radius(int l, double r2) {
+  const auto range = panels_.certificate.row(norms_[l], r2);
+  high_[l] = range.high;
+  low_[l] = range.low;
+}
+
+template <class T>
+void Block<T>::ball() {
+  const int64_t width = panels_.width;
+  std::fill(center_.begin(), center_.end(), 0.0);
+  for (int64_t l = 0; l < size_; ++l)
+    for (int64_t j = 0; j < width; ++j)
+      center_[static_cast<size_t>(j)] +=
+          rows_[static_cast<size_t>(l / 3 * 3 * width + 3 * j + l % 3)] / static_cast<double>(size_);
+  radius_ = 0;
+  for (int64_t l = 0; l < size_; ++l) {
+    double sum = 0;
+    for (int64_t j = 0; j < width; ++j) {
+      const double difference =
+          rows_[static_cast<size_t>(l / 3 * 3 * width + 3 * j + l % 3)] - center_[static_cast<size_t>(j)];
+      sum += difference * difference;
+    }
+    radius_ = std::max(radius_, panels_.certificate.around(sum, norms_[l]));  // inf for a row too far out
+  }
+}
+
+template <class T>
+const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2, const uint32_t* wanted,
+                                                                      int64_t first) {
+  const double reach = panels_.certificate.reach(r2), relative = panels_.certificate.relative;
+  double d2[kPoints];
+  candidates_.clear();
+  for (int64_t group = first / kPoints * kPoints; group < panels_.count; group += kPoints) {
+    kernels().distance_tile(panels_.centers.data() + group * panels_.width, center_.data(), 0, 1, panels_.width, d2);
+    for (int64_t p = std::max(group, first); p < std::min(group + kPoints, panels_.count); ++p) {
+      if (wanted != nullptr && wanted[p] == 0) continue;
+      const double apart = std::sqrt(d2[p - group]) * (1 - relative);
+      const double gap = apart - (radius_ + panels_.radii[static_cast<size_t>(p)]) * (1 + relative);
+      if (gap > reach)
+        ++stats.discarded;
+      else
+        candidates_.push_back({gap, p});
+    }
+  }
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.gap != b.gap ? a.gap < b.gap : a.panel < b.panel; });
+  return candidates_;
+}
+
+template <class T>
+void Block<T>::judge(int64_t panel, Tile& tile) {
+  ++stats.tiles;
+  kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPanel,
+                        panels_.high.data() + panel * kPanel, panels_.low.data() + panel * kPanel, panels_.width,
+                        tile.sure, tile.perhaps);
+}
+
+// All pairs of a tile in float64 lanes.
+template <class T>
+void Block<T>::distances_of_all(int64_t panel, double* d2) {
+  const int64_t d = panels_.x.shape[1];
+  columns64_.assign(static_cast<size_t>(d * kPanel), 0.0);
+  for_bits(panels_.used[static_cast<size_t>(panel)], [&](int t) {
+    const int64_t row = panels_.rows[static_cast<size_t>(panel * kPanel + t)];
+    for (int64_t j = 0; j < d; ++j)
+      columns64_[static_cast<size_t>(j * kPanel + t)] = static_cast<double>(panels_.x(row, j));
+  });
+  if (!has_rows64_) {
+    has_rows64_ = true;
+    rows64_.resize(static_cast<size_t>(d * kPanel));
+    for (int64_t l = 0; l < size_; ++l)
+      for (int64_t j = 0; j < d; ++j)
+        rows64_[static_cast<size_t>(l * d + j)] = static_cast<double>(queries_.x(query_[l], j));
+  }
+  kernels().distance_tile(columns64_.data(), rows64_.data(), d, size_, d, d2);
+}
+
+template <class T>
+void Block<T>::distances(int64_t panel, const uint32_t* need, double* d2) {
+  static_assert(kPanel == kPoints);
+  int64_t open = 0;
+  for (int64_t l = 0; l < size_; ++l) open += std::popcount(need[l]);
+  stats.rechecks += open;
+  if (open > 4 * kPanel) return distances_of_all(panel, d2);
+  for (int64_t l = 0; l < size_; ++l)
+    for_bits(need[l], [&](int t) {
+      d2[l * kPanel + t] =
+          one_distance(queries_.x, query_[l], panels_.x, panels_.rows[static_cast<size_t>(panel * kPanel + t)]);
+    });
+}
+
+template <class T>
+void Block<T>::decide(int64_t panel, const uint32_t* need, double r2, Tile& tile) {
+  uint32_t open[kPanel] = {}, any = 0;
+  for (int64_t l = 0; l < size_; ++l) any |= open[l] = tile.perhaps[l] & ~tile.sure[l] & need[l];
+  if (any == 0) return;
+  d2_.resize(kPanel * kPanel);
+  distances(panel, open, d2_.data());
+  for (int64_t l = 0; l < size_; ++l)
+    for_bits(open[l], [&](int t) {
+      if (d2_[static_cast<size_t>(l * kPanel + t)] <= r2) tile.sure[l] |= uint32_t{1} << t;
+    });
+}
+
+template class Block<double>;
+template class Block<float>;
+
+}  // namespace knoll

@@ -1,0 +1,146 @@
+// A block of up to 32 queries against panels: bounds, tiles, and rechecks by the one distance.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "certified_pairs_panels.hpp"
+#include "knoll/certified_pairs.hpp"
+
+namespace knoll {
+
+// The one distance of rows of any layout.
+template <class T>
+double one_distance(View<const T, 2> a, int64_t i, View<const T, 2> b, int64_t k) {
+  const T* const p = a.data + i * a.stride[0];
+  const T* const q = b.data + k * b.stride[0];
+  double sum = 0;
+  for (int64_t j = 0; j < a.shape[1]; ++j) {
+    const double difference = static_cast<double>(p[j * a.stride[1]]) - static_cast<double>(q[j * b.stride[1]]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+template <class F>
+void for_bits(uint32_t bits, F&& body) {
+  for (; bits != 0; bits &= bits - 1) body(std::countr_zero(bits));
+}
+
+// Adds what threads have done, for one call.
+class Tally {
+ public:
+  void add(const PairStats& part) {
+    tiles_ += part.tiles;
+    discarded_ += part.discarded;
+    rechecks_ += part.rechecks;
+  }
+  PairStats total() const { return {tiles_, discarded_, rechecks_}; }
+
+ private:
+  std::atomic<int64_t> tiles_{0}, discarded_{0}, rechecks_{0};
+};
+
+struct Tile {
+  uint32_t sure[kPanelRows];     // within the radius
+  uint32_t perhaps[kPanelRows];  // these, and those that float32 cannot decide
+};
+
+template <class T>
+class Block {
+ public:
+  // Queries of one set of panels (places: panel·32 + lane), rows of another in the same frame.
+  Block(const Panels<T>& queries, const Panels<T>& panels);
+
+  void fill(const int64_t* places, int64_t count);
+  void fill_panel(int64_t panel);  // its rows, row l being lane l
+  void set_radius(int l, double r2);
+
+  int64_t size() const { return size_; }
+  int64_t query(int l) const { return query_[l]; }  // row of the queries
+
+  // Panels with a row that may be within r2 of a query, the nearest first; `wanted` (count, or null) are not 0 for
+  // those that may answer; only panels from `first` on.
+  struct Candidate {
+    double gap;  // no query is nearer than this to a row, in units of x̂
+    int64_t panel;
+  };
+  const std::vector<Candidate>& candidates(double r2, const uint32_t* wanted, int64_t first = 0);
+
+  void judge(int64_t panel, Tile& tile);
+
+  // d2[l·32 + t] for the bits t of need[l]: the one distances of query l and rows of the panel.
+  void distances(int64_t panel, const uint32_t* need, double* d2);
+
+  // Decides the pairs of need[l] that are open, by the one distance: afterwards sure is true of them.
+  void decide(int64_t panel, const uint32_t* need, double r2, Tile& tile);
+
+  PairStats stats;
+
+ private:
+  void distances_of_all(int64_t panel, double* d2);
+  void ball();
+
+  const Panels<T>& queries_;
+  const Panels<T>& panels_;
+  int64_t size_ = 0;
+  int64_t query_[kPanel] = {};
+  double norms_[kPanel] = {};
+  float high_[kPanelRows] = {}, low_[kPanelRows] = {};
+  std::vector<float> rows_;  // (11, width, 3)
+  std::vector<double> center_;
+  double radius_ = 0;
+  std::vector<Candidate> candidates_;
+  std::vector<double> columns64_, rows64_, d2_;  // for tiles that are decided in float64 as a whole
+  bool has_rows64_ = false;
+};
+
+// Queries packed in the frame of the points, or the points' own packing.
+template <class T>
+class PackedQueries {
+ public:
+  PackedQueries(const Panels<T>& panels, View<const T, 2> q, Run run) {
+    const auto& x = panels.x;
+    const bool same = q.data == x.data && q.shape[0] == x.shape[0] && q.stride[0] == x.stride[0] &&
+                      (q.stride[1] == x.stride[1] || x.shape[1] <= 1);
+    if (!same) own_ = std::make_unique<const Panels<T>>(q, panels.frame, run);
+    panels_ = same ? &panels : own_.get();
+  }
+  const Panels<T>& operator*() const { return *panels_; }
+  const Panels<T>* operator->() const { return panels_; }
+
+ private:
+  std::unique_ptr<const Panels<T>> own_;
+  const Panels<T>* panels_;
+};
+
+// The places of the rows that are wanted, in the order of the panels.
+template <class T>
+std::vector<int64_t> places_of(const Panels<T>& panels, View<const uint8_t, 1> wanted) {
+  std::vector<int64_t> places;
+  for (size_t place = 0; place < panels.rows.size(); ++place) {
+    const int64_t row = panels.rows[place];
+    if (row >= 0 && (wanted.empty() || wanted(row) != 0)) places.push_back(static_cast<int64_t>(place));
+  }
+  return places;
+}
+
+// The bits of each panel whose rows are in the mask.
+template <class T>
+std::vector<uint32_t> mask_bits(const Panels<T>& panels, View<const uint8_t, 1> mask) {
+  std::vector<uint32_t> bits = panels.used;
+  if (mask.empty()) return bits;
+  for (size_t p = 0; p < bits.size(); ++p)
+    for_bits(panels.used[p], [&](int l) {
+      if (mask(panels.rows[p * kPanel + static_cast<size_t>(l)]) == 0) bits[p] &= ~(uint32_t{1} << l);
+    });
+  return bits;
+}
+
+}  // namespace knoll

@@ -1,0 +1,234 @@
+// Orders points so that 32 in a row lie close together, and packs them.
+//
+// The order is that of a tree: a set is projected on the main axis of a sample of it and cut at a gap if there is one,
+// else near its middle, at a multiple of 32. So a panel mixes two clusters only where there is no gap between them.
+#include "certified_pairs_panels.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "knoll/parallel.hpp"
+
+namespace knoll {
+
+namespace {
+
+constexpr int64_t kColumnsLimit = 1 << 20;
+constexpr double kFar = 0x1p60;  // x̂ beyond this would overflow in products
+
+// Σ a_j b_j in eight chains, for a sort key: its bits decide no answer.
+template <class F>
+F quick_dot(const F* a, const F* b, int64_t d) {
+  F s[8] = {};
+  int64_t j = 0;
+  for (; j + 8 <= d; j += 8)
+    for (int l = 0; l < 8; ++l) s[l] += a[j + l] * b[j + l];
+  F sum = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+  for (; j < d; ++j) sum += a[j] * b[j];
+  return sum;
+}
+
+struct Key {
+  float at;     // projection
+  int64_t row;  //
+  friend bool operator<(const Key& a, const Key& b) { return a.at != b.at ? a.at < b.at : a.row < b.row; }
+};
+
+struct Ordering {
+  const std::vector<float>& flat;  // (n, width)
+  int64_t width;
+  std::vector<Key> keys;  // (n)
+
+  const float* point(int64_t k) const { return flat.data() + keys[static_cast<size_t>(k)].row * width; }
+
+  // The main axis of up to 64 of the points: a few rounds of power iteration on their scatter. Empty if they are equal.
+  std::vector<float> axis(int64_t begin, int64_t end) const {
+    const int64_t m = std::min<int64_t>(end - begin, end - begin < 512 ? 24 : 64);
+    const auto w = static_cast<size_t>(width);
+    std::vector<double> centred(static_cast<size_t>(m) * w), mean(w), v(w), next(w);
+    for (int64_t k = 0; k < m; ++k) {
+      const float* const p = point(begin + k * (end - begin) / m);
+      for (size_t j = 0; j < w; ++j) mean[j] += p[j] / static_cast<double>(m);
+    }
+    double most = -1;
+    for (int64_t k = 0; k < m; ++k) {
+      const float* const p = point(begin + k * (end - begin) / m);
+      double* const c = centred.data() + k * width;
+      for (size_t j = 0; j < w; ++j) c[j] = p[j] - mean[j];
+      const double far = quick_dot(c, c, width);
+      if (far > most) most = far, v.assign(c, c + width);  // begin with the farthest
+    }
+    for (int round = 0;; ++round) {
+      const double length = std::sqrt(quick_dot(v.data(), v.data(), width));
+      if (!(length > 0)) return {};
+      for (auto& coordinate : v) coordinate /= length;
+      if (round == 3) return std::vector<float>(v.begin(), v.end());
+      std::fill(next.begin(), next.end(), 0.0);
+      for (int64_t k = 0; k < m; ++k) {
+        const double* const c = centred.data() + k * width;
+        const double along = quick_dot(c, v.data(), width);
+        for (size_t j = 0; j < w; ++j) next[j] += along * c[j];
+      }
+      v.swap(next);
+    }
+  }
+
+  // Where to cut the projected points: a gap of an eighth of their length, else the thinnest place of the middle half.
+  int64_t cut(int64_t begin, int64_t end) {
+    constexpr int kBins = 64, kGap = 8;
+    constexpr int64_t kSide = 16;
+    const int64_t n = end - begin;
+    const auto first = keys.begin() + begin, last = keys.begin() + end;
+    const auto [low, high] = std::minmax_element(first, last, [](const Key& a, const Key& b) { return a.at < b.at; });
+    const float from = low->at, scale = kBins / (high->at - from);
+    const auto bin = [&](const Key& key) {
+      return std::clamp(static_cast<int>((key.at - from) * scale), 0, kBins - 1);
+    };
+    int64_t middle = (n / 2 + kPanel / 2) / kPanel * kPanel;
+    if (high->at - from > 0 && scale < std::numeric_limits<float>::infinity()) {
+      int64_t bins[kBins] = {};
+      for (auto key = first; key != last; ++key) ++bins[bin(*key)];
+      int best_gap = 0, gap_at = 0, gap = 0;
+      int64_t below = 0, thin = n, thin_at = middle;
+      for (int b = 0; b < kBins; ++b) {
+        gap = bins[b] == 0 ? gap + 1 : 0;
+        if (gap > best_gap && below >= kSide && n - below >= kSide) best_gap = gap, gap_at = b;
+        if (below >= n / 4 && n - below >= n / 4 && bins[b] < thin) thin = bins[b], thin_at = below + bins[b] / 2;
+        below += bins[b];
+      }
+      if (best_gap >= kGap)
+        return std::partition(first, last, [&](const Key& key) { return bin(key) < gap_at; }) - keys.begin();
+      if (n > 8 * kPanel) middle = (thin_at + kPanel / 2) / kPanel * kPanel;
+    }
+    middle = std::clamp<int64_t>(middle, kPanel, (n - 1) / kPanel * kPanel);
+    std::nth_element(first, first + middle, last);
+    return begin + middle;
+  }
+
+  void project(int64_t begin, int64_t end, Run run) {
+    const std::vector<float> v = axis(begin, end);
+    for_chunks(end - begin, 4096, run, [&](int64_t, int64_t from, int64_t to) {
+      for (int64_t k = begin + from; k < begin + to; ++k)
+        keys[static_cast<size_t>(k)].at = v.empty() ? 0.0f : quick_dot(point(k), v.data(), width);
+    });
+  }
+
+  // Begins of the leaves of [begin, end), upward. Sets of at most `small` points go to `later` instead.
+  void split(int64_t begin, int64_t end, int64_t small, std::vector<std::pair<int64_t, int64_t>>& later, Run run) {
+    while (end - begin > small) {
+      run.poll();
+      project(begin, end, run);
+      const int64_t at = cut(begin, end);
+      split(begin, at, small, later, run);
+      begin = at;
+    }
+    if (begin < end) later.emplace_back(begin, end);
+  }
+};
+
+}  // namespace
+
+template <class T>
+Panels<T>::Panels(View<const T, 2> points, Frame the_frame, Run run)
+    : x(points),
+      frame(std::move(the_frame)),
+      certificate(points.shape[1], frame.exponent),
+      width(std::max<int64_t>(1, points.shape[1])) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const double scale = std::ldexp(1.0, frame.exponent);
+  std::vector<float> flat(static_cast<size_t>(n * width), 0.0f);  // rows that float32 cannot hold remain 0
+  std::vector<uint8_t> far(static_cast<size_t>(n));
+  for_chunks(n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* const out = flat.data() + i * width;
+      double most = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double v = (static_cast<double>(x(i, j)) - frame.center[static_cast<size_t>(j)]) * scale;
+        most = std::max(most, std::abs(v));
+        out[j] = std::abs(v) < kFar && std::abs(v) >= 0x1p-125 ? static_cast<float>(v) : 0.0f;
+      }
+      if (most >= kFar / static_cast<double>(width) || d > kColumnsLimit) {
+        far[static_cast<size_t>(i)] = 1;
+        std::fill_n(out, width, 0.0f);
+      }
+    }
+  });
+
+  Ordering order{flat, width, std::vector<Key>(static_cast<size_t>(n))};
+  for (int64_t i = 0; i < n; ++i) order.keys[static_cast<size_t>(i)] = {0.0f, i};
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  order.split(0, n, std::max<int64_t>(kPanel, n / 32), parts, run);
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> leaves(parts.size());
+  for_chunks(static_cast<int64_t>(parts.size()), 1, run, [&](int64_t part, int64_t, int64_t) {
+    const auto [begin, end] = parts[static_cast<size_t>(part)];
+    order.split(begin, end, kPanel, leaves[static_cast<size_t>(part)], run);
+  });
+
+  for (const auto& part : leaves)
+    for (const auto& [begin, end] : part) {
+      for (int64_t k = begin; k < begin + kPanel; ++k)
+        rows.push_back(k < end ? order.keys[static_cast<size_t>(k)].row : -1);
+      used.push_back(~uint32_t{0} >> (kPanel - (end - begin)));
+    }
+  count = static_cast<int64_t>(used.size());
+  pack(flat, far, run);
+}
+
+template <class T>
+void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>& far, Run run) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto places = static_cast<size_t>(count * kPanel);
+  columns.assign(places * static_cast<size_t>(width), 0.0f);
+  norms.assign(places, 0.0);
+  high.assign(places, std::numeric_limits<float>::infinity());  // free places are within no radius
+  low = high;
+  centers.assign(static_cast<size_t>((count + kPoints - 1) / kPoints * kPoints * width), 0.0);
+  radii.assign(static_cast<size_t>(count), 0.0);
+  for_chunks(count, 16, run, [&](int64_t, int64_t first, int64_t last) {
+    std::vector<double> center(static_cast<size_t>(width));
+    for (int64_t p = first; p < last; ++p) {
+      std::fill(center.begin(), center.end(), 0.0);
+      const int members = std::popcount(used[static_cast<size_t>(p)]);
+      bool any_far = false;
+      for (int l = 0; l < members; ++l) {
+        const auto place = static_cast<size_t>(p * kPanel + l);
+        const float* const from = flat.data() + rows[place] * width;
+        double norm = 0;
+        for (int64_t j = 0; j < width; ++j) {
+          const double v = from[j];
+          columns[static_cast<size_t>((p * width + j) * kPanel + l)] = from[j];
+          norm += v * v;
+          center[static_cast<size_t>(j)] += v / members;
+        }
+        if (far[static_cast<size_t>(rows[place])] != 0) norm = inf, any_far = true;
+        norms[place] = norm;
+        const auto range = certificate.column(norm);
+        high[place] = range.high;
+        low[place] = range.low;
+      }
+      double radius = 0;
+      for (int l = 0; l < members; ++l) {
+        const auto place = static_cast<size_t>(p * kPanel + l);
+        const float* const from = flat.data() + rows[place] * width;
+        double sum = 0;
+        for (int64_t j = 0; j < width; ++j) {
+          const double difference = from[j] - center[static_cast<size_t>(j)];
+          sum += difference * difference;
+        }
+        radius = std::max(radius, certificate.around(sum, norms[place]));
+      }
+      radii[static_cast<size_t>(p)] = any_far ? inf : radius;
+      for (int64_t j = 0; j < width; ++j)
+        centers[static_cast<size_t>((p / kPoints * width + j) * kPoints + p % kPoints)] =
+            center[static_cast<size_t>(j)];
+    }
+  });
+}
+
+template struct Panels<double>;
+template struct Panels<float>;
+
+}  // namespace knoll

@@ -1,0 +1,290 @@
+// DBSCAN over cells: most core points and most unions follow from the cells alone.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "dbscan_parts.hpp"
+#include "knoll/cells.hpp"
+#include "knoll/metric.hpp"
+#include "knoll/simd.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kCellsAtOnce = 512;
+
+class CellDbscan {
+ public:
+  CellDbscan(Cells& cells, double eps, double min_samples, Run run)
+      : cells_(cells),
+        square_(largest_square(eps)),
+        run_(run),
+        cores_(static_cast<size_t>(cells.cells()), 0),
+        sets_(cells.cells()) {
+    // more than there are points is never reached; a level of 0 or less always is
+    least_ = static_cast<int64_t>(
+        std::ceil(std::clamp(min_samples, 0.0, static_cast<double>(std::numeric_limits<int32_t>::max()))));
+  }
+
+  // 1. Core points: all of a cell with enough points; else each point is counted against the rows around.
+  void find_cores() {
+    const auto is_core = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(cells_.size()));
+    each_cell(Cells::kReach, false, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+      const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
+      if (end - begin >= least_) {
+        std::fill(is_core.get() + begin, is_core.get() + end, uint8_t{1});
+        return;
+      }
+      walk.move_to(cell);
+      int32_t spans[2 * Cells::kMostRows];
+      int n_spans = 0;
+      int64_t most = 0;
+      for (int r = 0; r < walk.rows(); ++r)
+        if (walk.begin(r) < walk.end(r)) {
+          spans[2 * n_spans] = cells_.start(walk.begin(r));
+          spans[2 * n_spans + 1] = cells_.start(walk.end(r));
+          most += spans[2 * n_spans + 1] - spans[2 * n_spans];
+          ++n_spans;
+        }
+      if (most < least_) {
+        std::fill(is_core.get() + begin, is_core.get() + end, uint8_t{0});
+        return;
+      }
+      for (int32_t p = begin; p < end; ++p) {
+        is_core[static_cast<size_t>(p)] = count(p, spans, n_spans, least_) >= least_;
+        distances += most;
+      }
+    });
+    each_cell(0, false, [&](Cells::Walk&, int64_t cell, int64_t&) {
+      cores_[static_cast<size_t>(cell)] = cells_.part(cell, is_core.get());
+    });
+  }
+
+  // 2. Components of cells that hold core points: first those that touch, then the others that are not joined yet.
+  void unite_cores() {
+    for (const int reach : {1, Cells::kReach})
+      each_cell(reach, true, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+        if (cores(cell) == 0) return;
+        walk.move_to(cell);
+        for (int r = 0; r < walk.rows(); ++r)
+          for (int64_t other = walk.begin(r); other < walk.end(r); ++other) {
+            const auto a = static_cast<int32_t>(cell), b = static_cast<int32_t>(other);
+            if (cores(other) == 0 || sets_.same_shared(a, b)) continue;
+            if (close(cell, other, distances)) sets_.unite_shared(a, b);
+          }
+      });
+  }
+
+  // 3. Labels.
+  int64_t label(Border border, View<int64_t, 1> labels, View<uint8_t, 1> core) {
+    std::vector<int32_t> with_cores, number;
+    for (int64_t cell = 0; cell < cells_.cells(); ++cell)
+      if (cores(cell) > 0) with_cores.push_back(static_cast<int32_t>(cell));
+    const int64_t clusters = number_components(
+        sets_, static_cast<int64_t>(with_cores.size()), [&](int64_t i) { return with_cores[static_cast<size_t>(i)]; },
+        [&](int64_t i) {
+          const int64_t cell = with_cores[static_cast<size_t>(i)];
+          int32_t lowest = cells_.row(cells_.start(cell));
+          for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p)
+            lowest = std::min(lowest, cells_.row(p));
+          return lowest;
+        },
+        number);
+    cluster_.assign(cores_.size(), -1);
+    for (int32_t cell : with_cores) cluster_[static_cast<size_t>(cell)] = number[static_cast<size_t>(sets_.find(cell))];
+
+    each_cell(Cells::kReach, false, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+      const int64_t begin = cells_.start(cell), middle = begin + cores(cell), end = cells_.start(cell + 1);
+      for (int64_t p = begin; p < middle; ++p) {
+        labels(cells_.row(p)) = cluster_[static_cast<size_t>(cell)];
+        core(cells_.row(p)) = 1;
+      }
+      if (middle == end) return;
+      const bool attach = border != Border::noise && clusters > 0;
+      if (attach) walk.move_to(cell);
+      for (int64_t p = middle; p < end; ++p) {
+        int32_t cluster = -1;
+        if (attach) cluster = border == Border::first ? first(walk, p, distances) : closest(walk, p, distances);
+        labels(cells_.row(p)) = cluster;
+        core(cells_.row(p)) = 0;
+      }
+    });
+    return clusters;
+  }
+
+  Tally tally;
+
+ private:
+  int32_t cores(int64_t cell) const { return cores_[static_cast<size_t>(cell)]; }
+
+  template <class F>
+  void each_cell(int reach, bool ahead, F&& body) {
+    for_chunks(cells_.cells(), kCellsAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
+      Cells::Walk walk(cells_, reach, ahead);
+      int64_t distances = 0;
+      for (int64_t cell = begin; cell < end; ++cell) {
+        run_.poll();
+        body(walk, cell, distances);
+      }
+      tally.distances.fetch_add(distances, std::memory_order_relaxed);
+    });
+  }
+
+  int64_t count(int64_t position, const int32_t* spans, int64_t n_spans, int64_t stop) const {
+    double q[Cells::kMostDims];
+    cells_.point(position, q);
+    return kernels().index.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), spans, n_spans, q, square_,
+                                       stop);
+  }
+
+  // Whether two cells have core points within ε of each other.
+  bool close(int64_t a, int64_t b, int64_t& distances) const {
+    if (cores(a) > cores(b)) std::swap(a, b);
+    const int32_t span[2] = {cells_.start(b), cells_.start(b) + cores(b)};
+    if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, distances);
+    for (int64_t p = cells_.start(a), end = p + cores(a); p < end; ++p) {
+      distances += cores(b);
+      if (count(p, span, 1, 1) > 0) return true;
+    }
+    return false;
+  }
+
+  // The same where there are many pairs: only points within ε of the other cell's box can be in one that is.
+  bool close_large(int64_t a, int64_t b, int64_t& distances) const {
+    const int64_t d = cells_.dims();
+    const auto all = [&](int64_t cell) {
+      Points points{static_cast<size_t>(cores(cell)) + 4, cores(cell), {}};
+      for (int64_t j = 0; j < d; ++j) {
+        const double* column = cells_.columns() + j * cells_.stride() + cells_.start(cell);
+        points.values.insert(points.values.end(), column, column + cores(cell));
+        points.values.insert(points.values.end(), 4, 0.0);
+      }
+      return points;
+    };
+    Points mine = all(a), theirs = all(b);
+    sift(mine, theirs);
+    sift(theirs, mine);
+    const int32_t span[2] = {0, static_cast<int32_t>(theirs.count)};
+    for (int64_t p = 0; p < mine.count; ++p) {
+      if (p % 256 == 0) run_.poll();
+      double q[Cells::kMostDims];
+      for (int64_t j = 0; j < d; ++j) q[j] = mine.at(j, p);
+      distances += theirs.count;
+      if (kernels().index.count_spans(theirs.values.data(), static_cast<int64_t>(theirs.stride), d, span, 1, q, square_,
+                                      1) > 0)
+        return true;
+    }
+    return false;
+  }
+
+  struct Points {
+    size_t stride;
+    int64_t count;
+    std::vector<double> values;  // (d, stride)
+    double& at(int64_t j, int64_t p) { return values[static_cast<size_t>(j) * stride + static_cast<size_t>(p)]; }
+  };
+
+  // Keeps those of `points` that are within ε of the box of `others`. The bound is exact: decision 0011.
+  void sift(Points& points, Points& others) const {
+    const int64_t d = cells_.dims();
+    double low[Cells::kMostDims], high[Cells::kMostDims];
+    for (int64_t j = 0; j < d; ++j) {
+      low[j] = std::numeric_limits<double>::infinity(), high[j] = -low[j];
+      for (int64_t p = 0; p < others.count; ++p)
+        low[j] = std::min(low[j], others.at(j, p)), high[j] = std::max(high[j], others.at(j, p));
+    }
+    int64_t kept = 0;
+    for (int64_t p = 0; p < points.count; ++p) {
+      double sum = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double gap = std::max({0.0, low[j] - points.at(j, p), points.at(j, p) - high[j]});
+        sum += gap * gap;
+      }
+      if (sum > square_) continue;
+      for (int64_t j = 0; j < d; ++j) points.at(j, kept) = points.at(j, p);
+      ++kept;
+    }
+    points.count = kept;
+  }
+
+  // The lowest-numbered cluster with a core point within ε of the point at a position.
+  int32_t first(const Cells::Walk& walk, int64_t position, int64_t& distances) const {
+    constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+    int32_t lowest = kNone;
+    for (int r = 0; r < walk.rows(); ++r)
+      for (int64_t cell = walk.begin(r); cell < walk.end(r); ++cell) {
+        if (cores(cell) == 0 || cluster_[static_cast<size_t>(cell)] >= lowest) continue;
+        const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
+        distances += cores(cell);
+        if (count(position, span, 1, 1) > 0) lowest = cluster_[static_cast<size_t>(cell)];
+      }
+    return lowest == kNone ? -1 : lowest;
+  }
+
+  // The cluster of the closest core point.
+  int32_t closest(const Cells::Walk& walk, int64_t position, int64_t& distances) const {
+    const int64_t d = cells_.dims();
+    double q[Cells::kMostDims], x[Cells::kMostDims], best[Cells::kMostDims];
+    cells_.point(position, q);
+    const auto least_in = [&](int64_t cell) {
+      const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
+      distances += cores(cell);
+      return kernels().index.least_spans(cells_.columns(), cells_.stride(), d, span, 1, q);
+    };
+    double least = square_;
+    int32_t cluster = -1;
+    for (int r = 0; r < walk.rows(); ++r)
+      for (int64_t cell = walk.begin(r); cell < walk.end(r); ++cell) {
+        if (cores(cell) == 0) continue;
+        const double here = least_in(cell);
+        if (here > least) continue;
+        // Which of the cell's points it was: only they are compared by their coordinates.
+        if (here < least) cluster = -1;
+        least = here;
+        for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p) {
+          cells_.point(p, x);
+          double sum = 0;
+          for (int64_t j = 0; j < d; ++j) sum += (x[j] - q[j]) * (x[j] - q[j]);
+          if (sum != least || (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d))) continue;
+          cluster = cluster_[static_cast<size_t>(cell)];
+          std::copy(x, x + d, best);
+        }
+      }
+    return cluster;
+  }
+
+  static constexpr int64_t kManyPairs = 4096;
+
+  Cells& cells_;
+  const double square_;  // a squared distance is within ε iff it is at most this
+  const Run run_;
+  int64_t least_;                 // min_samples
+  std::vector<int32_t> cores_;    // (cells) the first so many points of a cell are core
+  std::vector<int32_t> cluster_;  // (cells) of those with core points
+  UnionFind<int32_t> sets_;       // of cells
+};
+
+}  // namespace
+
+template <class T>
+bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, Border border, View<int64_t, 1> labels,
+                  View<uint8_t, 1> core, DbscanReport& report, Run run) {
+  Cells cells(x, eps, run);
+  if (!cells.ok()) return false;
+  CellDbscan work(cells, eps, min_samples, run);
+  work.find_cores();
+  work.unite_cores();
+  report.backend = "cells";
+  report.clusters = work.label(border, labels, core);
+  report.distances = work.tally.distances;
+  return true;
+}
+
+template bool dbscan_cells(View<const double, 2>, double, double, Border, View<int64_t, 1>, View<uint8_t, 1>,
+                           DbscanReport&, Run);
+template bool dbscan_cells(View<const float, 2>, double, double, Border, View<int64_t, 1>, View<uint8_t, 1>,
+                           DbscanReport&, Run);
+
+}  // namespace knoll

@@ -1,0 +1,38 @@
+// Tiles of certified pairs (docs/decisions/0012-certified-pairs.md): 33 × 32 products in float32, judged at once.
+
+// Three rows against a whole panel: twelve sums, three factors and a vector fill the sixteen registers.
+KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const float* row_low, const float* columns,
+                             const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
+                             uint32_t* perhaps) {
+  constexpr int kVectors = kPanel / kLanes32;
+  f32 s[3][kVectors] = {};
+  int64_t j = 0;
+  do {  // there is a column; see product_block
+    const f32 x[3] = {broadcast(rows[3 * j]), broadcast(rows[3 * j + 1]), broadcast(rows[3 * j + 2])};
+    for (int v = 0; v < kVectors; ++v) {
+      const f32 y = load(columns + j * kPanel + v * kLanes32);
+      for (int u = 0; u < 3; ++u) s[u][v] = fma(x[u], y, s[u][v]);
+    }
+  } while (++j < d);
+  for (int u = 0; u < 3; ++u) {
+    const f32 high = broadcast(row_high[u]), low = broadcast(row_low[u]);
+    uint32_t inside = 0, open = 0;
+    for (int v = 0; v < kVectors; ++v) {
+      inside |= reach_bits(s[u][v], high + load(column_high + v * kLanes32)) << (v * kLanes32);
+      open |= reach_bits(s[u][v], low + load(column_low + v * kLanes32)) << (v * kLanes32);
+    }
+    sure[u] = inside;
+    perhaps[u] = open;
+  }
+}
+
+// Bit l of sure[r] is set where Σ_j x_r,j·y_l,j ≥ row_high[r] + column_high[l], of perhaps[r] likewise with the lows,
+// all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d × kPanel).
+static void pair_masks(const float* rows, const float* row_high, const float* row_low, const float* columns,
+                       const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
+                       uint32_t* perhaps) {
+  for (int r = 0; r < kPanelRows; r += 3)
+    three_rows(rows + r * d, row_high + r, row_low + r, columns, column_high, column_low, d, sure + r, perhaps + r);
+}
+
+static constexpr PairKernels pair_kernels = {.masks = pair_masks};
