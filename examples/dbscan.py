@@ -4,7 +4,7 @@ import numpy as np
 
 from knoll import DBSCAN, datasets, scales
 
-X, y = datasets.load("circles")
+X = datasets.load("circles").X
 
 estimate = scales.estimate_eps(X, min_samples=5)
 print("eps", estimate)

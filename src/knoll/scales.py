@@ -147,7 +147,7 @@ def estimate_eps(
     Examples
     --------
     >>> from knoll import datasets, scales
-    >>> X, y = datasets.x1500()
+    >>> X = datasets.x1500().X
     >>> estimate = scales.estimate_eps(X)
     >>> estimate.min_samples, bool(estimate.eps > 0)
     (4, True)

@@ -62,7 +62,7 @@ def choose_n_components(
     criterion: str = "bic",
     covariance_types: Sequence[str] = ("full",),
     sample_weight: ArrayLike | None = None,
-    n_init: int = 1,
+    n_init: int = 5,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
@@ -83,8 +83,8 @@ def choose_n_components(
         The types to try.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of w counts as w rows, also in BIC's n.
-    n_init : int, default=1
-        Starts of each fit; the best is kept.
+    n_init : int, default=5
+        Starts of each fit; the best is kept. EM finds a local maximum: with one start the criterion compares luck.
     random_state : int, RandomState, Generator or None, default=None
         What the starts are drawn from. All candidates share one seed.
     n_jobs : int or None, default=None
@@ -98,7 +98,7 @@ def choose_n_components(
     Examples
     --------
     >>> from knoll import datasets, tuning
-    >>> X, y = datasets.x1500()
+    >>> X = datasets.x1500().X
     >>> choice = tuning.choose_n_components(X, range(1, 6), random_state=0)
     >>> choice.best, choice.model.covariance_type
     (3, 'full')

@@ -15,7 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        Gaussian GaussianMixture KMeans __version__ datasets exceptions metrics plots reference show_build
+        DBSCAN Gaussian GaussianMixture KMeans MeanShift __version__ datasets exceptions metrics plots reference scales
+        show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -23,6 +24,7 @@ PUBLIC = {
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
     """,
+    "knoll.dbscan": "DBSCAN DBSCANCost",
     "knoll.exceptions": """
         ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
@@ -42,7 +44,9 @@ PUBLIC = {
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
+    "knoll.scales": "EpsEstimate estimate_bandwidth estimate_eps k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
+    "knoll.tuning": "Selection choose_n_clusters choose_n_components silhouette_samples",
 }
 
 # Modules for knoll's own use, free to change.

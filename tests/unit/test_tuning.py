@@ -19,7 +19,7 @@ def blobs() -> np.ndarray:
 
 @pytest.mark.parametrize("criterion", ["bic", "aic", "icl"])
 def test_components_by_criterion(criterion):
-    X, _ = datasets.x1500()
+    X = datasets.x1500().X
     choice = tuning.choose_n_components(
         X, range(1, 6), criterion=criterion, covariance_types=("full", "diag"), random_state=0
     )
@@ -33,7 +33,7 @@ def test_components_by_criterion(criterion):
 
 
 def test_three_components_are_found():
-    X, _ = datasets.x1500()
+    X = datasets.x1500().X
     assert tuning.choose_n_components(X, range(1, 6), random_state=0).best == 3
 
 
