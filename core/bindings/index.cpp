@@ -4,9 +4,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <stdexcept>
+#include <memory>
+#include <utility>
 
 #include "knoll/dbscan.hpp"
+#include "knoll/index.hpp"
 #include "knoll/metric.hpp"
 
 namespace knoll::python {
@@ -62,9 +64,103 @@ void def_dbscan(nb::module_& m) {
         "Fill labels and core by DBSCAN; returns counts of the work. border: closest, first or noise.");
 }
 
+// An index and the array that it looks at. Queries are taken as float64, whatever they were.
+struct PyIndex {
+  std::unique_ptr<Index> index;
+  nb::object array;  // kept alive
+
+  template <class T>
+  static void make(PyIndex* self, const In<T, 2>& x, double radius_hint, const std::string& metric, double p,
+                   const std::string& backend, int threads) {
+    const auto points = view<2>(x);
+    const Metric measure = metric_of(metric, p, points.shape[1]);
+    auto made = std::make_unique<PyIndex>();
+    made->array = nb::cast(x);
+    call(threads, 100.0 * static_cast<double>(x.size()),
+         [&](Run run) { made->index = Index::make(points, radius_hint, measure, backend, run); });
+    new (self) PyIndex(std::move(*made));
+  }
+
+  View<const double, 2> check(const In<double, 2>& queries) const {
+    need(static_cast<int64_t>(queries.shape(1)) == index->metric().columns(), "queries must have the index's columns");
+    return view<2>(queries);
+  }
+  View<const uint8_t, 1> check_mask(const std::optional<In<bool, 1>>& mask) const {
+    if (!mask) return {};
+    need(static_cast<int64_t>(mask->shape(0)) == index->size(), "mask must have one entry per row");
+    const auto v = view<1>(*mask);
+    return {reinterpret_cast<const uint8_t*>(v.data), {v.shape[0]}, {v.stride[0]}};
+  }
+  double work(const In<double, 2>& queries) const { return 1000.0 * static_cast<double>(queries.size()); }
+
+  void count(const In<double, 2>& queries, double radius, double stop_at, const std::optional<In<double, 1>>& weights,
+             const Out<double, 1>& out, int threads) const {
+    const auto q = check(queries);
+    need(!weights || static_cast<int64_t>(weights->shape(0)) == index->size(), "weights must have one entry per row");
+    need(out.shape(0) == queries.shape(0), "out must have one entry per query");
+    const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+    call(threads, work(queries), [&](Run run) { index->count(q, radius, stop_at, w, view<1>(out), run); });
+  }
+
+  void knn(const In<double, 2>& queries, int64_t k, const Out<double, 2>& distances, const Out<int64_t, 2>& indices,
+           int threads) const {
+    const auto q = check(queries);
+    for (const auto shape : {std::pair{distances.shape(0), distances.shape(1)}, {indices.shape(0), indices.shape(1)}})
+      need(shape.first == queries.shape(0) && static_cast<int64_t>(shape.second) == k,
+           "distances and indices must be (queries, k)");
+    call(threads, work(queries), [&](Run run) { index->knn(q, view<2>(distances), view<2>(indices), run); });
+  }
+
+  void nearest(const In<double, 2>& queries, double radius, const std::optional<In<bool, 1>>& mask,
+               const Out<int64_t, 1>& indices, const Out<double, 1>& distance, int threads) const {
+    const auto q = check(queries);
+    const auto allowed = check_mask(mask);
+    need(indices.shape(0) == queries.shape(0) && distance.shape(0) == queries.shape(0),
+         "indices and distance must have one entry per query");
+    call(threads, work(queries),
+         [&](Run run) { index->nearest(q, radius, allowed, view<1>(indices), view<1>(distance), run); });
+  }
+
+  int64_t components(double radius, const std::optional<In<bool, 1>>& mask, const Out<int64_t, 1>& labels,
+                     int threads) const {
+    const auto allowed = check_mask(mask);
+    need(static_cast<int64_t>(labels.shape(0)) == index->size(), "labels must have one entry per row");
+    int64_t found = 0;
+    call(threads, 1000.0 * static_cast<double>(index->size()),
+         [&](Run run) { found = index->components(radius, allowed, view<1>(labels), run); });
+    return found;
+  }
+};
+
+template <class T>
+void def_make(nb::class_<PyIndex>& c) {
+  c.def("__init__", &PyIndex::make<T>, nb::arg("x").noconvert(), nb::arg("radius_hint"), nb::arg("metric"),
+        nb::arg("p"), nb::arg("backend") = "auto", nb::arg("threads") = 1);
+}
+
 }  // namespace
 
 void bind_index(nb::module_& m) {
+  nb::class_<PyIndex> index(m, "Index", "A spatial index over the rows of x, which it keeps alive.");
+  def_make<double>(index);
+  def_make<float>(index);
+  index
+      .def_prop_ro(
+          "backend", [](const PyIndex& self) { return self.index->backend(); }, "What answers: tree or tiles.")
+      .def("count", &PyIndex::count, nb::arg("queries"), nb::arg("radius"), nb::arg("stop_at"),
+           nb::arg("weights").none(), nb::arg("out").noconvert(), nb::arg("threads"),
+           "out = how many rows are within radius of each query (at least stop_at once there are so many), or the "
+           "sum of their weights.")
+      .def("knn", &PyIndex::knn, nb::arg("queries"), nb::arg("k"), nb::arg("distances").noconvert(),
+           nb::arg("indices").noconvert(), nb::arg("threads"),
+           "The k nearest rows of each query, nearest first, ties to the lowest row.")
+      .def("nearest", &PyIndex::nearest, nb::arg("queries"), nb::arg("radius"), nb::arg("mask").none(),
+           nb::arg("indices").noconvert(), nb::arg("distance").noconvert(), nb::arg("threads"),
+           "The nearest row that the mask allows within radius, -1: none; ties to the smallest coordinates.")
+      .def("components", &PyIndex::components, nb::arg("radius"), nb::arg("mask").none(), nb::arg("labels").noconvert(),
+           nb::arg("threads"),
+           "Label the components of the rows that the mask allows, joined within radius; returns how many.");
+
   def_dbscan<double, bool>(m);
   def_dbscan<float, bool>(m);
   def_dbscan<double, uint8_t>(m);

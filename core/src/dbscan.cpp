@@ -10,7 +10,18 @@
 
 namespace knoll {
 
-constexpr int64_t kFewRows = 200;  // below, a tree of a few leaves is as fast as anything
+namespace {
+
+constexpr int64_t kFewRows = 200;     // below, a tree of a few leaves is as fast as anything
+constexpr int64_t kManyColumns = 16;  // from here on boxes hardly ever keep points apart (decision 0011)
+
+bool squares_are_normal(double radius) { return radius >= 0x1p-450 && radius <= 0x1p450; }
+
+}  // namespace
+
+bool prefer_tiles(const Metric& metric, double eps, int64_t n, int64_t d) {
+  return metric.name() == MetricName::euclidean && d >= kManyColumns && n >= kFewRows && squares_are_normal(eps);
+}
 
 Weights::Weights(View<const double, 1> weights) : of_row(weights) {
   const int64_t n = weights.empty() ? 0 : weights.shape[0];
@@ -44,6 +55,10 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (cells && (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows)) &&
       dbscan_cells(x, eps, min_samples, border, labels, core, report, run))
     return report;
+  if (backend == "tiles" && (metric.name() != MetricName::euclidean || !squares_are_normal(eps)))
+    throw std::invalid_argument("tiles are for the euclidean metric and a radius whose square is a normal number");
+  if (backend == "tiles" || (backend == "auto" && prefer_tiles(metric, eps, x.shape[0], x.shape[1])))
+    return dbscan_tiles(x, eps, min_samples, weights, border, labels, core, run);
   return dbscan_tree(x, eps, min_samples, weights, metric, border, labels, core, run);
 }
 

@@ -200,10 +200,9 @@ class TreeDbscan {
     core_[static_cast<size_t>(leaf)] = bits;
   }
 
-  // Σ w ≥ min_samples, exactly, for one point whose float64 sum could not tell.
+  // Σ w ≥ min_samples for one point whose float64 sum could not tell: the exact sum, rounded once.
   bool exact_weight_suffices(int64_t leaf, int lane) {
     ExactSum sum;
-    sum.add(-min_samples_);
     walk(
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
@@ -218,7 +217,7 @@ class TreeDbscan {
             if ((bits[t] >> lane & 1) != 0) sum.add(weight(other * kPoints + t));
           return false;
         });
-    return sum.round() >= 0;
+    return sum.round() >= min_samples_;
   }
 
   int32_t first_core(int32_t node) const { return first_core_[static_cast<size_t>(node)]; }

@@ -78,7 +78,7 @@ std::vector<Points> hard_sets(int64_t n, int64_t d) {
   sets.push_back(changed(base, "1e150", [](int64_t, int64_t, double v) { return v * 1e150; }));
   sets.push_back(changed(base, "1e-150", [](int64_t, int64_t, double v) { return v * 1e-150; }));
   sets.push_back(changed(base, "1e-162", [](int64_t, int64_t, double v) { return v * 1e-162; }));
-  sets.push_back(changed(base, "1e307", [](int64_t, int64_t, double v) { return v * 1e307 / 8; }));
+  sets.push_back(changed(base, "1e307", [](int64_t, int64_t, double v) { return v * (1e307 / 8); }));
   sets.push_back(changed(base, "denormals", [](int64_t, int64_t, double v) { return v * 1e-310; }));
   sets.push_back(changed(base, "mixed scales",
                          [](int64_t, int64_t j, double v) { return std::ldexp(v, static_cast<int>(j % 3 * 20)); }));
@@ -304,4 +304,93 @@ TEST("pairs: counts, weights, components, neighbours and nearest are those of br
                 static_cast<long long>(work.tiles), static_cast<long long>(work.discarded),
                 static_cast<long long>(work.rechecks));
   }
+}
+
+TEST("pairs: the k nearest rows are those of brute force, equals by lowest index") {
+  for (int64_t d : {1, 3, 20, 70})
+    for (const Points& p : hard_sets(101, d))
+      for (int64_t k : {1, 5, 40, 101, 110}) check_knn<double>(p, p.view(), k, Run{2, nullptr});
+}
+
+TEST("pairs: any layout, float32 as the float64 it stands for, any number of threads") {
+  for (int64_t d : {2, 33}) {
+    const Points base = blobs(200, d, 4, 3.0, 1.0, 11);
+    std::vector<float> narrow(base.x.begin(), base.x.end());
+    const Points p = changed(base, "float32", [](int64_t, int64_t, double v) { return static_cast<float>(v); });
+    std::vector<double> turned(p.x.size()), spaced(2 * p.x.size());
+    for (int64_t i = 0; i < p.n; ++i)
+      for (int64_t j = 0; j < d; ++j) {
+        turned[static_cast<size_t>(j * p.n + p.n - 1 - i)] = p.row(i)[j];  // Fortran, and upside down
+        spaced[static_cast<size_t>(2 * (i * d + j))] = p.row(i)[j];
+      }
+    PairStats work;
+    for (double r2 : hard_radii(p))
+      for (int threads : {1, 3}) {
+        const Run run{threads, nullptr};
+        check_all<double>(p, p.view(), r2, run, work);
+        check_all<double>(p, {turned.data() + p.n - 1, {p.n, d}, {-1, p.n}}, r2, run, work);
+        check_all<double>(p, {spaced.data(), {p.n, d}, {2 * d, 2}}, r2, run, work);
+        check_all<float>(p, {narrow.data(), {p.n, d}, {d, 1}}, r2, run, work);
+      }
+    check_knn<float>(p, {narrow.data(), {p.n, d}, {d, 1}}, 9, Run{3, nullptr});
+  }
+}
+
+TEST("pairs: sizes from none on, no columns, every radius from none to all") {
+  for (int64_t n : {0, 1, 2, 31, 32, 33, 64, 65, 97})
+    for (int64_t d : {0, 1, 4}) {
+      const Points p = blobs(n, d, 3, 3.0, 1.0, 5);
+      PairStats work;
+      for (double r2 : {-1.0, 0.0, 0.5, 1e300, kInf}) check_all<double>(p, p.view(), r2, Run{2, nullptr}, work);
+      check_knn<double>(p, p.view(), 3, Run{2, nullptr});
+    }
+}
+
+TEST("pairs: few pairs are open where float32 can tell, and clusters far apart cost no tiles") {
+  const Points p = blobs(4000, 32, 20, 6.0, 0.5, 2);
+  const Run run{2, nullptr};
+  const CertifiedPairs<double> pairs(p.view(), run);
+  std::vector<int64_t> counts(4000);
+  const PairStats near = pairs.count(p.view(), 16.0, 5000, vector_view(counts.data(), p.n), run);
+  CHECK_SAY(near.rechecks < 1000, near.rechecks << " of 400 thousand in one cluster, of 8 million in all");
+  CHECK_SAY(near.discarded > 5 * near.tiles, near.tiles << " tiles, " << near.discarded << " discarded");
+
+  // A radius among the distances of one cloud: every pair is looked at, almost none twice.
+  const Points cloud = blobs(2000, 64, 1, 0.0, 1.0, 3);
+  const CertifiedPairs<double> dense(cloud.view(), run);
+  const PairStats all = dense.count(cloud.view(), 128.0, 5000, vector_view(counts.data(), cloud.n), run);
+  CHECK_SAY(all.rechecks < 2000, all.rechecks << " of 2 million");
+
+  // Far rows do not make the others uncertain.
+  const Points outliers = changed(cloud, "outliers", [](int64_t i, int64_t, double v) { return i < 3 ? v * 1e30 : v; });
+  const CertifiedPairs<double> far(outliers.view(), run);
+  const PairStats some = far.count(outliers.view(), 128.0, 5000, vector_view(counts.data(), cloud.n), run);
+  CHECK_SAY(some.rechecks < all.rechecks + 3 * 2000 + 100, some.rechecks << " after " << all.rechecks);
+}
+
+TEST("pairs: a cancelled run throws and is over soon") {
+  const Points p = blobs(3000, 16, 1, 1.0, 1.0, 4);
+  const CertifiedPairs<double> pairs(p.view(), Run{});
+  std::atomic<bool> stop{true};
+  std::vector<int64_t> counts(3000);
+  std::vector<double> sums(3000), d2(3000);
+  UnionFind<int32_t> sets(p.n);
+  const Run run{2, &stop};
+  const auto out = vector_view(counts.data(), p.n);
+  CHECK_THROWS(Cancelled, CertifiedPairs<double>(p.view(), run));
+  CHECK_THROWS(Cancelled, pairs.count(p.view(), 1.0, 5, out, run));
+  CHECK_THROWS(Cancelled, pairs.weigh(p.view(), 1.0, vector_view<const double>(d2.data(), p.n),
+                                      vector_view(sums.data(), p.n), run));
+  CHECK_THROWS(Cancelled, pairs.unite(1.0, {}, sets, run));
+  CHECK_THROWS(Cancelled, pairs.nearest(p.view(), {}, 1.0, {}, out, vector_view(d2.data(), p.n), run));
+  CHECK_THROWS(Cancelled, pairs.knn(p.view(), matrix_view(d2.data(), p.n, 1), matrix_view(counts.data(), p.n, 1), run));
+
+  // From inside: the first neighbours that are named end it, long before the last.
+  stop = false;
+  std::atomic<int64_t> told{0};
+  CHECK_THROWS(Cancelled, pairs.for_neighbours(p.view(), {}, kInf, {}, run, [&](int64_t, const int64_t*, int64_t) {
+    ++told;
+    stop = true;
+  }));
+  CHECK_SAY(told < 3000, told << " calls");
 }

@@ -29,7 +29,7 @@ struct DbscanReport {
 };
 
 // Clusters are numbered by their lowest core row; −1 is noise. weights may be empty (every row counts 1) or negative;
-// their sums are exact before they are compared with min_samples. backend: auto, cells, tree or tiles.
+// their exact sum is rounded once and compared with min_samples. backend: auto, cells, tree or tiles.
 template <class T>
 DbscanReport dbscan(View<const T, 2> x,             // in  (n, d)
                     double eps,                     // > 0
