@@ -7,6 +7,7 @@
 #include "knoll/simd_index.hpp"
 #include "knoll/simd_kmeans.hpp"
 #include "knoll/simd_mixture.hpp"
+#include "knoll/simd_seeding.hpp"
 
 namespace knoll {
 
@@ -39,6 +40,7 @@ struct Kernels {
   MixtureKernels mixture;
   IndexKernels index;
   ClimbKernels climb;
+  SeedingKernels seeding;
 };
 
 }  // namespace knoll

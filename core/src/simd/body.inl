@@ -20,6 +20,7 @@ namespace knoll::KNOLL_ISA {
 #include "index.inl"
 #include "kmeans.inl"
 #include "mixture.inl"
+#include "seeding.inl"
 
 extern const Kernels table;
 const Kernels table = {
@@ -38,6 +39,7 @@ const Kernels table = {
     .mixture = mixture_kernels,
     .index = index_kernels,
     .climb = climb_kernels,
+    .seeding = seeding_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA
