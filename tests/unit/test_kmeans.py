@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import re
 import threading
 import time
 
@@ -283,7 +284,7 @@ def test_blocks_that_cannot_be_used_are_told(X):
     with pytest.raises(InvalidParameter, match="make_blocks must be a callable"):
         KMeans(2).fit_blocks([X])
     with pytest.raises(BadData, match="make_blocks\\(\\) gave no rows"):
-        KMeans(2).fit_blocks(lambda: [])
+        KMeans(2).fit_blocks(list)
     with pytest.raises(BadData, match=r"n_samples=5 should be >= n_clusters=8\. Give more rows, or ask for fewer"):
         KMeans().fit_blocks(lambda: [X[:2], X[:3]])
     bad = X.copy()
@@ -400,7 +401,7 @@ def test_verbose_tells_the_steps(tol, words, capsys):
     model = KMeans(6, random_state=0, tol=tol, verbose=1).fit(X)
     out = capsys.readouterr().out
     assert out.count("KMeans: Iteration ") == model.n_iter_
-    assert pytest.importorskip("re").search(rf"Converged at iteration {model.n_iter_}: {words}", out)
+    assert re.search(rf"Converged at iteration {model.n_iter_}: {words}", out)
     KMeans(6, random_state=0, tol=0, max_iter=2, verbose=1).fit(X)
     assert "Stopped at iteration 2: max_iter" in capsys.readouterr().out
 
