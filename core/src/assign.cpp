@@ -2,8 +2,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
+#include "knoll/certified.hpp"
+#include "knoll/slots.hpp"
 #include "knoll/tile.hpp"
 
 namespace knoll {
@@ -78,6 +81,16 @@ void roots(int64_t n, View<const double, 2> centers, View<O, 2> out, Run run, Pa
 }
 
 template <class T>
+double one_distance(View<const T, 2> x, int64_t i, const double* center) {
+  double sum = 0;
+  for (int64_t j = 0; j < x.shape[1]; ++j) {
+    const double difference = static_cast<double>(x(i, j)) - center[j];
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+template <class T>
 auto packer(View<const T, 2> x) {
   return [x](int64_t i, int64_t rows, double* columns) { pack_columns(x.rows(i, i + rows), nullptr, columns); };
 }
@@ -96,7 +109,28 @@ auto packer(Csr<T, I> x) {
 template <class T>
 AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int32_t, 1> labels,
                     View<double, 1> distance2, Run run) {
-  return assign_plain(x.shape[0], centers, labels, distance2, run, packer(x));
+  const Frame frame = choose_frame(x, centers);
+  const PackedCenters packed(frame, centers);
+  const int64_t d = x.shape[1];
+  Slots<Decider<T>> slots([&] { return std::make_unique<Decider<T>>(x, frame, packed); });
+  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    typename Slots<Decider<T>>::Loan decider(slots);
+    std::vector<int64_t> rows(static_cast<size_t>(end - begin));
+    std::vector<int32_t> label(rows.size());
+    std::iota(rows.begin(), rows.end(), begin);
+    decider->decide(rows.data(), end - begin, label.data(), nullptr, run);
+    for (int64_t i = begin; i < end; ++i) {
+      const int32_t c = label[static_cast<size_t>(i - begin)];
+      labels(i) = c;
+      if (!distance2.empty()) distance2(i) = one_distance(x, i, &packed.exact[static_cast<size_t>(c * d)]);
+    }
+  });
+  AssignCounts counts;
+  slots.for_each([&](const Decider<T>& decider) {
+    counts.evaluations += decider.counts.evaluations;
+    counts.rechecks += decider.counts.rechecks;
+  });
+  return counts;
 }
 
 template <class T, class I>

@@ -1,9 +1,10 @@
 #include "knoll/lloyd.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <new>
+#include <numeric>
 
 #include "knoll/cluster_sums.hpp"
 #include "knoll/parallel.hpp"
@@ -12,6 +13,26 @@
 #include "knoll/tile.hpp"
 
 namespace knoll {
+namespace {
+
+constexpr int64_t kSweep = 8192;  // rows a thread looks at before it decides those that survive
+// A relative error above that of anything computed in float64 here, and above what the one distance may be off by.
+constexpr double kInflate = 1 + 0x1p-20;
+
+float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
+float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
+
+template <class T>
+struct Worker {
+  Decider<T> decider;
+  ClusterDelta delta;
+  std::vector<int32_t> alive, label;
+  std::vector<int64_t> rows;
+  std::vector<float> gap;
+  int64_t changed = 0;
+};
+
+}  // namespace
 
 void LloydMemory::Free::operator()(int64_t* p) const { std::free(p); }
 
@@ -24,40 +45,110 @@ LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorit
 View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
 
 template <class T>
+void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
+  std::fill(labels_.begin(), labels_.end(), -1);
+  int64_t* const limbs = sums_.get();
+  for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1); ++i)
+    if (limbs[i] != 0) limbs[i] = 0;  // reading alone leaves untouched pages untouched
+  exponents_ = column_exponents(x, run);
+  if (!weights.empty()) {
+    largest_weight_ = 0;
+    for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
+  }
+  frame_ = choose_frame(x, centers);
+  centers_.clear();
+  if (algorithm_ == LloydAlgorithm::lloyd) return;
+  key_.assign(static_cast<size_t>(n_), 0.0f);
+  travel_.assign(static_cast<size_t>(k_), 0.0);
+  limit_.assign(static_cast<size_t>(k_), 0.0f);
+}
+
+// By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
+// any other has shrunk by at most the way of the fastest other one (docs/decisions/0008, eq. 9).
+void LloydMemory::move(View<const double, 2> centers) {
+  std::vector<double> way(static_cast<size_t>(k_));
+  double first = 0, second = 0;
+  int64_t fastest = -1;
+  for (int64_t c = 0; c < k_; ++c) {
+    double sum = 0;
+    for (int64_t j = 0; j < d_; ++j) {
+      const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * frame_.scale;
+      sum += difference * difference;
+    }
+    const double here = std::sqrt(sum) * kInflate;
+    way[static_cast<size_t>(c)] = here;
+    if (here > first)
+      second = first, first = here, fastest = c;
+    else
+      second = std::max(second, here);
+  }
+  for (int64_t c = 0; c < k_; ++c) {
+    const auto at = static_cast<size_t>(c);
+    travel_[at] = (travel_[at] + way[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
+    limit_[at] = above(travel_[at]);
+  }
+}
+
+template <class T>
 StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers,
                              Run run) {
-  if (!whole_) {
-    std::fill(labels_.begin(), labels_.end(), -1);
-    std::fill_n(sums_.get(), kLimbs * k_ * (d_ + 1), 0);
-    exponents_ = column_exponents(x, run);
-    if (!weights.empty()) {
-      largest_weight_ = 0;
-      for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
-    }
-  }
+  if (!whole_) begin(x, weights, centers, run);
+  const bool first = !whole_, bounded = algorithm_ != LloydAlgorithm::lloyd;
+  if (!first && bounded) move(centers);
   whole_ = false;
+
+  const PackedCenters packed(frame_, centers);
   std::mutex mutex;
-  std::atomic<int64_t> changed{0};
-  Slots<ClusterDelta> slots(
-      [&] { return std::make_unique<ClusterDelta>(k_, d_, exponents_, largest_weight_, sums(), mutex); });
-  StepCounts counts;
-  std::vector<int32_t> before = labels_;
-  counts.assign = assign(x, centers, labels(), {}, run);
-  for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    Slots<ClusterDelta>::Loan delta(slots);
-    int64_t here = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const int32_t old = before[static_cast<size_t>(i)], now = labels_[static_cast<size_t>(i)];
-      if (old == now) continue;
-      ++here;
-      const double w = weights.empty() ? 1.0 : weights(i);
-      if (old >= 0) delta->add(&x(i, 0), x.stride[1], -w, old);
-      delta->add(&x(i, 0), x.stride[1], w, now);
-    }
-    changed += here;
+  Slots<Worker<T>> slots([&] {
+    return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),
+                                                    ClusterDelta(k_, d_, exponents_, largest_weight_, sums(), mutex),
+                                                    std::vector<int32_t>(kSweep),
+                                                    {},
+                                                    {},
+                                                    {}});
   });
-  slots.for_each([](ClusterDelta& delta) { delta.flush(); });
-  counts.changed = changed;
+  for_chunks(n_, kSweep, run, [&](int64_t, int64_t from, int64_t to) {
+    typename Slots<Worker<T>>::Loan loan(slots);
+    Worker<T>& worker = *loan;
+    int64_t count = to - from;
+    if (first || !bounded) {
+      worker.rows.resize(static_cast<size_t>(count));
+      std::iota(worker.rows.begin(), worker.rows.end(), from);
+    } else {
+      count = kernels().kmeans.survivors(&key_[static_cast<size_t>(from)], &labels_[static_cast<size_t>(from)], count,
+                                         limit_.data(), worker.alive.data());
+      if (count == 0) return;
+      worker.rows.resize(static_cast<size_t>(count));
+      for (int64_t i = 0; i < count; ++i)
+        worker.rows[static_cast<size_t>(i)] = from + worker.alive[static_cast<size_t>(i)];
+    }
+    worker.label.resize(static_cast<size_t>(count));
+    worker.gap.resize(static_cast<size_t>(count));
+    worker.decider.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t i = worker.rows[static_cast<size_t>(r)];
+      const int32_t now = worker.label[static_cast<size_t>(r)];
+      if (bounded)
+        key_[static_cast<size_t>(i)] =
+            below(static_cast<double>(worker.gap[static_cast<size_t>(r)]) + travel_[static_cast<size_t>(now)]);
+      int32_t& label = labels_[static_cast<size_t>(i)];
+      if (label == now) continue;
+      ++worker.changed;
+      const double w = weights.empty() ? 1.0 : weights(i);
+      if (label >= 0) worker.delta.add(&x(i, 0), x.stride[1], -w, label);
+      worker.delta.add(&x(i, 0), x.stride[1], w, now);
+      label = now;
+    }
+  });
+
+  StepCounts counts;
+  slots.for_each([&](Worker<T>& worker) {
+    worker.delta.flush();
+    counts.changed += worker.changed;
+    counts.assign.evaluations += worker.decider.counts.evaluations;
+    counts.assign.rechecks += worker.decider.counts.rechecks;
+  });
+  centers_ = packed.exact;
   whole_ = true;
   return counts;
 }

@@ -18,7 +18,7 @@
 #include "knoll/parallel.hpp"
 #include "knoll/radix.hpp"
 #include "knoll/rng.hpp"
-#include "knoll/tile.hpp"
+#include "knoll/simd.hpp"
 #include "seeding_rows.hpp"
 
 namespace knoll {
@@ -135,140 +135,198 @@ class Urn {
   std::vector<double> sums_;    // (cells)
 };
 
-// The power of two that brings the largest |x| into [1, 2); 1 where no square can overflow or underflow anyway.
-class Range {
- public:
-  void see(double x) {
-    const double size = std::fabs(x);
-    if (size > largest_) largest_ = size;
-    if (size < smallest_ && size > 0) smallest_ = size;
-  }
-  void see(const Range& other) {
-    largest_ = std::max(largest_, other.largest_);
-    smallest_ = std::min(smallest_, other.smallest_);
-  }
-  std::array<double, 2> scale() const {  // as two factors: it may be beyond the range of a double
-    if (largest_ == 0 || (smallest_ >= 0x1p-200 && largest_ <= 0x1p200)) return {1.0, 1.0};
-    const int shift = -std::ilogb(largest_);
-    return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2)};
-  }
+// The power of two that brings the largest |x| into [1, 2), as two factors: it may be beyond the range of a double.
+using Scale = std::array<double, 2>;
+double scaled(double x, Scale scale) { return x * scale[0] * scale[1]; }
 
- private:
-  double largest_ = 0.0, smallest_ = std::numeric_limits<double>::infinity();
-};
+template <class Points>
+Scale scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
+  const double largest = reduce_chunks<double>(
+      m, kCellsAtOnce * kCell,
+      [&](int64_t, int64_t begin, int64_t end) {
+        double most = 0.0;
+        for (int64_t i = begin; i < end; ++i)
+          for_entries(x, rows[i], [&](int64_t, double value) { most = std::max(most, std::fabs(value)); });
+        return most;
+      },
+      [](double& total, double part) { total = std::max(total, part); }, run);
+  const int shift = largest > 0 ? -std::ilogb(largest) : 0;
+  return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2)};
+}
 
-// The points of the cells. Dense ones are copied, as column tiles of float64.
+// The points of the cells, and their distances to candidates. `filter` sets a bit for each point of a tile that may be
+// nearer to a candidate than the root of what `expect` was told last; a bit too many costs time, nothing else.
 template <class Points>
 class Cloud;
 
+// Dense points are copied as they are, row by row, and once more as float32 column tiles about an origin, for the
+// filter: d² < D² only if  x·c − |c|²/2 ≥ (|x|² − D²)/2.  With u = 2^−24, the left side in float32 errs by at most
+// (d + 2)u·(|x|²/2 + |c|²) for the sum, 1.1u·(|x|² + |c|²) for the rounded coordinates and u|c|²/2 for the bias, the
+// right side by u(|x|² + D²); κ = 2(d + 8)u times (|x|² + D² + |c|²) is more than all of it. Coordinates below 2^−126
+// lose less than kTiny.
 template <class T>
 class Cloud<View<const T, 2>> {
  public:
-  using Center = std::vector<double>;  // (d)
+  struct Batch {
+    std::vector<double> centers;    // (trials, d)
+    std::vector<float> candidates;  // (groups, d, kAtOnce) about the origin
+    std::vector<float> bias;        // (groups, kAtOnce)
+  };
 
-  Cloud(const View<const T, 2>& x, const int64_t* rows, int64_t m)
-      : x_(x), rows_(rows), m_(m), d_(x.shape[1]), height_(chunk_count(m, kCell) * kCell) {}
+  Cloud(const View<const T, 2>& x, const int64_t* rows, int64_t m, Run run)
+      : x_(x),
+        rows_(rows),
+        m_(m),
+        d_(x.shape[1]),
+        height_(chunk_count(m, kCell) * kCell),
+        kappa_(static_cast<double>(d_ + 8) * 0x1p-23),
+        scale_(scale_of(x, rows, m, run)),
+        origin_(static_cast<size_t>(d_)) {
+    const int64_t look = std::min<int64_t>(m, 1024);
+    for (int64_t i = 0; i < look; ++i)
+      for (int64_t j = 0; j < d_; ++j)
+        origin_[static_cast<size_t>(j)] +=
+            scaled(static_cast<double>(x(rows[i], j)), scale_) / static_cast<double>(look);
+  }
 
-  // Lets go of the copy, then makes it anew with point order[i] at place i.
-  void forget() { tiles_.reset(); }
+  // Lets go of the copies, then makes them anew with point order[i] at place i.
+  void forget() {
+    copy_.reset();
+    tiles_.reset();
+    threshold_.reset();
+  }
   void arrange(const int32_t* order, Run run) {
-    tiles_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(height_ * d_));
-    const Range seen = reduce_chunks<Range>(
-        height_, kCellsAtOnce * kCell,
-        [&](int64_t, int64_t begin, int64_t end) {
-          Range range;
-          for (int64_t i = begin; i < end; ++i) {
-            double* const to = tiles_.get() + i / kPoints * kPoints * d_ + i % kPoints;
-            if (i >= m_) {
-              for (int64_t j = 0; j < d_; ++j) to[j * kPoints] = 0.0;
-              continue;
-            }
-            const T* const from = &x_(rows_[order[i]], 0);
-            for (int64_t j = 0; j < d_; ++j) {
-              const auto value = static_cast<double>(from[j * x_.stride[1]]);
-              range.see(value);
-              to[j * kPoints] = value;
-            }
-          }
-          return range;
-        },
-        [](Range& total, const Range& part) { total.see(part); }, run);
-    const auto [half, rest] = seen.scale();
-    if (half * rest != 1.0)
-      for_chunks(height_ * d_, 1 << 16, run, [&, half = half, rest = rest](int64_t, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          tiles_[static_cast<size_t>(i)] = tiles_[static_cast<size_t>(i)] * half * rest;
-      });
+    copy_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(m_ * d_));
+    tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height_ * d_));
+    threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height_));
+    for_chunks(height_, kCellsAtOnce * kCell, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        float* const to = tile(i / kPoints) + i % kPoints;
+        threshold_[static_cast<size_t>(i)] = std::numeric_limits<float>::infinity();  // an empty place is never hit
+        if (i >= m_) {
+          for (int64_t j = 0; j < d_; ++j) to[j * kPoints] = 0.0f;
+          continue;
+        }
+        const T* const from = x_.data + rows_[order[i]] * x_.stride[0];
+        T* const row = copy_.get() + i * d_;
+        for (int64_t j = 0; j < d_; ++j) {
+          row[j] = from[j * x_.stride[1]];
+          to[j * kPoints] = near_origin(scaled(static_cast<double>(row[j]), scale_), j);
+        }
+      }
+    });
   }
-  Center take(int64_t place) const {
-    Center center(static_cast<size_t>(d_));
-    const double* const from = tiles_.get() + place / kPoints * kPoints * d_ + place % kPoints;
-    for (int64_t j = 0; j < d_; ++j) center[static_cast<size_t>(j)] = from[j * kPoints];
-    return center;
+
+  Batch take(const std::vector<int64_t>& places) const {
+    const auto count = static_cast<int64_t>(places.size()), groups = chunk_count(count, kAtOnce);
+    Batch batch;
+    batch.centers.resize(static_cast<size_t>(count * d_));
+    batch.candidates.assign(static_cast<size_t>(groups * d_ * kAtOnce), 0.0f);
+    batch.bias.assign(static_cast<size_t>(groups * kAtOnce), -std::numeric_limits<float>::infinity());
+    for (int64_t t = 0; t < count; ++t) {
+      double norm2 = 0.0;
+      for (int64_t j = 0; j < d_; ++j) {
+        const double value =
+            scaled(static_cast<double>(copy_[static_cast<size_t>(places[static_cast<size_t>(t)] * d_ + j)]), scale_);
+        const double about = value - origin_[static_cast<size_t>(j)];
+        norm2 += about * about;
+        batch.centers[static_cast<size_t>(t * d_ + j)] = value;
+        batch.candidates[static_cast<size_t>((t / kAtOnce * d_ + j) * kAtOnce + t % kAtOnce)] = near_origin(value, j);
+      }
+      batch.bias[static_cast<size_t>(t)] = static_cast<float>(-norm2 / 2 + kappa_ * norm2);
+    }
+    return batch;
   }
-  // out[l] = the one distance of the cell's points to the centre.
-  void distances(int64_t cell, const Center& center, double* out) const {
-    for (int64_t t = 0; t < kTiles; ++t)
-      kernels().distance_tile(tiles_.get() + (cell * kTiles + t) * kPoints * d_, center.data(), d_, 1, d_,
-                              out + t * kPoints);
+  void filter(int64_t tile_number, const Batch& batch, uint32_t* hits) const {
+    kernels().seeding.filter_tile(tile(tile_number), d_, batch.candidates.data(), batch.bias.data(),
+                                  static_cast<int64_t>(batch.bias.size()) / kAtOnce,
+                                  threshold_.get() + tile_number * kPoints, hits);
   }
-  double between(const Center& a, const Center& b) const {
+  void expect(int64_t place, double distance2) {
+    const float* const from = tile(place / kPoints) + place % kPoints;
+    double norm2 = 0.0;
+    for (int64_t j = 0; j < d_; ++j)
+      norm2 += static_cast<double>(from[j * kPoints]) * static_cast<double>(from[j * kPoints]);
+    threshold_[static_cast<size_t>(place)] =
+        static_cast<float>((norm2 - distance2) / 2 - kappa_ * (norm2 + distance2) - kTiny);
+  }
+  // The one distance.
+  double distance2(int64_t place, const Batch& batch, size_t t) const {
+    const T* const row = copy_.get() + place * d_;
+    const double* const center = batch.centers.data() + static_cast<int64_t>(t) * d_;
     double sum = 0.0;
-    for (size_t j = 0; j < a.size(); ++j) sum += (a[j] - b[j]) * (a[j] - b[j]);
+    for (int64_t j = 0; j < d_; ++j) {
+      const double difference = scaled(static_cast<double>(row[j]), scale_) - center[j];
+      sum += difference * difference;
+    }
+    return sum;
+  }
+  double between(const Batch& a, size_t s, const Batch& b, size_t t) const {
+    double sum = 0.0;
+    for (size_t j = 0, d = static_cast<size_t>(d_); j < d; ++j) {
+      const double difference = a.centers[s * d + j] - b.centers[t * d + j];
+      sum += difference * difference;
+    }
     return sum;
   }
 
  private:
+  static constexpr double kTiny = 0x1p-100;
+
+  float* tile(int64_t number) const { return tiles_.get() + number * kPoints * d_; }
+  float near_origin(double value, int64_t j) const {
+    return static_cast<float>(value - origin_[static_cast<size_t>(j)]);
+  }
+
   View<const T, 2> x_;
   const int64_t* rows_;
-  int64_t m_, d_, height_;           // height: m and the empty places of the last cell
-  std::unique_ptr<double[]> tiles_;  // (height / kPoints, d, kPoints)
+  int64_t m_, d_, height_;  // height: m and the empty places of the last cell
+  double kappa_;
+  Scale scale_;
+  std::vector<double> origin_;          // (d) of the filter: any will do, the middle is best
+  std::unique_ptr<T[]> copy_;           // (m, d)
+  std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
+  std::unique_ptr<float[]> threshold_;  // (height)
 };
 
+// Sparse points stay where they are, and the filter lets all of them pass.
 template <class T, class I>
 class Cloud<SparseRows<T, I>> {
  public:
-  using Center = int64_t;  // a row
+  using Batch = std::vector<int64_t>;  // rows
 
-  Cloud(const SparseRows<T, I>& x, const int64_t* rows, int64_t m) : x_(x), rows_(rows), m_(m) {}
+  Cloud(const SparseRows<T, I>& x, const int64_t* rows, int64_t m, Run run)
+      : x_(x), rows_(rows), scale_(scale_of(x, rows, m, run)) {}
 
   void forget() {}
-  void arrange(const int32_t* order, Run run) {
-    order_ = order;
-    const Range seen = reduce_chunks<Range>(
-        m_, kCellsAtOnce * kCell,
-        [&](int64_t, int64_t begin, int64_t end) {
-          Range range;
-          for (int64_t i = begin; i < end; ++i)
-            for_entries(x_, rows_[i], [&](int64_t, double value) { range.see(value); });
-          return range;
-        },
-        [](Range& total, const Range& part) { total.see(part); }, run);
-    scale_ = seen.scale();
+  void arrange(const int32_t* order, Run) { order_ = order; }
+  Batch take(const std::vector<int64_t>& places) const {
+    Batch batch;
+    for (int64_t place : places) batch.push_back(rows_[order_[place]]);
+    return batch;
   }
-  Center take(int64_t place) const { return rows_[order_[place]]; }
-  void distances(int64_t cell, Center center, double* out) const {
-    for (int64_t l = 0; l < kCell; ++l) {
-      const int64_t place = cell * kCell + l;
-      out[l] = place < m_ ? between(rows_[order_[place]], center) : 0.0;
-    }
+  void filter(int64_t, const Batch& batch, uint32_t* hits) const { std::fill_n(hits, batch.size(), ~uint32_t{0}); }
+  void expect(int64_t, double) {}
+  double distance2(int64_t place, const Batch& batch, size_t t) const {
+    return row_distance2(rows_[order_[place]], batch[t]);
   }
-  double between(Center a, Center b) const {
+  double between(const Batch& a, size_t s, const Batch& b, size_t t) const { return row_distance2(a[s], b[t]); }
+
+ private:
+  double row_distance2(int64_t a, int64_t b) const {
     double sum = 0.0;
     for_columns(x_, a, b, [&](double u, double v) {
-      const double difference = u * scale_[0] * scale_[1] - v * scale_[0] * scale_[1];
+      const double difference = scaled(u, scale_) - scaled(v, scale_);
       sum += difference * difference;
       return true;
     });
     return sum;
   }
 
- private:
   SparseRows<T, I> x_;
   const int64_t* rows_;
-  int64_t m_;
   const int32_t* order_ = nullptr;
-  std::array<double, 2> scale_{1.0, 1.0};
+  Scale scale_;
 };
 
 // What is known of a cell: how far its points are from a reference point, and from their nearest centres.
@@ -282,7 +340,7 @@ template <class Points>
 class PlusPlus {
  public:
   PlusPlus(const Points& x, const int64_t* rows, const double* weights, int64_t m, bool skip, Run run)
-      : cloud_(x, rows, m),
+      : cloud_(x, rows, m, run),
         weights_(weights),
         m_(m),
         cells_count_(chunk_count(m, kCell)),
@@ -294,22 +352,22 @@ class PlusPlus {
     const auto height = static_cast<size_t>(cells_count_ * kCell);
     order_.resize(static_cast<size_t>(m));
     std::iota(order_.begin(), order_.end(), 0);
-    cloud_.arrange(order_.data(), run_);
     distance2_.assign(height, 1.0);
     nearest_.assign(height, 0);
     scaled_.assign(height, 0.0);
     cells_.resize(static_cast<size_t>(cells_count_));
     masses_.resize(static_cast<size_t>(cells_count_));
     scale_weights(*std::max_element(weights_, weights_ + m_));
+    cloud_.arrange(order_.data(), run_);
   }
 
   SeedingWork run(int64_t k, uint64_t seed, uint64_t restart, int64_t trials, int64_t* out) {
     const auto u = [&](int64_t step, int64_t trial) {
       return rng::uniform(seed, rng::Purpose::start, draw_index(restart, step, trial));
     };
-    int64_t place = draw(u(0, 0));  // all distances are still 1: by weight
-    out[0] = order_[static_cast<size_t>(place)];
-    if (k > 1) begin(place);
+    std::vector<int64_t> places{draw(u(0, 0))};  // all distances are still 1: by weight
+    out[0] = order_[static_cast<size_t>(places[0])];
+    if (k > 1) begin(places);
     for (int64_t j = 1; j < k; ++j) {
       run_.poll();
       if (!something_left()) {
@@ -318,23 +376,24 @@ class PlusPlus {
         for (; j < k; ++j) out[j] = urn.draw(u(j, 0));
         break;
       }
-      std::vector<int64_t> places(static_cast<size_t>(trials));
+      places.resize(static_cast<size_t>(trials));
       for (int64_t t = 0; t < trials; ++t) places[static_cast<size_t>(t)] = draw(u(j, t));
-      const size_t best = weigh(places);
+      const Batch candidates = cloud_.take(places);
+      const size_t best = weigh(candidates, static_cast<size_t>(trials));
+      chosen_.push_back(places[best]);
       out[j] = order_[static_cast<size_t>(places[best])];
       if (j + 1 == k) break;
-      accept(best, places[best]);
+      accept(candidates, best, static_cast<size_t>(trials), j);
       if (j + 1 == next_grouping_) group();
     }
     return work_;
   }
 
  private:
-  using Center = typename Cloud<Points>::Center;
+  using Batch = typename Cloud<Points>::Batch;
 
   void scale_weights(double largest) {
     const WeightScale scale(largest);
-    featherweights_ = scale(*std::min_element(weights_, weights_ + m_)) < 1.0;  // else w·x > 0 where x > 0
     for_chunks(m_, kCell * kCellsAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         scaled_[static_cast<size_t>(i)] = scale(weights_[order_[static_cast<size_t>(i)]]);
@@ -377,15 +436,16 @@ class PlusPlus {
     });
   }
 
-  void begin(int64_t place) {
-    const Center center = cloud_.take(place);
+  void begin(const std::vector<int64_t>& places) {
+    const Batch center = cloud_.take(places);
+    chosen_ = places;
     for_cells([&](int64_t cell) {
-      double* const d2 = distance2_.data() + cell * kCell;
-      cloud_.distances(cell, center, d2);
-      for (int64_t l = m_ - cell * kCell; l < kCell; ++l) d2[l] = 0.0;  // empty places
+      for (int64_t i = cell * kCell; i < (cell + 1) * kCell; ++i) {
+        distance2_[static_cast<size_t>(i)] = i < m_ ? cloud_.distance2(i, center, 0) : 0.0;
+        if (i < m_) cloud_.expect(i, distance2_[static_cast<size_t>(i)]);
+      }
       add_up(cell);
     });
-    centers_.push_back(center);
   }
 
   // Whether no point of the cell can be nearer to a candidate than to its centre, given how far the candidate is from
@@ -396,114 +456,139 @@ class PlusPlus {
     return nearest * less > cell.reach * more + 0x1p-500;
   }
 
-  // The gains of all candidates in one sweep; returns the best of them.
-  size_t weigh(const std::vector<int64_t>& places) {
-    const size_t trials = places.size();
-    std::vector<Center> candidates;
-    std::vector<double> away(references_.size() * trials);  // (references, trials)
-    for (int64_t place : places) candidates.push_back(cloud_.take(place));
-    for (size_t r = 0; r < references_.size(); ++r)
+  // Finds in one sweep what all candidates gain, and which points; returns the best candidate.
+  size_t weigh(const Batch& candidates, size_t trials) {
+    std::vector<double> away(static_cast<size_t>(references_count_) * trials);  // (references, trials)
+    for (size_t r = 0; r < static_cast<size_t>(references_count_); ++r)
       for (size_t t = 0; t < trials; ++t)
-        away[r * trials + t] = std::sqrt(cloud_.between(references_[r], candidates[t]));
+        away[r * trials + t] = std::sqrt(cloud_.between(references_, r, candidates, t));
 
     gains_.assign(static_cast<size_t>(cells_count_) * trials, 0.0);
-    const int64_t skipped = reduce_chunks<int64_t>(
+    hits_.assign(static_cast<size_t>(cells_count_ * kTiles) * trials, 0);
+    struct Seen {
+      int64_t beyond = 0, evaluated = 0;
+    };
+    const Seen seen = reduce_chunks<Seen>(
         cells_count_, kCellsAtOnce,
         [&](int64_t, int64_t first, int64_t end) {
-          double d2[kCell];
-          int64_t left_out = 0;
+          Seen part;
+          std::vector<uint32_t> hit(static_cast<size_t>(chunk_count(static_cast<int64_t>(trials), kAtOnce) * kAtOnce));
+          std::vector<uint8_t> out_of_reach(trials);
           for (int64_t c = first; c < end; ++c) {
             const Cell& cell = cells_[static_cast<size_t>(c)];
+            size_t count = 0;
             for (size_t t = 0; t < trials; ++t) {
-              if (cell.reference >= 0 && beyond(cell, away[static_cast<size_t>(cell.reference) * trials + t])) {
-                ++left_out;
-                if (skip_) continue;
+              out_of_reach[t] =
+                  cell.reference >= 0 && beyond(cell, away[static_cast<size_t>(cell.reference) * trials + t]);
+              count += out_of_reach[t];
+            }
+            part.beyond += static_cast<int64_t>(count);
+            if (skip_ && count == trials) continue;
+            for (int64_t tile = c * kTiles; tile < (c + 1) * kTiles; ++tile) {
+              if (skip_)
+                cloud_.filter(tile, candidates, hit.data());
+              else
+                std::fill(hit.begin(), hit.end(), ~uint32_t{0});
+              for (size_t t = 0; t < trials; ++t) {
+                if (skip_ && out_of_reach[t]) continue;
+                const uint32_t points = hit[t] & occupied(tile);
+                hits_[static_cast<size_t>(tile) * trials + t] = points;
+                part.evaluated += std::popcount(points);
+                gains_[static_cast<size_t>(c) * trials + t] += gain(tile, points, candidates, t);
               }
-              cloud_.distances(c, candidates[t], d2);
-              gains_[static_cast<size_t>(c) * trials + t] = gain(c, d2);
             }
           }
-          return left_out;
+          return part;
         },
-        [](int64_t& total, int64_t part) { total += part; }, run_);
-    const int64_t looked_at = cells_count_ * static_cast<int64_t>(trials);
-    work_.pairs += looked_at * kCell;
-    work_.evaluated += (looked_at - (skip_ ? skipped : 0)) * kCell;
-    looked_at_ += looked_at;
-    skipped_ += skipped;
+        [](Seen& total, const Seen& part) {
+          total.beyond += part.beyond;
+          total.evaluated += part.evaluated;
+        },
+        run_);
+    const int64_t pairs = cells_count_ * static_cast<int64_t>(trials);
+    work_.pairs += m_ * static_cast<int64_t>(trials);
+    work_.evaluated += seen.evaluated;
+    looked_at_ += pairs;
+    beyond_ += seen.beyond;
 
     std::vector<double> whole(trials, 0.0);
     for (size_t c = 0; c < static_cast<size_t>(cells_count_); ++c)
       for (size_t t = 0; t < trials; ++t) whole[t] += gains_[c * trials + t];
     return static_cast<size_t>(std::max_element(whole.begin(), whole.end()) - whole.begin());
   }
-  double gain(int64_t cell, const double* d2) const {
-    const double *w = scaled_.data() + cell * kCell, *now = distance2_.data() + cell * kCell;
-    double sums[8] = {};
-    for (int64_t l = 0; l < kCell; l += 8)
-      for (int64_t s = 0; s < 8; ++s) {
-        const double less = now[l + s] - d2[l + s];
-        sums[s] += w[l + s] * (less > 0.0 ? less : 0.0);
-      }
-    const double sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-    if (sum == 0 && featherweights_)  // a gain that underflows is still one: the cell must be brought up to date
-      for (int64_t l = 0; l < kCell; ++l)
-        if (d2[l] < now[l]) return std::numeric_limits<double>::denorm_min();
+  uint32_t occupied(int64_t tile) const {
+    const int64_t count = std::clamp<int64_t>(m_ - tile * kPoints, 0, kPoints);
+    return static_cast<uint32_t>((uint64_t{1} << count) - 1);
+  }
+  // Points that gain nothing add nothing, so it does not matter which of them are looked at.
+  double gain(int64_t tile, uint32_t points, const Batch& candidates, size_t t) const {
+    double sum = 0.0;
+    for (; points != 0; points &= points - 1) {
+      const int64_t i = tile * kPoints + std::countr_zero(points);
+      const double less = distance2_[static_cast<size_t>(i)] - cloud_.distance2(i, candidates, t);
+      sum += scaled_[static_cast<size_t>(i)] * (less > 0.0 ? less : 0.0);
+    }
     return sum;
   }
 
-  // Makes candidate `best` a centre: only the cells that gain by it are touched.
-  void accept(size_t best, int64_t place) {
-    const Center center = cloud_.take(place);
-    const size_t trials = gains_.size() / static_cast<size_t>(cells_count_);
-    const auto number = static_cast<int32_t>(centers_.size());
+  // Makes candidate `best` centre number j: only the points that it hit are looked at.
+  void accept(const Batch& candidates, size_t best, size_t trials, int64_t j) {
     for_cells([&](int64_t cell) {
-      if (!(gains_[static_cast<size_t>(cell) * trials + best] > 0)) return;
-      double d2[kCell];
-      cloud_.distances(cell, center, d2);
-      double* const now = distance2_.data() + cell * kCell;
-      int32_t* const nearest = nearest_.data() + cell * kCell;
-      for (int64_t l = 0; l < kCell; ++l) {
-        if (!(d2[l] < now[l])) continue;
-        now[l] = d2[l];
-        nearest[l] = number;
-      }
-      add_up(cell);
+      bool changed = false;
+      for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile)
+        for (uint32_t points = hits_[static_cast<size_t>(tile) * trials + best]; points != 0; points &= points - 1) {
+          const int64_t i = tile * kPoints + std::countr_zero(points);
+          const double d2 = cloud_.distance2(i, candidates, best);
+          if (!(d2 < distance2_[static_cast<size_t>(i)])) continue;
+          distance2_[static_cast<size_t>(i)] = d2;
+          nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
+          cloud_.expect(i, d2);
+          changed = true;
+        }
+      if (changed) add_up(cell);
     });
-    centers_.push_back(center);
   }
 
   // Puts points of one centre side by side, from near to far, and takes the centres as references of their cells. Where
-  // the last grouping let nothing be left out, as in many dimensions, none is made any more.
+  // the last grouping let little be left out, as in many dimensions, none is made any more.
   void group() {
     next_grouping_ *= 8;
-    if (!references_.empty() && skipped_ * 10 < looked_at_) return;
-    looked_at_ = skipped_ = 0;
+    if (references_count_ > 0 && beyond_ * 10 < looked_at_) return;
+    looked_at_ = beyond_ = 0;
+    references_ = cloud_.take(chosen_);
+    references_count_ = static_cast<int64_t>(chosen_.size());
     cloud_.forget();
     const auto count = static_cast<size_t>(m_);
-    const auto keys = std::make_unique_for_overwrite<uint64_t[]>(count);
     std::vector<int32_t> from(count);
     std::iota(from.begin(), from.end(), 0);
-    for_chunks(m_, 1 << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        keys[i] = static_cast<uint64_t>(nearest_[i]) << 16 | std::bit_cast<uint64_t>(distance2_[i]) >> 48;
-    });
-    radix_sort(keys.get(), from.data(), m_, run_);
+    {
+      const auto keys = std::make_unique_for_overwrite<uint64_t[]>(count);
+      for_chunks(m_, 1 << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+          keys[i] = static_cast<uint64_t>(nearest_[i]) << 16 | std::bit_cast<uint64_t>(distance2_[i]) >> 48;
+      });
+      radix_sort(keys.get(), from.data(), m_, run_);
+    }
     reorder(from, order_);
     reorder(from, distance2_);
     reorder(from, scaled_);
     reorder(from, nearest_);
+    std::vector<int32_t> to(count);
+    for (size_t i = 0; i < count; ++i) to[static_cast<size_t>(from[i])] = static_cast<int32_t>(i);
+    for (int64_t& place : chosen_) place = to[static_cast<size_t>(place)];
     cloud_.arrange(order_.data(), run_);
-    references_ = centers_;
     for_cells([&](int64_t c) {
-      const int64_t begin = c * kCell, end = std::min(m_, begin + kCell);
       Cell& cell = cells_[static_cast<size_t>(c)];
-      cell.reference = nearest_[static_cast<size_t>(begin)];
-      double d2[kCell];
-      cloud_.distances(c, references_[static_cast<size_t>(cell.reference)], d2);
-      const auto [least, most] = std::minmax_element(d2, d2 + (end - begin));
-      cell.near = std::sqrt(*least);
-      cell.far = std::sqrt(*most);
+      cell.reference = nearest_[static_cast<size_t>(c * kCell)];
+      double least = std::numeric_limits<double>::infinity(), most = 0.0;
+      for (int64_t i = c * kCell; i < std::min(m_, (c + 1) * kCell); ++i) {
+        const double d2 = cloud_.distance2(i, references_, static_cast<size_t>(cell.reference));
+        least = std::min(least, d2);
+        most = std::max(most, d2);
+        cloud_.expect(i, distance2_[static_cast<size_t>(i)]);
+      }
+      cell.near = std::sqrt(least);
+      cell.far = std::sqrt(most);
       add_up(c);
     });
   }
@@ -521,7 +606,7 @@ class PlusPlus {
   const double* weights_;  // (m)
   int64_t m_, cells_count_;
   double slack_;
-  bool skip_, featherweights_ = false;
+  bool skip_;
   Run run_;
   std::vector<int32_t> order_;     // (m) the multiset's place of each of ours
   std::vector<double> distance2_;  // (height) to the nearest centre; 0 in empty places
@@ -530,9 +615,12 @@ class PlusPlus {
   std::vector<Cell> cells_;        // (cells)
   std::vector<double> masses_;     // (cells) Σ w·D²
   std::vector<double> gains_;      // (cells, trials)
-  std::vector<Center> centers_, references_;
+  std::vector<uint32_t> hits_;     // (tiles, trials) the points that may have gained
+  std::vector<int64_t> chosen_;    // places of the centres so far
+  Batch references_;
+  int64_t references_count_ = 0;
   int64_t next_grouping_ = kFirstGrouping;
-  int64_t looked_at_ = 0, skipped_ = 0;  // since the last grouping, whether or not we skip
+  int64_t looked_at_ = 0, beyond_ = 0;  // pairs of a cell and a candidate since the last grouping
   SeedingWork work_;
 };
 

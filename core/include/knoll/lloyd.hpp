@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "knoll/assign.hpp"
+#include "knoll/certified.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
@@ -43,16 +44,28 @@ class LloydMemory {
   View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
 
  private:
-  int64_t n_, d_, k_;
-  LloydAlgorithm algorithm_;
-  bool whole_ = false;           // labels and sums belong to one step
-  std::vector<int32_t> labels_;  // (n); −1: none yet
   struct Free {
     void operator()(int64_t* p) const;
   };
+
+  template <class T>
+  void begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
+  void move(View<const double, 2> centers);
+
+  int64_t n_, d_, k_;
+  LloydAlgorithm algorithm_;
+  bool whole_ = false;                     // what follows belongs to one step
+  std::vector<int32_t> labels_;            // (n); −1: none yet
   std::unique_ptr<int64_t[], Free> sums_;  // zeros that nobody has touched take no memory
   std::vector<int> exponents_;             // (d)
   double largest_weight_ = 1;
+  Frame frame_;
+  std::vector<double> centers_;  // (k, d) of the last step
+
+  // One bound a row: it keeps its label as long as key > travel[label].
+  std::vector<float> key_;      // (n)
+  std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
+  std::vector<float> limit_;    // (k): travel, rounded up
 };
 
 // Which algorithm is fastest for such a shape.

@@ -5,6 +5,37 @@
 
 namespace knoll {
 
-struct KMeansKernels {};
+constexpr int kPanel = 24;       // points in a float32 panel (d, kPanel): three vectors
+constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
+
+// How far float32 may be off, as multiples of ‖y‖² + P² (docs/decisions/0008, eq. 6 to 8).
+struct TileBounds {
+  float p2;      // P²: above the squared norms of all centres
+  float margin;  // two scores further apart than margin·(‖y‖² + P²) + floor are in their true order
+  float radius;  // ‖y‖² + 2·score is the squared distance up to radius·(‖y‖² + P²) + floor
+  float slack;   // what centring and rounding may add to a distance, times the root of ‖y‖² + P²
+  float floor;   // stands above all that underflow can do
+};
+
+struct KMeansKernels {
+  // panel[j, l] = (rows[l][j] − pivot[j]) · scale, rounded to float32, and norm2[l] = Σ_j panel[j, l]²; lanes from
+  // count on are zero.
+  void (*pack_f64)(const double* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
+                   float* norm2);
+  void (*pack_f32)(const float* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
+                   float* norm2);
+
+  // For each point of a panel the lowest and the second lowest score half[c] + Σ_j y_j centers[c, j], and the index of
+  // the lowest, ties to the lowest index. centers is packed (k/4, d, 4) and bears the minus sign; k is a multiple of 4.
+  void (*nearest_two)(const float* panel, int64_t d, const float* centers, const float* half, int64_t k, float* best,
+                      float* second, int32_t* index);
+
+  // gap[l] = a lower bound of (distance to all other centres − distance to the best), or −inf where float32 cannot tell
+  // which is the best.
+  void (*gaps)(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap);
+
+  // The i < n with key[i] ≤ limit[label[i]], in order, into out; returns how many.
+  int64_t (*survivors)(const float* key, const int32_t* label, int64_t n, const float* limit, int32_t* out);
+};
 
 }  // namespace knoll

@@ -8,6 +8,7 @@
 #include "knoll/simd_kmeans.hpp"
 #include "knoll/simd_mixture.hpp"
 #include "knoll/simd_pairs.hpp"
+#include "knoll/simd_seeding.hpp"
 
 namespace knoll {
 
@@ -42,6 +43,7 @@ struct Kernels {
   IndexKernels index;
   ClimbKernels climb;
   PairKernels pairs;
+  SeedingKernels seeding;
 };
 
 }  // namespace knoll

@@ -21,6 +21,7 @@ namespace knoll::KNOLL_ISA {
 #include "kmeans.inl"
 #include "mixture.inl"
 #include "pairs.inl"
+#include "seeding.inl"
 
 extern const Kernels table;
 const Kernels table = {
@@ -41,6 +42,7 @@ const Kernels table = {
     .index = index_kernels,
     .climb = climb_kernels,
     .pairs = pair_kernels,
+    .seeding = seeding_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

@@ -1,3 +1,177 @@
-// Kernels of kmeans, written over lanes; simd_kmeans.hpp is their table.
+// Kernels of k-means: float32 tiles with points in lanes, and what their rounding permits to conclude
+// (docs/decisions/0008). simd_kmeans.hpp says what each computes.
 
-static constexpr KMeansKernels kmeans_kernels = {};
+constexpr int kPanelVectors = kPanel / kLanes32;
+
+// Eight rows' worth of four numbers, turned: lane l of out[q] is number q of row l.
+typedef float f32_quad __attribute__((vector_size(16)));
+KNOLL_INLINE void turn(const f32_quad* in, f32* out) {
+  f32 v[4];  // rows r and r + 4 side by side
+  for (int r = 0; r < 4; ++r) v[r] = __builtin_shufflevector(in[r], in[r + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+  const f32 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
+  const f32 b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  const f32 c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
+  const f32 e = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  out[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+  out[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  out[2] = __builtin_shufflevector(b, e, 0, 1, 8, 9, 4, 5, 12, 13);
+  out[3] = __builtin_shufflevector(b, e, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+KNOLL_INLINE f32_quad round_quad(f64 v) {
+#ifdef __FMA__
+  return (f32_quad)_mm256_cvtpd_ps((__m256d)v);
+#else
+  return f32_quad{(float)v[0], (float)v[1], (float)v[2], (float)v[3]};
+#endif
+}
+
+template <class T>
+KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const double* pivot, double scale,
+                             float* panel, float* norm2) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
+    for (int l = 0; l < kLanes32; ++l) {
+      const int64_t r = v * kLanes32 + l;
+      row[l] = rows[r < count ? r : 0];
+    }
+    float* const out = panel + v * kLanes32;
+    f32 sum = {};
+    int64_t j = 0;
+    for (; j + 4 <= d; j += 4) {
+      const f64 center = load(pivot + j);
+      f32_quad in[kLanes32];
+      for (int l = 0; l < kLanes32; ++l) in[l] = round_quad((load_as_f64(row[l] + j) - center) * broadcast(scale));
+      f32 turned[4];
+      turn(in, turned);
+      for (int q = 0; q < 4; ++q) {
+        store(out + (j + q) * kPanel, turned[q]);
+        sum = fma(turned[q], turned[q], sum);
+      }
+    }
+    for (; j < d; ++j) {
+      f32 y;
+      for (int l = 0; l < kLanes32; ++l) y[l] = (float)(((double)row[l][j] - pivot[j]) * scale);
+      store(out + j * kPanel, y);
+      sum = fma(y, y, sum);
+    }
+    store(norm2 + v * kLanes32, sum);
+  }
+  for (int64_t l = count; l < kPanel; ++l) {
+    norm2[l] = 0.0f;
+    for (int64_t j = 0; j < d; ++j) panel[j * kPanel + l] = 0.0f;
+  }
+}
+static void pack_f64(const double* const* rows, int64_t count, int64_t d, const double* pivot, double scale,
+                     float* panel, float* norm2) {
+  pack_panel(rows, count, d, pivot, scale, panel, norm2);
+}
+static void pack_f32(const float* const* rows, int64_t count, int64_t d, const double* pivot, double scale,
+                     float* panel, float* norm2) {
+  pack_panel(rows, count, d, pivot, scale, panel, norm2);
+}
+
+// The running lowest and second lowest score of each point.
+struct LowestTwo {
+  f32 best[kPanelVectors], second[kPanelVectors];
+  i32 index[kPanelVectors];
+};
+KNOLL_INLINE void see(LowestTwo& two, int v, f32 score, int32_t center) {
+  const i32 lower = less(score, two.best[v]);
+  two.second[v] = at_most(two.second[v], at_least(two.best[v], score));
+  two.best[v] = at_most(two.best[v], score);
+  two.index[v] = select(lower, broadcast(center), two.index[v]);
+}
+
+// For very few columns the points stay in registers, and centres pass by one after the other.
+template <int D>
+KNOLL_INLINE void nearest_two_narrow(const float* panel, const float* centers, const float* half, int64_t k,
+                                     LowestTwo& two) {
+  f32 y[D][kPanelVectors];
+  for (int j = 0; j < D; ++j)
+    for (int v = 0; v < kPanelVectors; ++v) y[j][v] = load(panel + j * kPanel + v * kLanes32);
+  for (int64_t c = 0; c < k; ++c) {
+    const float* const p = centers + c / kCenterBlock * kCenterBlock * D + c % kCenterBlock;
+    for (int v = 0; v < kPanelVectors; ++v) {
+      f32 score = broadcast(half[c]);
+      for (int j = 0; j < D; ++j) score = fma(y[j][v], broadcast(p[j * kCenterBlock]), score);
+      see(two, v, score, (int32_t)c);
+    }
+  }
+}
+
+static void nearest_two(const float* panel, int64_t d, const float* centers, const float* half, int64_t k, float* best,
+                        float* second, int32_t* index) {
+  LowestTwo two;
+  for (int v = 0; v < kPanelVectors; ++v) {
+    two.best[v] = two.second[v] = broadcast(__builtin_inff());
+    two.index[v] = i32{};
+  }
+  if (d == 1) {
+    nearest_two_narrow<1>(panel, centers, half, k, two);
+  } else if (d == 2) {
+    nearest_two_narrow<2>(panel, centers, half, k, two);
+  } else {
+    for (int64_t c = 0; c < k; c += kCenterBlock, centers += kCenterBlock * d) {
+      f32 score[kCenterBlock][kPanelVectors];
+      for (int t = 0; t < kCenterBlock; ++t)
+        for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[c + t]);
+      const float *y = panel, *p = centers;
+      for (int64_t j = 0; j < d; ++j, y += kPanel, p += kCenterBlock) {
+        f32 point[kPanelVectors];
+        for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
+        for (int t = 0; t < kCenterBlock; ++t) {
+          const f32 center = broadcast(p[t]);
+          for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
+        }
+      }
+      for (int t = 0; t < kCenterBlock; ++t)
+        for (int v = 0; v < kPanelVectors; ++v) see(two, v, score[t][v], (int32_t)(c + t));
+    }
+  }
+  for (int v = 0; v < kPanelVectors; ++v) {
+    store(best + v * kLanes32, two.best[v]);
+    store(second + v * kLanes32, two.second[v]);
+    store(index + v * kLanes32, two.index[v]);
+  }
+}
+
+// eq. 7 and 8 of the decision; a NaN on the way makes the comparison false, so the row is decided again.
+static void gaps(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const f32 a = load(best + v * kLanes32), b = load(second + v * kLanes32), y2 = load(norm2 + v * kLanes32);
+    const f32 size = y2 + broadcast(bounds->p2), floor = broadcast(bounds->floor);
+    const i32 sure = less(fma(size, broadcast(bounds->margin), floor), b - a);
+    const f32 error = fma(size, broadcast(bounds->radius), floor);
+    const f32 up = root(at_least(y2 + a + a, f32{}) + error);
+    const f32 down = root(at_least(y2 + b + b - error, f32{}));
+    const f32 slack = root(size) * broadcast(bounds->slack);
+    const f32 length = down * broadcast(1.0f - 0x1p-21f) - up * broadcast(1.0f + 0x1p-21f) - slack;
+    store(gap + v * kLanes32, select(sure, length, broadcast(-__builtin_inff())));
+  }
+}
+
+static int64_t survivors(const float* key, const int32_t* label, int64_t n, const float* limit, int32_t* out) {
+  int64_t count = 0, i = 0;
+#ifdef __FMA__
+  for (; i + kLanes32 <= n; i += kLanes32) {
+    const __m256 bound = _mm256_i32gather_ps(limit, (__m256i)load(label + i), 4);
+    const __m256 alive = _mm256_cmp_ps((__m256)load(key + i), bound, _CMP_LE_OQ);
+    for (int mask = _mm256_movemask_ps(alive); mask != 0; mask &= mask - 1)
+      out[count++] = (int32_t)(i + __builtin_ctz((unsigned)mask));
+  }
+#endif
+  for (; i < n; ++i) {
+    out[count] = (int32_t)i;
+    count += key[i] <= limit[label[i]] ? 1 : 0;
+  }
+  return count;
+}
+
+static constexpr KMeansKernels kmeans_kernels = {
+    .pack_f64 = pack_f64,
+    .pack_f32 = pack_f32,
+    .nearest_two = nearest_two,
+    .gaps = gaps,
+    .survivors = survivors,
+};

@@ -99,14 +99,53 @@ KNOLL_INLINE f64 root(f64 x) {
 // (v0 + v1) + (v2 + v3): the one order in which lanes are added.
 KNOLL_INLINE double hsum(f64 v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 
-// The same for eight lanes of float.
+// Eight numbers of 32 bits: the same helpers.
 KNOLL_INLINE f32 load(const float* p) {
   f32 v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
 KNOLL_INLINE void store(float* p, f32 v) { __builtin_memcpy(p, &v, sizeof v); }
+KNOLL_INLINE i32 load(const int32_t* p) {
+  i32 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+KNOLL_INLINE void store(int32_t* p, i32 v) { __builtin_memcpy(p, &v, sizeof v); }
 KNOLL_INLINE f32 broadcast(float x) { return f32{x, x, x, x, x, x, x, x}; }
+KNOLL_INLINE i32 broadcast(int32_t x) { return i32{x, x, x, x, x, x, x, x}; }
+
+#ifdef __FMA__
+KNOLL_INLINE i32 less(f32 a, f32 b) { return (i32)(a < b); }
+KNOLL_INLINE f32 select(i32 mask, f32 yes, f32 no) { return mask ? yes : no; }
+KNOLL_INLINE i32 select(i32 mask, i32 yes, i32 no) { return mask ? yes : no; }
+#else
+typedef float f32_half __attribute__((vector_size(16)));
+typedef int32_t i32_half __attribute__((vector_size(16)));
+
+KNOLL_INLINE i32 less(f32 a, f32 b) {
+  const i32_half low = (i32_half)(f32_half{a[0], a[1], a[2], a[3]} < f32_half{b[0], b[1], b[2], b[3]});
+  const i32_half high = (i32_half)(f32_half{a[4], a[5], a[6], a[7]} < f32_half{b[4], b[5], b[6], b[7]});
+  return i32{low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
+}
+KNOLL_INLINE f32 select(i32 mask, f32 yes, f32 no) { return (f32)((mask & (i32)yes) | (~mask & (i32)no)); }
+KNOLL_INLINE i32 select(i32 mask, i32 yes, i32 no) { return (mask & yes) | (~mask & no); }
+#endif
+
+KNOLL_INLINE f32 at_most(f32 x, f32 bound) {
+#ifdef __FMA__
+  return (f32)_mm256_min_ps((__m256)bound, (__m256)x);
+#else
+  return select(less(bound, x), bound, x);
+#endif
+}
+KNOLL_INLINE f32 at_least(f32 x, f32 bound) {
+#ifdef __FMA__
+  return (f32)_mm256_max_ps((__m256)bound, (__m256)x);
+#else
+  return select(less(x, bound), bound, x);
+#endif
+}
 KNOLL_INLINE f32 fma(f32 a, f32 b, f32 c) {
 #if defined(__FMA__) && !defined(KNOLL_NO_FMA)
   return (f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
@@ -128,5 +167,14 @@ KNOLL_INLINE uint32_t reach_bits(f32 a, f32 b) {
   uint32_t bits = 0;
   for (int l = 0; l < kLanes32; ++l) bits |= (uint32_t)(a[l] >= b[l]) << l;
   return bits;
+#endif
+}
+
+KNOLL_INLINE f32 root(f32 v) {
+#ifdef __FMA__
+  return (f32)_mm256_sqrt_ps((__m256)v);
+#else
+  for (int l = 0; l < kLanes32; ++l) v[l] = __builtin_sqrtf(v[l]);
+  return v;
 #endif
 }

@@ -1,4 +1,4 @@
-"""The steps of k-means: assign each point to its closest centre, average, again (docs/theory/03-kmeans.md, eq. 3.6–3.9)."""
+"""k-means, step by step: assign to the closest centre, average, again (docs/theory/03-kmeans.md, eq. 3.6–3.9)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,65 @@
+// Nearest centres in float32, certified: what the error bound cannot tell apart is decided again by the one distance in
+// float64, so that labels are always those of assign.hpp (docs/decisions/0008 has the proof).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "knoll/assign.hpp"
+#include "knoll/run.hpp"
+#include "knoll/simd.hpp"
+#include "knoll/view.hpp"
+
+namespace knoll {
+
+// Where float32 looks at the data from: y = (x − pivot) · scale, scale a power of two. Any choice is right; a good one
+// leaves little to decide again.
+struct Frame {
+  std::vector<double> pivot;  // (d)
+  double scale = 0;           // 0: the numbers are too large or too small for the bound to hold; all goes by float64
+};
+template <class T>
+Frame choose_frame(View<const T, 2> x,              // in  (n, d)
+                   View<const double, 2> centers);  // in  (k, d)
+
+// Centres as the kernels want them.
+class PackedCenters {
+ public:
+  PackedCenters(const Frame& frame, View<const double, 2> centers);
+
+  int64_t k, d;
+  std::vector<double> exact;        // (k, d)
+  bool certified;                   // float32 may be used
+  std::vector<float> blocks, half;  // (⌈k/4⌉, d, 4), (4⌈k/4⌉)
+  TileBounds bounds;
+};
+
+// Decides rows, some at a time; one a thread.
+template <class T>
+class Decider {
+ public:
+  Decider(View<const T, 2> x, const Frame& frame, const PackedCenters& centers);
+
+  // label[i] = the nearest centre of row rows[i] and, if gap is not null, gap[i] = a lower bound, in units of the
+  // frame, of how much farther every other centre is; −inf where none is known.
+  void decide(const int64_t* rows, int64_t count,  // in
+              int32_t* label,                      // out (count)
+              float* gap,                          // out (count) or null
+              Run run);
+
+  AssignCounts counts;
+
+ private:
+  void decide_again(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label);
+  const T* row(int64_t i, int64_t slot);
+
+  View<const T, 2> x_;
+  const Frame& frame_;
+  const PackedCenters& centers_;
+  std::vector<T> copies_;     // (kPanel, d): rows that are not contiguous
+  std::vector<float> panel_;  // (d, kPanel)
+  std::vector<double> columns_, tile_;
+  std::vector<int64_t> again_;
+};
+
+}  // namespace knoll

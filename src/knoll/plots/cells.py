@@ -1,0 +1,104 @@
+"""k-means drawn over its data: the centres, and the borders of the half-spaces in which each is the closest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from knoll.exceptions import BadData
+from knoll.kmeans import KMeans
+from knoll.plots.plane import Plane
+from knoll.plots.points import scatter
+from knoll.plots.style import NOISE, RED, axes_or_new, look
+from knoll.validation import check_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["cell", "kmeans"]
+
+Floats = NDArray[np.float64]
+
+
+def kmeans(model: KMeans, X: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a fitted KMeans: its centres, the points in the colours of their clusters, and the borders between these.
+
+    Parameters
+    ----------
+    model : KMeans
+        The fitted model. Of more than two columns, the two leading principal axes are drawn, without borders: these
+        are planes that a picture cannot show.
+    X : array-like of shape (n_samples, n_features), optional
+        Points to draw beneath it, coloured by `predict`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from knoll import KMeans, datasets, plots
+    >>> X = datasets.load("banana").X
+    >>> ax = plots.kmeans(KMeans(5, random_state=0).fit(X), X)
+    """
+    check_is_fitted(model)
+    centers = np.asarray(model.cluster_centers_, dtype=np.float64)
+    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    ax = axes_or_new(ax)
+    if X is None:
+        plane = Plane.of_points(centers, names)
+    else:
+        points = check_points(X)
+        if points.shape[1] != centers.shape[1]:
+            raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {centers.shape[1]}.")
+        plane = Plane.of_points(points, names)
+        scatter(points, model.predict(X), ax=ax, plane=plane)
+    shown = plane.points(centers)
+    if centers.shape[1] <= 2:
+        _draw_borders(shown, ax)
+    ax.plot(*shown.T, "o", color=RED, markersize=6, markeredgecolor="white", label="centres")
+    return look(ax, plane.names)
+
+
+def _draw_borders(centers: Floats, ax: Axes) -> None:
+    from matplotlib.collections import LineCollection
+
+    # a frame far outside of what is seen; the borders do not stretch the axes to it
+    low, high = (np.asarray(limits) for limits in zip(ax.get_xlim(), ax.get_ylim()))
+    low, high = np.minimum(low, centers.min(axis=0)), np.maximum(high, centers.max(axis=0))
+    size = 10 * max(float((high - low).max()), 1e-300)
+    frame = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]) * size + (low + high) / 2
+    lines = []
+    for c in range(len(centers)):
+        corners = cell(centers, c, frame)
+        lines += [
+            (a, b)
+            for a, b in zip(corners, np.roll(corners, -1, axis=0))
+            if not np.any(np.isclose(np.abs((a + b) / 2 - (low + high) / 2), size, rtol=1e-9, atol=0))
+        ]
+    ax.add_collection(LineCollection(lines, colors=NOISE, linewidths=0.9, zorder=1.5), autolim=False)
+
+
+def cell(centers: Floats, c: int, frame: Floats) -> Floats:
+    """Return the corners of the region where centre c is the closest, within a convex frame, in order; (m, 2)."""
+    corners = frame
+    for j in range(len(centers)):
+        normal = centers[j] - centers[c]
+        if j == c or not normal.any():
+            continue
+        middle = (centers[j] + centers[c]) / 2
+        side = (corners - middle) @ normal  # ≤ 0: closer to c
+        kept = []
+        for here, there, a, b in zip(corners, np.roll(corners, -1, axis=0), side, np.roll(side, -1)):
+            if a <= 0:
+                kept.append(here)
+            if (a < 0 < b) or (b < 0 < a):
+                kept.append(here + a / (a - b) * (there - here))
+        corners = np.array(kept).reshape(-1, 2)
+    return corners

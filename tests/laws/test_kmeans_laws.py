@@ -1,0 +1,206 @@
+"""Laws of k-means: what must hold for any data."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from knoll import KMeans, reference
+from knoll.exceptions import ConvergenceWarning
+
+seeds = st.integers(0, 2**32 - 1)
+algorithms = st.sampled_from(["auto", "lloyd", "hamerly", "elkan"])
+
+
+@contextlib.contextmanager
+def quietly():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def cloud(seed: int, n: int, d: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) + rng.normal(scale=4, size=(3, d))[rng.integers(3, size=n)]
+
+
+def same(a: KMeans, b: KMeans, *names: str) -> None:
+    for name in names or ("cluster_centers_", "labels_", "inertia_", "n_iter_", "cluster_weights_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds, n=st.integers(4, 120), d=st.integers(1, 6), k=st.integers(2, 12), algorithm=algorithms)
+def test_equals_the_reference(seed, n, d, k, algorithm):
+    assume(k <= n)
+    X = np.round(cloud(seed, n, d) * 2) / 2  # halves: ties and duplicates
+    start = X[np.random.default_rng(seed).choice(n, k, replace=False)]
+    with quietly():
+        model = KMeans(k, init=start, tol=0, algorithm=algorithm, empty_clusters="keep").fit(X)
+    last = reference.run(reference.kmeans(X, start))
+    np.testing.assert_array_equal(model.labels_, last.labels)
+    np.testing.assert_array_equal(model.cluster_centers_, last.mu)
+    assert model.inertia_ == pytest.approx(last.objective, rel=1e-10, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=seeds, n=st.integers(50, 3000), d=st.integers(1, 20), k=st.integers(2, 40), kind=st.sampled_from("df"))
+def test_all_algorithms_give_the_same_bits(seed, n, d, k, kind):
+    assume(k <= n)
+    X = cloud(seed, n, d).astype(kind)
+    models = [
+        KMeans(k, init="random", n_init=1, random_state=seed, algorithm=algorithm, n_jobs=jobs).fit(X)
+        for algorithm, jobs in [("lloyd", 1), ("hamerly", 2), ("elkan", 3), ("auto", None)]
+    ]
+    for other in models[1:]:
+        same(models[0], other)
+        np.testing.assert_array_equal(models[0].history_["objective"], other.history_["objective"])
+        assert other.n_distances_ >= 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=seeds, n=st.integers(10, 400), d=st.integers(1, 5), k=st.integers(1, 20), weighted=st.booleans())
+def test_the_objective_never_rises_and_ends_at_the_inertia(seed, n, d, k, weighted):
+    assume(k <= n)
+    X = cloud(seed, n, d)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(size=n) if weighted else None
+    # a start far off makes clusters empty, so that relocation is seen too
+    start = X[rng.choice(n, k, replace=False)] + rng.choice([0.0, 100.0], size=(k, 1), p=[0.7, 0.3])
+    model = KMeans(k, init=start, tol=0).fit(X, sample_weight=weights)
+    objective = model.history_["objective"]
+    scale = 1e-12 * float((np.ones(n) if weights is None else weights) @ ((X - X.mean(axis=0)) ** 2).sum(axis=1))
+    assert (np.diff(objective) <= scale).all()
+    assert model.inertia_ == pytest.approx(objective[-1], rel=1e-9, abs=scale)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.history_["changed"][-1] == 0
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=seeds,
+    n=st.integers(5, 200),
+    d=st.integers(1, 4),
+    k=st.integers(1, 8),
+    init=st.sampled_from(["random", "k-means++"]),
+)
+def test_a_weight_is_a_number_of_repetitions_from_the_start_on(seed, n, d, k, init):
+    X = cloud(seed, n, d)
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 4, size=n)
+    assume(np.count_nonzero(weights) >= k)
+    parameters = {"n_clusters": k, "init": init, "random_state": seed % 1000, "n_init": 2}
+    weighted = KMeans(**parameters).fit(X, sample_weight=weights)
+    repeated = KMeans(**parameters).fit(np.repeat(X, weights, axis=0))
+    same(weighted, repeated, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    np.testing.assert_array_equal(np.repeat(weighted.labels_, weights), repeated.labels_)
+    np.testing.assert_array_equal(weighted.history_["objective"], repeated.history_["objective"])
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=seeds, n=st.integers(5, 300), d=st.integers(1, 4), k=st.integers(1, 8), lattice=st.booleans())
+def test_the_order_of_rows_changes_nothing(seed, n, d, k, lattice):
+    assume(k <= n)
+    X = np.round(cloud(seed, n, d)) if lattice else cloud(seed, n, d)
+    order = np.random.default_rng(seed).permutation(n)
+    with quietly():
+        a = KMeans(k, random_state=3).fit(X)
+        b = KMeans(k, random_state=3).fit(X[order])
+    same(a, b, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=seeds, d=st.integers(1, 4), k=st.integers(1, 8))
+def test_translation_carries_the_centres_along(seed, d, k):
+    X = np.round(cloud(seed, 128, d) * 2**20) / 2**20  # so that adding whole numbers is exact
+    by = np.random.default_rng(seed).integers(-(2**20), 2**20, size=d).astype(float)
+    a = KMeans(k, init=X[:k], tol=0).fit(X)
+    b = KMeans(k, init=X[:k] + by, tol=0).fit(X + by)
+    np.testing.assert_array_equal(b.labels_, a.labels_)
+    np.testing.assert_allclose(b.cluster_centers_ - by, a.cluster_centers_, atol=1e-9)
+    assert b.inertia_ == pytest.approx(a.inertia_, rel=1e-8)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=seeds,
+    power=st.sampled_from([-900, -500, -200, -33, -3, 7, 31, 40, 300, 498, 900]),
+    k=st.integers(1, 9),
+    weight_power=st.sampled_from([-900, 0, 900]),
+)
+def test_scaling_by_a_power_of_two_is_exact(seed, power, k, weight_power):
+    X = np.round(cloud(seed, 150, 3) * 2**10) / 2**10
+    weights = np.random.default_rng(seed).integers(1, 4, size=150).astype(float)
+    plain = KMeans(k, random_state=1).fit(X, sample_weight=weights)
+    scaled = KMeans(k, random_state=1).fit(np.ldexp(X, power), sample_weight=np.ldexp(weights, weight_power))
+    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    np.testing.assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, power))
+    np.testing.assert_array_equal(scaled.cluster_weights_, np.ldexp(plain.cluster_weights_, weight_power))
+    with np.errstate(over="ignore", under="ignore"):
+        assert scaled.inertia_ == np.ldexp(plain.inertia_, 2 * power + weight_power)
+        np.testing.assert_array_equal(scaled.transform(np.ldexp(X, power)), np.ldexp(plain.transform(X), power))
+    assert scaled.n_iter_ == plain.n_iter_
+    np.testing.assert_array_equal(scaled.predict(np.ldexp(X, power)), plain.labels_)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=seeds,
+    n=st.integers(20, 9000),
+    d=st.integers(1, 3),
+    k=st.integers(1, 9),
+    cuts=st.lists(st.integers(0, 9000), max_size=6),
+    weighted=st.booleans(),
+    by_name=st.booleans(),
+)
+def test_any_cuts_give_the_bits_of_the_whole(seed, n, d, k, cuts, weighted, by_name):
+    X = cloud(seed, n, d)
+    weights = np.random.default_rng(seed).integers(0, 3, size=n).astype(float) if weighted else np.ones(n)
+    assume(np.count_nonzero(weights) >= k)
+    init = "k-means++" if by_name else X[:k] + np.where(np.arange(k) == 1, 1e3, 0.0)[:, None]
+    whole = KMeans(k, init=init, random_state=5).fit(X, sample_weight=weights)
+    pairs = list(zip(np.split(X, sorted(cuts)), np.split(weights, sorted(cuts))))
+    parts = KMeans(k, init=init, random_state=5).fit_blocks(lambda: pairs)
+    same(whole, parts, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    for name in ("objective", "changed"):
+        np.testing.assert_array_equal(whole.history_[name], parts.history_[name])
+    assert not hasattr(parts, "labels_")
+    np.testing.assert_array_equal(parts.predict(X), whole.labels_)
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30), k=st.integers(1, 12))
+def test_fewer_distinct_points_than_clusters(rows, k):
+    X = np.array(rows, dtype=float)
+    assume(k <= len(X))
+    distinct = len(np.unique(X, axis=0))
+    with quietly():
+        model = KMeans(k, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert len(np.unique(model.labels_)) <= min(k, distinct)
+    if k >= distinct:
+        assert model.inertia_ == 0
+        assert len(np.unique(model.labels_)) == distinct
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=seeds, n=st.integers(6, 80), k=st.integers(2, 6), lattice=st.booleans())
+def test_relocation_leaves_no_cluster_empty_where_points_suffice(seed, n, k, lattice):
+    X = np.round(cloud(seed, n, 2)) if lattice else cloud(seed, n, 2)
+    assume(len(np.unique(X, axis=0)) >= k)
+    start = np.vstack([X[:1], np.full((k - 1, 2), 1e4)])  # every point with the first centre
+    model = KMeans(k, init=start, tol=0).fit(X)
+    with quietly():
+        kept = KMeans(k, init=start, tol=0, empty_clusters="keep").fit(X)
+    assert (model.cluster_weights_ > 0).all()
+    assert np.count_nonzero(kept.cluster_weights_) == 1
+    np.testing.assert_array_equal(kept.cluster_centers_[1:], start[1:])
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.inertia_ <= kept.inertia_
