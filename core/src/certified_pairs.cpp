@@ -15,10 +15,10 @@ constexpr int64_t kNear = 2;  // panels to either side that are looked at first
 
 // Turns a matrix of bits: bit l of out[t] is bit t of in[l].
 void transpose_bits(const uint32_t* in, uint32_t* out) {
-  std::copy_n(in, kPanel, out);
+  std::copy_n(in, kPairPanel, out);
   uint32_t mask = 0x0000ffff;
   for (int width = 16; width != 0; width /= 2, mask ^= mask << width)
-    for (int l = 0; l < kPanel; l = (l + width + 1) & ~width) {
+    for (int l = 0; l < kPairPanel; l = (l + width + 1) & ~width) {
       const uint32_t swapped = ((out[l] >> width) ^ out[l + width]) & mask;
       out[l + width] ^= swapped;
       out[l] ^= swapped << width;
@@ -49,7 +49,7 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
     if (flag.load(std::memory_order_relaxed) != 0) return true;
     const int members = std::popcount(panels.used[static_cast<size_t>(panel)]);
     for (int l = 0; l < members; ++l)
-      if (at(panel * kPanel + l).load(std::memory_order_relaxed) < stop_at) return false;
+      if (at(panel * kPairPanel + l).load(std::memory_order_relaxed) < stop_at) return false;
     flag.store(1, std::memory_order_relaxed);
     return true;
   };
@@ -65,14 +65,14 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
       if (enough(k) && enough(i)) continue;
       Tile tile;
       block.judge(k, tile);
-      uint32_t rows[kPanel] = {}, columns[kPanel];
+      uint32_t rows[kPairPanel] = {}, columns[kPairPanel];
       for (int l = 0; l < block.size(); ++l) rows[l] = k == i ? ~uint32_t{1} << l : ~uint32_t{0};  // later rows only
       block.decide(k, rows, r2, tile);
-      for (int l = 0; l < kPanel; ++l) rows[l] &= tile.sure[l];
+      for (int l = 0; l < kPairPanel; ++l) rows[l] &= tile.sure[l];
       transpose_bits(rows, columns);
-      for (int l = 0; l < kPanel; ++l) {
-        if (rows[l] != 0) at(i * kPanel + l).fetch_add(std::popcount(rows[l]), std::memory_order_relaxed);
-        if (columns[l] != 0) at(k * kPanel + l).fetch_add(std::popcount(columns[l]), std::memory_order_relaxed);
+      for (int l = 0; l < kPairPanel; ++l) {
+        if (rows[l] != 0) at(i * kPairPanel + l).fetch_add(std::popcount(rows[l]), std::memory_order_relaxed);
+        if (columns[l] != 0) at(k * kPairPanel + l).fetch_add(std::popcount(columns[l]), std::memory_order_relaxed);
       }
     }
     tally.add(block.stats);
@@ -87,7 +87,7 @@ template <class T>
 bool count_in_panel(Block<T>& block, int64_t panel, double r2, int64_t stop_at, int64_t* counts) {
   Tile tile;
   block.judge(panel, tile);
-  uint32_t need[kPanel];
+  uint32_t need[kPairPanel];
   for (int l = 0; l < block.size(); ++l) need[l] = counts[l] < stop_at ? ~uint32_t{0} : 0;
   block.decide(panel, need, r2, tile);
   bool all = true;
@@ -113,12 +113,12 @@ PairStats CertifiedPairs<T>::count(View<const T, 2> queries, double r2, int64_t 
   Tally tally;
 
   // Rows in dense places find enough neighbours next door.
-  if (self && stop_at <= (2 * kNear + 1) * kPanel) {
+  if (self && stop_at <= (2 * kNear + 1) * kPairPanel) {
     for_chunks(q->count, 8, run, [&](int64_t, int64_t begin, int64_t end) {
       Block<T> block(*q, *q);
       for (int64_t i = begin; i < end; ++i) {
         run.poll();
-        int64_t counts[kPanel] = {};
+        int64_t counts[kPairPanel] = {};
         block.fill_panel(i);
         for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
         bool all = count_in_panel(block, i, r2, stop_at, counts);
@@ -137,9 +137,9 @@ PairStats CertifiedPairs<T>::count(View<const T, 2> queries, double r2, int64_t 
     return tally.total();
   }
 
-  for_chunks(static_cast<int64_t>(places.size()), kPanel, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(static_cast<int64_t>(places.size()), kPairPanel, run, [&](int64_t, int64_t begin, int64_t end) {
     Block<T> block(*q, *panels_);
-    int64_t counts[kPanel] = {};
+    int64_t counts[kPairPanel] = {};
     block.fill(places.data() + begin, end - begin);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
     for (const auto& candidate : block.candidates(r2, nullptr)) {
@@ -157,24 +157,24 @@ template <class T, class F>
 static PairStats list_neighbours(const Panels<T>& q, const Panels<T>& panels, const std::vector<int64_t>& places,
                                  double r2, const std::vector<uint32_t>& bits, Run run, F&& make) {
   Tally tally;
-  for_chunks(static_cast<int64_t>(places.size()), kPanel, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(static_cast<int64_t>(places.size()), kPairPanel, run, [&](int64_t, int64_t begin, int64_t end) {
     Block<T> block(q, panels);
     block.fill(places.data() + begin, end - begin);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
     auto visit = make(block);
-    int64_t js[kPanel];
+    int64_t js[kPairPanel];
     for (const auto& candidate : block.candidates(r2, bits.data())) {
       run.poll();
       Tile tile;
       block.judge(candidate.panel, tile);
       const uint32_t allowed = bits[static_cast<size_t>(candidate.panel)];
-      uint32_t need[kPanel];
-      std::fill_n(need, kPanel, allowed);
+      uint32_t need[kPairPanel];
+      std::fill_n(need, kPairPanel, allowed);
       block.decide(candidate.panel, need, r2, tile);
       for (int l = 0; l < block.size(); ++l) {
         int64_t count = 0;
         for_bits(tile.sure[l] & allowed,
-                 [&](int t) { js[count++] = panels.rows[static_cast<size_t>(candidate.panel * kPanel + t)]; });
+                 [&](int t) { js[count++] = panels.rows[static_cast<size_t>(candidate.panel * kPairPanel + t)]; });
         if (count != 0) visit(l, js, count);
       }
     }
@@ -215,8 +215,8 @@ PairStats CertifiedPairs<T>::weigh(View<const T, 2> queries, double r2, View<con
     View<const double, 1> weights;
     View<double, 1> out;
     bool whole;
-    std::vector<ExactSum> exact = std::vector<ExactSum>(whole ? 0 : kPanel);
-    double plain[kPanel] = {};
+    std::vector<ExactSum> exact = std::vector<ExactSum>(whole ? 0 : kPairPanel);
+    double plain[kPairPanel] = {};
     void operator()(int l, const int64_t* js, int64_t count) {
       if (whole)
         for (int64_t k = 0; k < count; ++k) plain[l] += weights(js[k]);

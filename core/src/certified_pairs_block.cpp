@@ -23,9 +23,9 @@ void Block<T>::fill(const int64_t* places, int64_t count) {
       for (int64_t j = 0; j < width; ++j) to[3 * j] = 0.0f;
       continue;
     }
-    const int64_t place = places[l], panel = place / kPanel;
-    const float* const from = queries_.columns.data() + panel * width * kPanel + place % kPanel;
-    for (int64_t j = 0; j < width; ++j) to[3 * j] = from[j * kPanel];
+    const int64_t place = places[l], panel = place / kPairPanel;
+    const float* const from = queries_.columns.data() + panel * width * kPairPanel + place % kPairPanel;
+    for (int64_t j = 0; j < width; ++j) to[3 * j] = from[j * kPairPanel];
     query_[l] = queries_.rows[static_cast<size_t>(place)];
     norms_[l] = queries_.norms[static_cast<size_t>(place)];
   }
@@ -34,8 +34,8 @@ void Block<T>::fill(const int64_t* places, int64_t count) {
 
 template <class T>
 void Block<T>::fill_panel(int64_t panel) {
-  int64_t places[kPanel];
-  for (int l = 0; l < kPanel; ++l) places[l] = panel * kPanel + l;
+  int64_t places[kPairPanel];
+  for (int l = 0; l < kPairPanel; ++l) places[l] = panel * kPairPanel + l;
   fill(places, std::popcount(queries_.used[static_cast<size_t>(panel)]));
 }
 
@@ -92,8 +92,8 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
 template <class T>
 void Block<T>::judge(int64_t panel, Tile& tile) {
   ++stats.tiles;
-  kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPanel,
-                        panels_.high.data() + panel * kPanel, panels_.low.data() + panel * kPanel, panels_.width,
+  kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel,
+                        panels_.high.data() + panel * kPairPanel, panels_.low.data() + panel * kPairPanel, panels_.width,
                         tile.sure, tile.perhaps);
 }
 
@@ -101,15 +101,15 @@ void Block<T>::judge(int64_t panel, Tile& tile) {
 template <class T>
 void Block<T>::distances_of_all(int64_t panel, double* d2) {
   const int64_t d = panels_.x.shape[1];
-  columns64_.assign(static_cast<size_t>(d * kPanel), 0.0);
+  columns64_.assign(static_cast<size_t>(d * kPairPanel), 0.0);
   for_bits(panels_.used[static_cast<size_t>(panel)], [&](int t) {
-    const int64_t row = panels_.rows[static_cast<size_t>(panel * kPanel + t)];
+    const int64_t row = panels_.rows[static_cast<size_t>(panel * kPairPanel + t)];
     for (int64_t j = 0; j < d; ++j)
-      columns64_[static_cast<size_t>(j * kPanel + t)] = static_cast<double>(panels_.x(row, j));
+      columns64_[static_cast<size_t>(j * kPairPanel + t)] = static_cast<double>(panels_.x(row, j));
   });
   if (!has_rows64_) {
     has_rows64_ = true;
-    rows64_.resize(static_cast<size_t>(d * kPanel));
+    rows64_.resize(static_cast<size_t>(d * kPairPanel));
     for (int64_t l = 0; l < size_; ++l)
       for (int64_t j = 0; j < d; ++j)
         rows64_[static_cast<size_t>(l * d + j)] = static_cast<double>(queries_.x(query_[l], j));
@@ -119,28 +119,28 @@ void Block<T>::distances_of_all(int64_t panel, double* d2) {
 
 template <class T>
 void Block<T>::distances(int64_t panel, const uint32_t* need, double* d2) {
-  static_assert(kPanel == kPoints);
+  static_assert(kPairPanel == kPoints);
   int64_t open = 0;
   for (int64_t l = 0; l < size_; ++l) open += std::popcount(need[l]);
   stats.rechecks += open;
-  if (open > 4 * kPanel) return distances_of_all(panel, d2);
+  if (open > 4 * kPairPanel) return distances_of_all(panel, d2);
   for (int64_t l = 0; l < size_; ++l)
     for_bits(need[l], [&](int t) {
-      d2[l * kPanel + t] =
-          one_distance(queries_.x, query_[l], panels_.x, panels_.rows[static_cast<size_t>(panel * kPanel + t)]);
+      d2[l * kPairPanel + t] =
+          one_distance(queries_.x, query_[l], panels_.x, panels_.rows[static_cast<size_t>(panel * kPairPanel + t)]);
     });
 }
 
 template <class T>
 void Block<T>::decide(int64_t panel, const uint32_t* need, double r2, Tile& tile) {
-  uint32_t open[kPanel] = {}, any = 0;
+  uint32_t open[kPairPanel] = {}, any = 0;
   for (int64_t l = 0; l < size_; ++l) any |= open[l] = tile.perhaps[l] & ~tile.sure[l] & need[l];
   if (any == 0) return;
-  d2_.resize(kPanel * kPanel);
+  d2_.resize(kPairPanel * kPairPanel);
   distances(panel, open, d2_.data());
   for (int64_t l = 0; l < size_; ++l)
     for_bits(open[l], [&](int t) {
-      if (d2_[static_cast<size_t>(l * kPanel + t)] <= r2) tile.sure[l] |= uint32_t{1} << t;
+      if (d2_[static_cast<size_t>(l * kPairPanel + t)] <= r2) tile.sure[l] |= uint32_t{1} << t;
     });
 }
 

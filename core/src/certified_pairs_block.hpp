@@ -90,8 +90,8 @@ class Block {
   const Panels<T>& queries_;
   const Panels<T>& panels_;
   int64_t size_ = 0;
-  int64_t query_[kPanel] = {};
-  double norms_[kPanel] = {};
+  int64_t query_[kPairPanel] = {};
+  double norms_[kPairPanel] = {};
   float high_[kPanelRows] = {}, low_[kPanelRows] = {};
   std::vector<float> rows_;  // (11, width, 3)
   std::vector<double> center_;
@@ -138,7 +138,7 @@ std::vector<uint32_t> mask_bits(const Panels<T>& panels, View<const uint8_t, 1> 
   if (mask.empty()) return bits;
   for (size_t p = 0; p < bits.size(); ++p)
     for_bits(panels.used[p], [&](int l) {
-      if (mask(panels.rows[p * kPanel + static_cast<size_t>(l)]) == 0) bits[p] &= ~(uint32_t{1} << l);
+      if (mask(panels.rows[p * kPairPanel + static_cast<size_t>(l)]) == 0) bits[p] &= ~(uint32_t{1} << l);
     });
   return bits;
 }

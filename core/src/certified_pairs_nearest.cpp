@@ -25,13 +25,13 @@ template <class T, class F>
 PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<int64_t>& places, double r2,
                  const std::vector<uint32_t>& bits, Run run, F&& make) {
   Tally tally;
-  for_chunks(static_cast<int64_t>(places.size()), kPanel, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(static_cast<int64_t>(places.size()), kPairPanel, run, [&](int64_t, int64_t begin, int64_t end) {
     Block<T> block(q, panels);
     block.fill(places.data() + begin, end - begin);
     auto found = make(block);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
     double reach = panels.certificate.reach(r2);
-    std::vector<double> d2(kPanel * kPanel);
+    std::vector<double> d2(kPairPanel * kPairPanel);
     for (const auto& candidate : block.candidates(r2, bits.data())) {
       if (candidate.gap > reach) break;
       run.poll();
@@ -44,9 +44,9 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
         if (tile.perhaps[l] == 0) continue;
         any = true;
         for_bits(tile.perhaps[l], [&](int t) {
-          const double here = d2[static_cast<size_t>(l * kPanel + t)];
+          const double here = d2[static_cast<size_t>(l * kPairPanel + t)];
           if (here <= found.radius(l))
-            found.offer(l, panels.rows[static_cast<size_t>(candidate.panel * kPanel + t)], here);
+            found.offer(l, panels.rows[static_cast<size_t>(candidate.panel * kPairPanel + t)], here);
         });
         block.set_radius(l, found.radius(l));
       }
@@ -73,8 +73,8 @@ PairStats CertifiedPairs<T>::nearest(View<const T, 2> queries, View<const uint8_
     View<const T, 2> x;
     View<int64_t, 1> index;
     View<double, 1> d2;
-    double best[kPanel];
-    int64_t at[kPanel];
+    double best[kPairPanel];
+    int64_t at[kPairPanel];
     double radius(int l) const { return best[l]; }
     void offer(int l, int64_t j, double here) {
       if (here < best[l] || at[l] < 0 || before(x, j, at[l])) best[l] = here, at[l] = j;
@@ -88,8 +88,8 @@ PairStats CertifiedPairs<T>::nearest(View<const T, 2> queries, View<const uint8_
   };
   return search(*q, *panels_, places_of(*q, wanted), r2, mask_bits(*panels_, mask), run, [&](const Block<T>& block) {
     Best best{block, panels_->x, index, d2, {}, {}};
-    std::fill_n(best.best, kPanel, r2);
-    std::fill_n(best.at, kPanel, -1);
+    std::fill_n(best.best, kPairPanel, r2);
+    std::fill_n(best.at, kPairPanel, -1);
     return best;
   });
 }
@@ -104,7 +104,7 @@ PairStats CertifiedPairs<T>::knn(View<const T, 2> queries, View<double, 2> d2, V
     View<double, 2> d2;
     View<int64_t, 2> index;
     size_t k;
-    std::vector<std::pair<double, int64_t>> heaps[kPanel] = {};  // the worst on top
+    std::vector<std::pair<double, int64_t>> heaps[kPairPanel] = {};  // the worst on top
     double radius(int l) const { return heaps[l].size() < k ? kInf : heaps[l].front().first; }
     void offer(int l, int64_t j, double here) {
       auto& heap = heaps[l];

@@ -87,7 +87,7 @@ struct Ordering {
     const auto bin = [&](const Key& key) {
       return std::clamp(static_cast<int>((key.at - from) * scale), 0, kBins - 1);
     };
-    int64_t middle = (n / 2 + kPanel / 2) / kPanel * kPanel;
+    int64_t middle = (n / 2 + kPairPanel / 2) / kPairPanel * kPairPanel;
     if (high->at - from > 0 && scale < std::numeric_limits<float>::infinity()) {
       int64_t bins[kBins] = {};
       for (auto key = first; key != last; ++key) ++bins[bin(*key)];
@@ -101,9 +101,9 @@ struct Ordering {
       }
       if (best_gap >= kGap)
         return std::partition(first, last, [&](const Key& key) { return bin(key) < gap_at; }) - keys.begin();
-      if (n > 8 * kPanel) middle = (thin_at + kPanel / 2) / kPanel * kPanel;
+      if (n > 8 * kPairPanel) middle = (thin_at + kPairPanel / 2) / kPairPanel * kPairPanel;
     }
-    middle = std::clamp<int64_t>(middle, kPanel, (n - 1) / kPanel * kPanel);
+    middle = std::clamp<int64_t>(middle, kPairPanel, (n - 1) / kPairPanel * kPairPanel);
     std::nth_element(first, first + middle, last);
     return begin + middle;
   }
@@ -160,18 +160,18 @@ Panels<T>::Panels(View<const T, 2> points, Frame the_frame, Run run)
   Ordering order{flat, width, std::vector<Key>(static_cast<size_t>(n))};
   for (int64_t i = 0; i < n; ++i) order.keys[static_cast<size_t>(i)] = {0.0f, i};
   std::vector<std::pair<int64_t, int64_t>> parts;
-  order.split(0, n, std::max<int64_t>(kPanel, n / 32), parts, run);
+  order.split(0, n, std::max<int64_t>(kPairPanel, n / 32), parts, run);
   std::vector<std::vector<std::pair<int64_t, int64_t>>> leaves(parts.size());
   for_chunks(static_cast<int64_t>(parts.size()), 1, run, [&](int64_t part, int64_t, int64_t) {
     const auto [begin, end] = parts[static_cast<size_t>(part)];
-    order.split(begin, end, kPanel, leaves[static_cast<size_t>(part)], run);
+    order.split(begin, end, kPairPanel, leaves[static_cast<size_t>(part)], run);
   });
 
   for (const auto& part : leaves)
     for (const auto& [begin, end] : part) {
-      for (int64_t k = begin; k < begin + kPanel; ++k)
+      for (int64_t k = begin; k < begin + kPairPanel; ++k)
         rows.push_back(k < end ? order.keys[static_cast<size_t>(k)].row : -1);
-      used.push_back(~uint32_t{0} >> (kPanel - (end - begin)));
+      used.push_back(~uint32_t{0} >> (kPairPanel - (end - begin)));
     }
   count = static_cast<int64_t>(used.size());
   pack(flat, far, run);
@@ -180,7 +180,7 @@ Panels<T>::Panels(View<const T, 2> points, Frame the_frame, Run run)
 template <class T>
 void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>& far, Run run) {
   const double inf = std::numeric_limits<double>::infinity();
-  const auto places = static_cast<size_t>(count * kPanel);
+  const auto places = static_cast<size_t>(count * kPairPanel);
   columns.assign(places * static_cast<size_t>(width), 0.0f);
   norms.assign(places, 0.0);
   high.assign(places, std::numeric_limits<float>::infinity());  // free places are within no radius
@@ -194,12 +194,12 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
       const int members = std::popcount(used[static_cast<size_t>(p)]);
       bool any_far = false;
       for (int l = 0; l < members; ++l) {
-        const auto place = static_cast<size_t>(p * kPanel + l);
+        const auto place = static_cast<size_t>(p * kPairPanel + l);
         const float* const from = flat.data() + rows[place] * width;
         double norm = 0;
         for (int64_t j = 0; j < width; ++j) {
           const double v = from[j];
-          columns[static_cast<size_t>((p * width + j) * kPanel + l)] = from[j];
+          columns[static_cast<size_t>((p * width + j) * kPairPanel + l)] = from[j];
           norm += v * v;
           center[static_cast<size_t>(j)] += v / members;
         }
@@ -211,7 +211,7 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
       }
       double radius = 0;
       for (int l = 0; l < members; ++l) {
-        const auto place = static_cast<size_t>(p * kPanel + l);
+        const auto place = static_cast<size_t>(p * kPairPanel + l);
         const float* const from = flat.data() + rows[place] * width;
         double sum = 0;
         for (int64_t j = 0; j < width; ++j) {

@@ -16,7 +16,7 @@ class Joined {
   Joined(const Panels<T>& panels, const std::vector<uint32_t>& bits, UnionFind<I>& sets)
       : panels_(panels), bits_(bits), sets_(sets), whole_(bits.size()) {}
 
-  I row(int64_t panel, int l) const { return static_cast<I>(panels_.rows[static_cast<size_t>(panel * kPanel + l)]); }
+  I row(int64_t panel, int l) const { return static_cast<I>(panels_.rows[static_cast<size_t>(panel * kPairPanel + l)]); }
   uint32_t bits(int64_t panel) const { return bits_[static_cast<size_t>(panel)]; }
 
   // Are all rows of the panel one set?
@@ -51,9 +51,9 @@ void unite_tile(Block<T>& block, int64_t a, int64_t b, double r2, Joined<T, I>& 
   block.judge(b, tile);
 
   // group[t]: lanes of b known to be in one set with lane t, so that a row needs one union for all of them.
-  uint32_t group[kPanel];
+  uint32_t group[kPairPanel];
   const bool whole = joined.whole(b);
-  for (int t = 0; t < kPanel; ++t) group[t] = whole ? joined.bits(b) : uint32_t{1} << t;
+  for (int t = 0; t < kPairPanel; ++t) group[t] = whole ? joined.bits(b) : uint32_t{1} << t;
   const auto join = [&](int l, uint32_t lanes) {
     uint32_t merged = 0;
     int parts = 0;
@@ -67,7 +67,7 @@ void unite_tile(Block<T>& block, int64_t a, int64_t b, double r2, Joined<T, I>& 
     return merged;
   };
 
-  uint32_t open[kPanel] = {};
+  uint32_t open[kPairPanel] = {};
   bool any = false;
   for_bits(joined.bits(a), [&](int l) {
     const uint32_t merged = join(l, tile.sure[l] & joined.bits(b));

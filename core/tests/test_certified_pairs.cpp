@@ -233,26 +233,26 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
           int64_t wrong = 0;
           for (int64_t a = 0; a < panels.count; ++a)
             for (int64_t b = 0; b < panels.count; ++b) {
-              const float* const from = panels.columns.data() + a * d * kPanel;
+              const float* const from = panels.columns.data() + a * d * kPairPanel;
               std::vector<float> rows(static_cast<size_t>(kPanelRows * d)), high(kPanelRows), low(kPanelRows);
               for (int64_t l = 0; l < kPanelRows; ++l) {
-                const bool there = l < kPanel && (panels.used[static_cast<size_t>(a)] >> l & 1) != 0;
+                const bool there = l < kPairPanel && (panels.used[static_cast<size_t>(a)] >> l & 1) != 0;
                 const auto range = panels.certificate.row(
-                    there ? panels.norms[static_cast<size_t>(a * kPanel + l)] : 0.0, there ? r2 : -1.0);
+                    there ? panels.norms[static_cast<size_t>(a * kPairPanel + l)] : 0.0, there ? r2 : -1.0);
                 high[static_cast<size_t>(l)] = range.high;
                 low[static_cast<size_t>(l)] = range.low;
                 for (int64_t j = 0; j < d && there; ++j)
-                  rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] = from[j * kPanel + l];
+                  rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] = from[j * kPairPanel + l];
               }
               Tile tile;
-              table->pairs.masks(rows.data(), high.data(), low.data(), panels.columns.data() + b * d * kPanel,
-                                 panels.high.data() + b * kPanel, panels.low.data() + b * kPanel, d, tile.sure,
+              table->pairs.masks(rows.data(), high.data(), low.data(), panels.columns.data() + b * d * kPairPanel,
+                                 panels.high.data() + b * kPairPanel, panels.low.data() + b * kPairPanel, d, tile.sure,
                                  tile.perhaps);
               for (int l = 0; l < kPanelRows; ++l)
-                for (int t = 0; t < kPanel; ++t) {
+                for (int t = 0; t < kPairPanel; ++t) {
                   const bool sure = (tile.sure[l] >> t & 1) != 0, perhaps = (tile.perhaps[l] >> t & 1) != 0;
-                  const int64_t i = l < kPanel ? panels.rows[static_cast<size_t>(a * kPanel + l)] : -1;
-                  const int64_t j = panels.rows[static_cast<size_t>(b * kPanel + t)];
+                  const int64_t i = l < kPairPanel ? panels.rows[static_cast<size_t>(a * kPairPanel + l)] : -1;
+                  const int64_t j = panels.rows[static_cast<size_t>(b * kPairPanel + t)];
                   const bool within = i >= 0 && j >= 0 && p.distance(i, j) <= r2;
                   wrong += (sure && !within) || (within && !perhaps) || (perhaps && (i < 0 || j < 0));
                 }
@@ -265,11 +265,11 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
 TEST("pairs: the masks are those of a plain loop over floats, where products are exact") {
   std::mt19937_64 engine(3);
   for (int64_t d : {1, 2, 5, 32, 101}) {
-    std::vector<float> rows(static_cast<size_t>(kPanelRows * d)), columns(static_cast<size_t>(kPanel * d));
+    std::vector<float> rows(static_cast<size_t>(kPanelRows * d)), columns(static_cast<size_t>(kPairPanel * d));
     const auto small = [&] { return static_cast<float>(static_cast<int>(engine() % 17) - 8); };
     for (auto& v : rows) v = small();
     for (auto& v : columns) v = small();
-    std::vector<float> high(kPanelRows), low(kPanelRows), column_high(kPanel), column_low(kPanel);
+    std::vector<float> high(kPanelRows), low(kPanelRows), column_high(kPairPanel), column_low(kPairPanel);
     for (auto* list : {&high, &low, &column_high, &column_low})
       for (auto& v : *list) v = small();
     high[4] = low[5] = std::numeric_limits<float>::infinity();
@@ -281,11 +281,11 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
                          sure, perhaps);
       int64_t wrong = 0;
       for (int64_t l = 0; l < kPanelRows; ++l)
-        for (int64_t t = 0; t < kPanel; ++t) {
+        for (int64_t t = 0; t < kPairPanel; ++t) {
           float sum = 0;
           for (int64_t j = 0; j < d; ++j)
             sum +=
-                rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] * columns[static_cast<size_t>(j * kPanel + t)];
+                rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] * columns[static_cast<size_t>(j * kPairPanel + t)];
           const auto r = static_cast<size_t>(l), c = static_cast<size_t>(t);
           wrong += (sure[l] >> t & 1) != static_cast<uint32_t>(sum >= high[r] + column_high[c]);
           wrong += (perhaps[l] >> t & 1) != static_cast<uint32_t>(sum >= low[r] + column_low[c]);

@@ -4,13 +4,13 @@
 KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const float* row_low, const float* columns,
                              const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
                              uint32_t* perhaps) {
-  constexpr int kVectors = kPanel / kLanes32;
+  constexpr int kVectors = kPairPanel / kLanes32;
   f32 s[3][kVectors] = {};
   int64_t j = 0;
   do {  // there is a column; see product_block
     const f32 x[3] = {broadcast(rows[3 * j]), broadcast(rows[3 * j + 1]), broadcast(rows[3 * j + 2])};
     for (int v = 0; v < kVectors; ++v) {
-      const f32 y = load(columns + j * kPanel + v * kLanes32);
+      const f32 y = load(columns + j * kPairPanel + v * kLanes32);
       for (int u = 0; u < 3; ++u) s[u][v] = fma(x[u], y, s[u][v]);
     }
   } while (++j < d);
@@ -27,7 +27,7 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
 }
 
 // Bit l of sure[r] is set where Σ_j x_r,j·y_l,j ≥ row_high[r] + column_high[l], of perhaps[r] likewise with the lows,
-// all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d × kPanel).
+// all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d × kPairPanel).
 static void pair_masks(const float* rows, const float* row_high, const float* row_low, const float* columns,
                        const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
                        uint32_t* perhaps) {
