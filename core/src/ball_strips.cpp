@@ -11,7 +11,7 @@ namespace {
 // How high a strip should be, in units of eps. A strip costs about as much as kStrip points that are checked, and low
 // strips have fewer points near the sphere: the sum of both is least where a strip's height is the root (of as many
 // dimensions as strips divide, plus one) of kStrip / density.
-constexpr double kStrip = 30;
+constexpr double kStrip = 60;
 
 double height(const double* x, int64_t n, int64_t d, double bound) {
   // The mean number of neighbours, from evenly spaced rows. Only the speed hangs on it.
