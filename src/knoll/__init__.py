@@ -12,16 +12,28 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Gaussian": "knoll.gaussian",
+    "MeanShift": "knoll.mean_shift",
     "show_build": "knoll.build",
 }
 _MODULES = ("datasets", "exceptions", "metrics", "plots", "reference")
 
-__all__ = ["Gaussian", "__version__", "datasets", "exceptions", "metrics", "plots", "reference", "show_build"]
+__all__ = [
+    "Gaussian",
+    "MeanShift",
+    "__version__",
+    "datasets",
+    "exceptions",
+    "metrics",
+    "plots",
+    "reference",
+    "show_build",
+]
 
 if TYPE_CHECKING:
     from knoll import datasets, exceptions, metrics, plots, reference
     from knoll.build import show_build
     from knoll.gaussian import Gaussian
+    from knoll.mean_shift import MeanShift
 else:
 
     def __getattr__(name: str) -> Any:

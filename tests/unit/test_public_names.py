@@ -15,7 +15,7 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        Gaussian __version__ datasets exceptions metrics plots reference show_build
+        Gaussian MeanShift __version__ datasets exceptions metrics plots reference show_build
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Full Moments",
@@ -30,6 +30,7 @@ PUBLIC = {
     """,
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.kernels": "Kernel",
+    "knoll.mean_shift": "MeanShift",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
