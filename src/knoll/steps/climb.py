@@ -46,8 +46,8 @@ class Scaling:
 
     def down(self, points: NDArray[np.floating]) -> Floats:
         """Bring points to the scale of the core: (n, d) float64, row after row."""
-        points = np.ascontiguousarray(points, dtype=np.float64)
-        return np.ldexp(points, self.power) if self.power else points
+        plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
+        return np.ldexp(plain, self.power) if self.power else plain
 
     def up(self, points: Floats) -> Floats:
         """Bring them back."""
