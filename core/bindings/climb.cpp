@@ -1,8 +1,164 @@
 // The climb: Mean Shift and the climbing DBSCAN.
+#include "knoll/climb.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
 #include "door.hpp"
+#include "knoll/parallel.hpp"
+#include "knoll/rows.hpp"
 
 namespace knoll::python {
 
-void bind_climb(nb::module_&) {}
+using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Weights = std::optional<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
+
+static int64_t rows_of(const Rows& x) { return static_cast<int64_t>(x.shape(0)); }
+static int64_t columns_of(const Rows& x) { return static_cast<int64_t>(x.shape(1)); }
+static const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
+
+static void need_points(const Rows& x, const Weights& weights) {
+  need(x.shape(0) > 0 && x.shape(1) > 0, "x must have rows and columns");
+  need(!weights || weights->shape(0) == x.shape(0), "weights must have one entry per row");
+}
+
+// A rough number of operations: a path of some ten balls, each of at most a few thousand checks.
+static double climbing(const Rows& x, double starts) {
+  return 10 * starts * std::min(static_cast<double>(x.shape(0)), 4096.0) * static_cast<double>(x.shape(1)) +
+         100 * static_cast<double>(x.size());
+}
+
+static void py_climb(const Rows& x, const Weights& weights, const In<double, 2>& starts, double eps,
+                     std::optional<double> level, double tol, int64_t max_steps, bool gaussian,
+                     const Out<double, 2>& point, const Out<int64_t, 1>& steps, const Out<double, 1>& weight,
+                     const Out<uint8_t, 1>& end, int threads) {
+  need_points(x, weights);
+  const size_t m = starts.shape(0);
+  need(starts.shape(1) == x.shape(1), "starts must have the columns of x");
+  need(point.shape(0) == m && point.shape(1) == x.shape(1), "point must be like starts");
+  need(steps.shape(0) == m && weight.shape(0) == m && end.shape(0) == m, "one entry per start is needed");
+  const ClimbRules rules{eps, level.value_or(0.0), tol, max_steps};
+  const ClimbEnds ends{view<2>(point), view<1>(steps), view<1>(weight), view<1>(end)};
+  call(threads, climbing(x, static_cast<double>(m)), [&](Run run) {
+    if (gaussian)
+      GaussClimb(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run)
+          .climb(view<2>(starts), rules, ends, run);
+    else
+      climb(BallSums(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run), view<2>(starts), rules, ends,
+            run);
+  });
+}
+
+static std::vector<std::vector<double>> py_climb_paths(const Rows& x, const Weights& weights, const Rows& starts,
+                                                       double eps, std::optional<double> level, double tol,
+                                                       int64_t max_steps, bool gaussian, int threads) {
+  need_points(x, weights);
+  need(starts.shape(1) == x.shape(1), "starts must have the columns of x");
+  const ClimbRules rules{eps, level.value_or(0.0), tol, max_steps};
+  const int64_t n = rows_of(x), d = columns_of(x), m = rows_of(starts);
+  std::vector<std::vector<double>> paths(static_cast<size_t>(m));
+  const auto each = [&](Run run, auto&& one) {
+    for_chunks(m, 4, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(starts.data() + i * d, paths[static_cast<size_t>(i)], run);
+    });
+  };
+  call(threads, climbing(x, static_cast<double>(m)), [&](Run run) {
+    if (gaussian) {
+      const GaussClimb points(x.data(), data_of(weights), n, d, eps, run);
+      each(run, [&](const double* y, auto& path, Run r) { points.climb_path(y, rules, path, r); });
+    } else {
+      const BallSums points(x.data(), data_of(weights), n, d, eps, run);
+      each(run, [&](const double* y, auto& path, Run r) { climb_path(points, y, rules, path, r); });
+    }
+  });
+  return paths;
+}
+
+static void py_on_sphere(const Rows& x, const In<double, 2>& y, double eps, const Out<uint8_t, 1>& out, int threads) {
+  need_points(x, {});
+  need(y.shape(1) == x.shape(1) && out.shape(0) == y.shape(0), "y must have the columns of x, out one entry per row");
+  call(threads, climbing(x, static_cast<double>(y.shape(0))), [&](Run run) {
+    on_sphere(BallSums(x.data(), nullptr, rows_of(x), columns_of(x), eps, run), view<2>(y), eps, view<1>(out), run);
+  });
+}
+
+static int64_t py_ball_components(const Rows& x, double eps, const Out<int64_t, 1>& label, int threads) {
+  need_points(x, {});
+  need(label.shape(0) == x.shape(0) && label.stride(0) == 1, "label must be a plain array with one entry per row");
+  int64_t count = 0;
+  call(threads, 1000.0 * static_cast<double>(x.size()), [&](Run run) {
+    const BlockTree tree(x.data(), rows_of(x), columns_of(x), 16, run);
+    count = tree.components(x.data(), ball_bound(eps), label.data(), run);
+  });
+  return count;
+}
+
+static void py_nearest_rows(const Rows& x, const Rows& y, const Out<int64_t, 1>& index, const Out<double, 1>& distance,
+                            int threads) {
+  need_points(x, {});
+  const int64_t m = rows_of(y), d = columns_of(x);
+  need(y.shape(1) == x.shape(1), "y must have the columns of x");
+  need(static_cast<int64_t>(index.shape(0)) == m && static_cast<int64_t>(distance.shape(0)) == m,
+       "one entry per row of y is needed");
+  const auto at = view<1>(index);
+  const auto far = view<1>(distance);
+  call(threads, 100.0 * static_cast<double>(y.size() + x.size()), [&](Run run) {
+    const BlockTree tree(x.data(), rows_of(x), d, 16, run);
+    for_chunks(m, 256, run, [&](int64_t, int64_t begin, int64_t end) {
+      std::vector<int32_t> stack;
+      for (int64_t i = begin; i < end; ++i) {
+        double d2 = 0;
+        at(i) = tree.nearest(y.data() + i * d, stack, &d2);
+        far(i) = std::sqrt(d2);
+      }
+    });
+  });
+}
+
+static std::vector<int64_t> py_distinct_rows(const In<double, 2>& x, const Out<int64_t, 1>& which) {
+  need(which.shape(0) == x.shape(0), "which must have one entry per row");
+  std::vector<int64_t> first;
+  call(1, 20.0 * static_cast<double>(x.size()), [&](Run) { first = distinct_rows(view<2>(x), view<1>(which)); });
+  return first;
+}
+
+static void py_kth_distances(const In<double, 2>& x, const std::optional<In<double, 1>>& weights, double mass,
+                             const Out<double, 1>& out, int threads) {
+  const auto points = view<2>(x);
+  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  need(!weights || w.shape[0] == points.shape[0], "weights must have one entry per row");
+  need(out.shape(0) == x.shape(0), "out must have one entry per row");
+  const auto n = static_cast<double>(points.shape[0]);
+  call(threads, n * n * static_cast<double>(points.shape[1] + 4),
+       [&](Run run) { kth_distances(points, w, mass, view<1>(out), run); });
+}
+
+void bind_climb(nb::module_& m) {
+  m.attr("END_FIXED") = static_cast<int>(End::fixed);
+  m.attr("END_LEVEL") = static_cast<int>(End::level);
+  m.attr("END_EMPTY") = static_cast<int>(End::empty);
+  m.attr("END_UNFINISHED") = static_cast<int>(End::unfinished);
+  m.attr("END_SMALL") = static_cast<int>(End::small);
+  m.def("climb", &py_climb, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("starts"), nb::arg("eps"),
+        nb::arg("level").none(), nb::arg("tol"), nb::arg("max_steps"), nb::arg("gaussian"),
+        nb::arg("point").noconvert(), nb::arg("steps").noconvert(), nb::arg("weight").noconvert(),
+        nb::arg("end").noconvert(), nb::arg("threads"),
+        "Climb from every start to the end of its path: y = mean of the rows of x within eps, until the set repeats.");
+  m.def("climb_paths", &py_climb_paths, nb::arg("x").noconvert(), nb::arg("weights").none(),
+        nb::arg("starts").noconvert(), nb::arg("eps"), nb::arg("level").none(), nb::arg("tol"), nb::arg("max_steps"),
+        nb::arg("gaussian"), nb::arg("threads"), "The positions of every path, its start first.");
+  m.def("on_sphere", &py_on_sphere, nb::arg("x").noconvert(), nb::arg("y"), nb::arg("eps"), nb::arg("out").noconvert(),
+        nb::arg("threads"), "Whether some row of x has exactly the distance eps from each y.");
+  m.def("ball_components", &py_ball_components, nb::arg("x").noconvert(), nb::arg("eps"), nb::arg("label").noconvert(),
+        nb::arg("threads"), "Connected components of the rows at eps, numbered by lowest rows; returns how many.");
+  m.def("nearest_rows", &py_nearest_rows, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
+        nb::arg("index").noconvert(), nb::arg("distance").noconvert(), nb::arg("threads"),
+        "The row of x nearest to each y, the lowest of equally near ones.");
+  m.def("distinct_rows", &py_distinct_rows, nb::arg("x"), nb::arg("which").noconvert(),
+        "Number the different rows by first appearance; returns the first row of each.");
+  m.def("kth_distances", &py_kth_distances, nb::arg("x"), nb::arg("weights").none(), nb::arg("mass"),
+        nb::arg("out").noconvert(), nb::arg("threads"),
+        "The smallest distance of each row within which lies a weight of mass.");
+}
 
 }  // namespace knoll::python

@@ -15,6 +15,7 @@ _HOME = {
     "Gaussian": "knoll.gaussian",
     "GaussianMixture": "knoll.gaussian_mixture",
     "KMeans": "knoll.kmeans",
+    "MeanShift": "knoll.mean_shift",
     "show_build": "knoll.build",
 }
 _MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales", "tuning")
@@ -24,6 +25,7 @@ __all__ = [
     "Gaussian",
     "GaussianMixture",
     "KMeans",
+    "MeanShift",
     "__version__",
     "datasets",
     "exceptions",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from knoll.gaussian import Gaussian
     from knoll.gaussian_mixture import GaussianMixture
     from knoll.kmeans import KMeans
+    from knoll.mean_shift import MeanShift
 else:
 
     def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
+from knoll.steps import climb
 from knoll.steps import dbscan as steps
 from knoll.steps import neighbourhoods as near
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
@@ -34,6 +35,7 @@ _FAST = {
     "cosine": "cosine",
     "haversine": "haversine",
 }
+_STEPS = 2**31 - 1  # a climb ends by itself: the sum of squares it raises is bounded, and the sets are finitely many
 _LOOK = 512  # rows whose neighbourhoods are counted for an estimate of the cost
 _FEW = 0.01  # of the rows: fewer core points than that are almost none
 _WARNED_FROM = 20  # rows: on less data a red flag says nothing
@@ -373,6 +375,21 @@ class DBSCAN(ClusterMixin, Estimator):
         moved = (ends != np.asarray(points, dtype=np.float64)).any(axis=1)
         self.climbed_ = ends
         return steps.Clusters(labels, there & ~moved, {"backend": "climb"})
+
+    def _climb(
+        self, starts: NDArray[Any], points: NDArray[Any], weights: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Let points climb in the data until min_samples rows are within ε; return where they end, and who got there."""
+        scaling = climb.Scaling.of(points, float(self.eps), "DBSCAN")
+        present = slice(None) if weights is None else weights > 0
+        hill = climb.Hill(
+            scaling.down(points[present]),
+            None if weights is None else weights[present],
+            float(np.ldexp(float(self.eps), scaling.power)),
+            threads=self._threads(),
+        )
+        ends = hill.climb(scaling.down(starts), _STEPS, level=float(self.min_samples))
+        return scaling.up(ends.points), ends.weight >= self.min_samples
 
     # ---- parts of the graph ----------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ PUBLIC = {
     "knoll.gaussian_mixture": "GaussianMixture",
     "knoll.kernels": "Kernel",
     "knoll.kmeans": "KMeans",
+    "knoll.mean_shift": "MeanShift",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score

@@ -1,3 +1,92 @@
-// Kernels of climb, written over lanes; simd_climb.hpp is their table.
+// Kernels of climb, written over lanes; simd_climb.hpp says what they compute.
 
-static constexpr ClimbKernels climb_kernels = {};
+// Sums of keys wrap around: unsigned.
+KNOLL_INLINE u64 load_u64(const int64_t* p) {
+  u64 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+KNOLL_INLINE void store_u64(int64_t* p, u64 v) { __builtin_memcpy(p, &v, sizeof v); }
+
+KNOLL_INLINE bool any(i64 mask) {
+#ifdef __FMA__
+  return _mm256_testz_si256((__m256i)mask, (__m256i)mask) == 0;
+#else
+  return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
+#endif
+}
+
+// ‖x − y‖² of four points, added for j = 0 … d−1 and never fused: the one distance (docs/decisions/0003).
+KNOLL_INLINE f64 block_distance(const double* coords, int64_t d, const double* y) {
+  f64 sum = broadcast(0.0);
+  for (int64_t j = 0; j < d; ++j) {
+    const f64 difference = load(coords + j * kLanes) - broadcast(y[j]);
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+// Few dimensions and columns: everything stays in registers, and no branch asks whether a lane is inside.
+template <int D, int C>
+KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, int64_t blocks, const double* y,
+                                 double bound, int64_t* sums) {
+  const f64 limit = broadcast(bound);
+  u64 count = load_u64(sums), sum[C];
+  for (int c = 0; c < C; ++c) sum[c] = load_u64(sums + (1 + c) * kLanes);
+  for (int64_t b = 0; b < blocks; ++b, coords += D * kLanes, columns += C * kLanes) {
+    const i64 inside = ~less(limit, block_distance(coords, D, y));
+    count -= (u64)inside;
+    for (int c = 0; c < C; ++c) sum[c] += (u64)inside & load_u64(columns + c * kLanes);
+  }
+  store_u64(sums, count);
+  for (int c = 0; c < C; ++c) store_u64(sums + (1 + c) * kLanes, sum[c]);
+}
+
+KNOLL_INLINE void add_ball_any(const double* coords, const int64_t* columns, int64_t blocks, int64_t d, int64_t c,
+                               const double* y, double bound, int64_t* sums) {
+  const f64 limit = broadcast(bound);
+  for (int64_t b = 0; b < blocks; ++b, coords += d * kLanes, columns += c * kLanes) {
+    const i64 inside = ~less(limit, block_distance(coords, d, y));
+    if (!any(inside)) continue;
+    store_u64(sums, load_u64(sums) - (u64)inside);
+    for (int64_t k = 0; k < c; ++k) {
+      int64_t* const sum = sums + (1 + k) * kLanes;
+      store_u64(sum, load_u64(sum) + ((u64)inside & load_u64(columns + k * kLanes)));
+    }
+  }
+}
+
+static void add_ball(const double* coords, const int64_t* columns, int64_t blocks, int64_t d, int64_t c,
+                     const double* y, double bound, int64_t* sums) {
+#define KNOLL_BALL(D, C) \
+  if (d == D && c == C) return add_ball_small<D, C>(coords, columns, blocks, y, bound, sums)
+  KNOLL_BALL(1, 2);
+  KNOLL_BALL(1, 3);
+  KNOLL_BALL(2, 3);
+  KNOLL_BALL(2, 4);
+  KNOLL_BALL(2, 5);
+  KNOLL_BALL(3, 4);
+  KNOLL_BALL(3, 7);
+#undef KNOLL_BALL
+  add_ball_any(coords, columns, blocks, d, c, y, bound, sums);
+}
+
+static void add_gauss(const double* coords, const double* weights, int64_t blocks, int64_t d, const double* y,
+                      double scale, double least, double* sums) {
+  const f64 zero = broadcast(0.0);
+  for (int64_t b = 0; b < blocks; ++b, coords += d * kLanes) {
+    const f64 s = -block_distance(coords, d, y) * broadcast(scale);
+    const i64 inside = ~less(s, broadcast(least));
+    if (!any(inside)) continue;
+    f64 kappa = select(inside, vexp(s), zero);
+    if (weights != nullptr) kappa *= load(weights + b * kLanes);
+    store(sums, load(sums) + kappa);
+    for (int64_t j = 0; j < d; ++j) {
+      double* const sum = sums + (1 + j) * kLanes;
+      const f64 x = select(inside, load(coords + j * kLanes), zero);  // an absent lane is infinite
+      store(sum, fma(kappa, x, load(sum)));
+    }
+  }
+}
+
+static constexpr ClimbKernels climb_kernels = {.add_ball = add_ball, .add_gauss = add_gauss};

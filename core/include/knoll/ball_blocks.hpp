@@ -1,0 +1,93 @@
+// Points in blocks of four lanes, in an order that a search structure has chosen, and the tree over such blocks.
+//
+// Both search structures (the strips of few dimensions, the tree of many) ask the same two things of the blocks: add up
+// a range of blocks whole, or lane by lane for those within a ball. Their certificates need no error bound: rounding is
+// monotone, so a distance computed to the nearest or farthest corner of a box, in the order of the one distance, bounds
+// the computed distances to all points of the box.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "knoll/run.hpp"
+#include "knoll/view.hpp"
+
+namespace knoll {
+
+constexpr int64_t kBlock = 4;
+
+// The largest s whose correctly rounded root is ≤ eps (or < eps): what squared distances are compared with.
+double ball_bound(double eps, bool closed = true);
+
+// Rows of x (n, d) in the order `order`, every group filled up to whole blocks with points at infinity.
+struct Blocks {
+  int64_t d = 0, size = 0;         // number of blocks
+  std::vector<double> coords;      // (size, d, 4)
+  std::vector<int64_t> row;        // (size, 4) the row of x in each lane, or −1
+  std::vector<int64_t> group_end;  // (groups) where each group's blocks end
+
+  void pack(const double* x, const std::vector<int64_t>& order, const std::vector<int64_t>& ends);
+  double coord(int64_t block, int64_t j, int64_t lane) const {
+    return coords[static_cast<size_t>((block * d + j) * kBlock + lane)];
+  }
+};
+
+// A kd-tree whose nodes are ranges of blocks with their boxes.
+class BlockTree {
+ public:
+  BlockTree(const double* x, int64_t n, int64_t d, int64_t leaf, Run run);  // x (n, d) in row-major order
+
+  const Blocks& blocks() const { return blocks_; }
+
+  // inside(begin, end) for ranges of blocks that lie wholly within the ball, check(begin, end) for those that may cut
+  // its sphere; `stack` is scratch.
+  template <class Inside, class Check>
+  void visit(const double* y, double bound, std::vector<int32_t>& stack, Inside&& inside, Check&& check) const {
+    stack.assign(1, 0);
+    while (!stack.empty()) {
+      const int32_t at = stack.back();
+      stack.pop_back();
+      const Node& node = nodes_[static_cast<size_t>(at)];
+      const double* const box = box_of(at);
+      double near = 0, far = 0;
+      for (int64_t j = 0; j < blocks_.d; ++j) {
+        const double below = box[2 * j] - y[j], above = y[j] - box[2 * j + 1];
+        const double gap = std::max(std::max(below, above), 0.0), reach = std::max(-below, -above);
+        near += gap * gap;
+        far += reach * reach;
+      }
+      if (near > bound) continue;
+      if (far <= bound) {
+        inside(node.begin, node.end);
+      } else if (node.child < 0) {
+        check(node.begin, node.end);
+      } else {
+        stack.push_back(node.child + 1);
+        stack.push_back(node.child);
+      }
+    }
+  }
+
+  // The row nearest to y by the one distance, the lowest of equally near ones; its squared distance goes to `d2`.
+  int64_t nearest(const double* y, std::vector<int32_t>& stack, double* d2) const;
+
+  // Connected components of the rows: two are joined when within the ball of each other. label (n), numbered by lowest
+  // rows; returns how many.
+  int64_t components(const double* x, double bound, int64_t* label, Run run) const;
+
+ private:
+  struct Node {
+    int64_t begin, end;  // blocks
+    int32_t child;       // the first of two, or −1
+  };
+  const double* box_of(int32_t node) const { return boxes_.data() + static_cast<int64_t>(node) * 2 * blocks_.d; }
+
+  Blocks blocks_;
+  std::vector<Node> nodes_;
+  std::vector<double> boxes_;  // (nodes, d, 2) lowest and highest coordinate
+};
+
+}  // namespace knoll

@@ -1,0 +1,50 @@
+// Exact numbers as a few signed digits, for sums that must not depend on their order.
+//
+// A column of doubles is a column of integers in units of its lowest bit. Such an integer is cut into digits of `bits`
+// bits, few enough that a whole column adds up in int64 without a carry; so sums of digits may be added, subtracted (as
+// prefix sums are) and merged in any order, and are rounded once, at the end.
+#pragma once
+
+#include <cstdint>
+
+namespace knoll {
+
+class Digits {
+ public:
+  static constexpr int kMost = 72;  // digits of a column that spans all of float64, and room to carry
+
+  Digits() = default;
+  // For terms that are multiples of 2^low and below 2^high in magnitude; low > high: all are zero.
+  Digits(int low, int high, int64_t terms);
+
+  int count() const { return count_; }
+
+  // digits[i · stride] += the i-th digit of x. Bits below 2^low are cut off.
+  void add(double x, int64_t* digits, int64_t stride) const;
+
+  // The double nearest to Σ_i sums[i]·2^(low + bits·i), ties to even.
+  double round(const int64_t* sums) const;
+
+ private:
+  double scaled(double whole, int power) const;
+
+  int low_ = 0, bits_ = 1, count_ = 0;
+  double unit_ = 1;  // 2^low where that is a normal number, else 0
+};
+
+// The exponents between which x lies as an integer: x is a multiple of 2^low and |x| < 2^high. Zero widens nothing.
+struct BitRange {
+  int low = 1 << 20, high = -(1 << 20);
+
+  void include(double x);
+  void include(int low_bit, int high_bit) {
+    low = low_bit < low ? low_bit : low;
+    high = high_bit > high ? high_bit : high;
+  }
+  void include(const BitRange& other) {
+    if (other.low <= other.high) include(other.low, other.high);
+  }
+  bool empty() const { return low > high; }
+};
+
+}  // namespace knoll

@@ -1,0 +1,98 @@
+#include "knoll/ball_digits.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+
+namespace knoll {
+namespace {
+
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UWide;
+
+struct Parts {
+  uint64_t mantissa;
+  int exponent;  // |x| = mantissa · 2^exponent
+  bool negative;
+};
+
+Parts parts(double x) {
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52 & 0x7ff);
+  const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
+  return {field == 0 ? fraction : fraction | uint64_t{1} << 52, (field == 0 ? 1 : field) - 1075, (bits >> 63) != 0};
+}
+
+}  // namespace
+
+void BitRange::include(double x) {
+  const Parts p = parts(x);
+  if (p.mantissa != 0)
+    include(p.exponent + std::countr_zero(p.mantissa), p.exponent + static_cast<int>(std::bit_width(p.mantissa)));
+}
+
+Digits::Digits(int low, int high, int64_t terms) {
+  if (low > high) return;
+  // |a sum of digits| ≤ terms · 2^bits ≤ 2^61. At most 41 bits, so that three digits fit into 128 bits.
+  bits_ = std::min(41, 61 - static_cast<int>(std::bit_width(static_cast<uint64_t>(terms))));
+  low_ = std::max(low, -1074);
+  count_ = std::max(1, (high - low_ + bits_ - 1) / bits_);
+  unit_ = low_ >= -1022 ? std::ldexp(1.0, low_) : 0.0;
+}
+
+void Digits::add(double x, int64_t* digits, int64_t stride) const {
+  Parts p = parts(x);
+  if (p.mantissa == 0) return;
+  int shift = p.exponent - low_;
+  if (shift < 0) {
+    p.mantissa = shift > -64 ? p.mantissa >> -shift : 0;
+    shift = 0;
+  }
+  const int64_t sign = p.negative ? -1 : 1;
+  UWide whole = static_cast<UWide>(p.mantissa) << shift % bits_;
+  for (int64_t* digit = digits + shift / bits_ * stride; whole != 0; digit += stride, whole >>= bits_)
+    *digit += sign * static_cast<int64_t>(static_cast<uint64_t>(whole) & ((uint64_t{1} << bits_) - 1));
+}
+
+// whole · 2^(low + power). `whole` has at most 53 bits; where the result is not normal it has bits to spare.
+double Digits::scaled(double whole, int power) const {
+  return power == 0 && unit_ != 0 ? whole * unit_ : std::ldexp(whole, low_ + power);
+}
+
+double Digits::round(const int64_t* sums) const {
+  if (count_ == 0) return 0.0;
+  if (count_ == 1) return scaled(static_cast<double>(sums[0]), 0);
+  if (count_ == 2) {  // below 2^103; the conversion of a wide integer rounds once, to nearest even
+    const Wide whole = (static_cast<Wide>(sums[1]) << bits_) + sums[0];
+    return scaled(static_cast<double>(whole), 0);
+  }
+  // Digits in [0, 2^bits) of the magnitude.
+  uint64_t digits[kMost];
+  const int64_t mask = (int64_t{1} << bits_) - 1;
+  const auto carry_all = [&](int64_t sign) {
+    int64_t carry = 0;
+    for (int i = 0; i < count_; ++i) {
+      const int64_t sum = sign * sums[i] + carry;
+      digits[i] = static_cast<uint64_t>(sum & mask);
+      carry = sum >> bits_;
+    }
+    return carry;
+  };
+  int64_t carry = carry_all(1);
+  const bool negative = carry < 0;
+  if (negative) carry = carry_all(-1);
+  int top = count_;
+  for (; carry != 0; carry >>= bits_) digits[top++] = static_cast<uint64_t>(carry & mask);
+  while (top > 0 && digits[top - 1] == 0) --top;
+  if (top == 0) return 0.0;
+  // The three highest digits hold more than 54 bits unless there is nothing below them; what is below only decides ties.
+  const int from = std::max(0, top - 3);
+  UWide window = 0;
+  for (int i = top - 1; i >= from; --i) window = window << bits_ | digits[i];
+  for (int i = 0; i < from; ++i) window |= digits[i] != 0;
+  const double whole = static_cast<double>(window);
+  return scaled(negative ? -whole : whole, bits_ * from);
+}
+
+}  // namespace knoll

@@ -1,0 +1,152 @@
+#include "knoll/ball_sums.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "knoll/ball_strips.hpp"
+#include "knoll/parallel.hpp"
+#include "knoll/rng.hpp"
+#include "knoll/simd.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kLeaf = 32;     // points of a leaf of the tree
+constexpr uint64_t kSeed = 2024;  // of the keys: any number would do, so it is always the same
+
+uint64_t mixed(uint64_t h, uint64_t v) {  // a round of multiply and fold, as hashes have them
+  h ^= v + 0x9e3779b97f4a7c15;
+  h *= 0xff51afd7ed558ccd;
+  return h ^ h >> 32;
+}
+
+}  // namespace
+
+BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d, double eps, Run run) : d_(d) {
+  if (d <= 3)
+    strips_ = std::make_unique<BallStrips>(x, n, d, eps, run);
+  else
+    tree_ = std::make_unique<BlockTree>(x, n, d, kLeaf, run);
+
+  // How many digits each column needs.
+  BitRange weight;
+  std::vector<BitRange> range(static_cast<size_t>(d));
+  for (int64_t i = 0; i < n; ++i) {
+    BitRange w;
+    if (weights != nullptr) w.include(weights[i]);
+    weight.include(w);
+    for (int64_t j = 0; j < d; ++j) {
+      BitRange v;
+      v.include(x[i * d + j]);
+      if (v.empty()) continue;
+      if (weights != nullptr) v = {v.low + w.low, v.high + w.high};
+      range[static_cast<size_t>(j)].include(v);
+    }
+  }
+  width_ = weight_at_;
+  if (weights != nullptr) weight_ = Digits(weight.low, weight.high, 2 * n);
+  width_ += weight_.count();
+  for (const BitRange& r : range) {
+    coordinate_.emplace_back(r.low, r.high, 2 * n);
+    first_.push_back(width_);
+    width_ += coordinate_.back().count();
+  }
+  make_columns(x, weights, n, run);
+}
+
+BallSums::~BallSums() = default;
+
+const Blocks& BallSums::blocks() const { return strips_ ? strips_->blocks() : tree_->blocks(); }
+
+void BallSums::make_columns(const double* x, const double* weights, int64_t n, Run run) {
+  const Blocks& b = blocks();
+  const int64_t c = width_ - 1;
+  std::vector<uint64_t> keys(static_cast<size_t>(n));
+  rng::fill_bits(kSeed, rng::Purpose::fingerprint, 0, vector_view(keys.data(), n), run);
+  columns_.assign(static_cast<size_t>(b.size * c * kBlock), 0);
+  for_chunks(b.size, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block)
+      for (int64_t lane = 0; lane < kBlock; ++lane) {
+        const int64_t i = b.row[static_cast<size_t>(block * kBlock + lane)];
+        if (i < 0) continue;
+        // column k of the sums stands at columns[k − 1]: the number of rows is counted, not kept
+        int64_t* const at = columns_.data() + block * c * kBlock + lane;
+        const auto column = [&](int64_t k) { return at + (k - 1) * kBlock; };
+        *column(key_) = std::bit_cast<int64_t>(keys[static_cast<size_t>(i)]);
+        if (weights != nullptr) weight_.add(weights[i], column(weight_at_), kBlock);
+        for (int64_t j = 0; j < d_; ++j) {
+          const Digits& digits = coordinate_[static_cast<size_t>(j)];
+          int64_t* const out = column(first_[static_cast<size_t>(j)]);
+          const double v = x[i * d_ + j];
+          const double product = weights == nullptr ? v : weights[i] * v;
+          digits.add(product, out, kBlock);
+          if (weights != nullptr) digits.add(std::fma(weights[i], v, -product), out, kBlock);
+        }
+      }
+  });
+  prefix_.assign(static_cast<size_t>((b.size + 1) * width_), 0);
+  for (int64_t block = 0; block < b.size; ++block) {
+    const int64_t* const before = prefix_.data() + block * width_;
+    int64_t* const after = prefix_.data() + (block + 1) * width_;
+    after[0] = before[0];
+    for (int64_t lane = 0; lane < kBlock; ++lane) after[0] += b.row[static_cast<size_t>(block * kBlock + lane)] >= 0;
+    for (int64_t k = 1; k < width_; ++k) {
+      const int64_t* const lanes = columns_.data() + (block * c + k - 1) * kBlock;
+      uint64_t sum = std::bit_cast<uint64_t>(before[k]);  // keys wrap around
+      for (int64_t lane = 0; lane < kBlock; ++lane) sum += std::bit_cast<uint64_t>(lanes[lane]);
+      after[k] = std::bit_cast<int64_t>(sum);
+    }
+  }
+}
+
+void BallSums::add_whole(int64_t begin, int64_t end, int64_t* sums) const {
+  const int64_t* const low = prefix_.data() + begin * width_;
+  const int64_t* const high = prefix_.data() + end * width_;
+  for (int64_t k = 0; k < width_; ++k)
+    sums[k] = static_cast<int64_t>(static_cast<uint64_t>(sums[k]) + static_cast<uint64_t>(high[k]) -
+                                   static_cast<uint64_t>(low[k]));
+}
+
+void BallSums::add_within(int64_t begin, int64_t end, const double* y, double bound, int64_t* lanes) const {
+  kernels().climb.add_ball(blocks().coords.data() + begin * d_ * kBlock,
+                           columns_.data() + begin * (width_ - 1) * kBlock, end - begin, d_, width_ - 1, y, bound,
+                           lanes);
+}
+
+void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
+  scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
+  int64_t* const lanes = scratch.lanes.data();
+  std::fill_n(sums, width_, 0);
+  const auto inside = [&](int64_t begin, int64_t end) { add_whole(begin, end, sums); };
+  const auto check = [&](int64_t begin, int64_t end) { add_within(begin, end, y, bound, lanes); };
+  if (strips_)
+    strips_->visit(y, bound, inside, check);
+  else
+    tree_->visit(y, bound, scratch.stack, inside, check);
+  for (int64_t k = 0; k < width_; ++k) {
+    auto sum = static_cast<uint64_t>(sums[k]);
+    for (int64_t lane = 0; lane < kBlock; ++lane) sum += static_cast<uint64_t>(lanes[k * kBlock + lane]);
+    sums[k] = static_cast<int64_t>(sum);
+  }
+}
+
+SetName BallSums::name(const int64_t* sums) const {
+  uint64_t mix = 0;
+  for (int64_t k = 0; k < width_; ++k) mix = mixed(mix, static_cast<uint64_t>(sums[k]));
+  return {static_cast<uint64_t>(sums[key_]), mix};
+}
+
+double BallSums::weight(const int64_t* sums) const {
+  return weight_.count() == 0 ? static_cast<double>(sums[0]) : weight_.round(sums + weight_at_);
+}
+
+void BallSums::mean(const int64_t* sums, double* point) const {
+  const double w = weight(sums);
+  for (int64_t j = 0; j < d_; ++j) {
+    const auto at = static_cast<size_t>(j);
+    point[j] = coordinate_[at].round(sums + first_[at]) / w;
+  }
+}
+
+}  // namespace knoll

@@ -1,0 +1,83 @@
+// The climb with the Gaussian kernel: every point pulls, by exp(−‖x − y‖²/2h²).
+#include <cmath>
+
+#include "knoll/climb.hpp"
+#include "knoll/parallel.hpp"
+#include "knoll/simd.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr double kLeast = -36.841361487904734;  // log 1e-16: what is smaller leaves a sum as it was
+constexpr int64_t kLeaf = 64;
+
+}  // namespace
+
+GaussClimb::GaussClimb(const double* x, const double* weights, int64_t n, int64_t d, double h, Run run)
+    : tree_(x, n, d, kLeaf, run), scale_(0.5 / h / h), bound_(-kLeast / scale_) {
+  if (weights == nullptr) return;
+  for (const int64_t i : tree_.blocks().row) weights_.push_back(i < 0 ? 0.0 : weights[i]);
+}
+
+bool GaussClimb::step(const double* y, std::vector<double>& lanes, std::vector<int32_t>& stack, double* next,
+                      double* mass) const {
+  const Blocks& blocks = tree_.blocks();
+  const int64_t d = blocks.d;
+  lanes.assign(static_cast<size_t>((1 + d) * kBlock), 0.0);
+  const auto add = [&](int64_t begin, int64_t end) {
+    kernels().climb.add_gauss(blocks.coords.data() + begin * d * kBlock,
+                              weights_.empty() ? nullptr : weights_.data() + begin * kBlock, end - begin, d, y, scale_,
+                              kLeast, lanes.data());
+  };
+  tree_.visit(y, bound_, stack, add, add);
+  const auto total = [&](int64_t k) {
+    const double* const lane = lanes.data() + k * kBlock;
+    return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+  };
+  *mass = total(0);
+  if (!(*mass > 0)) return false;
+  for (int64_t j = 0; j < d; ++j) next[j] = total(1 + j) / *mass;
+  return true;
+}
+
+template <class Visit>
+End GaussClimb::walk(double* y, const ClimbRules& rules, int64_t* steps, double* mass, Run run, Visit&& visit) const {
+  const auto d = static_cast<size_t>(tree_.blocks().d);
+  std::vector<double> lanes, next(d);
+  std::vector<int32_t> stack;
+  for (*steps = 0; *steps < rules.max_steps;) {
+    run.poll();
+    if (!step(y, lanes, stack, next.data(), mass)) return End::empty;
+    double moved = 0;
+    for (size_t j = 0; j < d; ++j) moved += (next[j] - y[j]) * (next[j] - y[j]);
+    std::copy(next.begin(), next.end(), y);
+    ++*steps;
+    visit();
+    if (std::sqrt(moved) <= rules.tol) return End::small;
+  }
+  return End::unfinished;
+}
+
+void GaussClimb::climb(View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends, Run run) const {
+  const int64_t d = tree_.blocks().d;
+  for_chunks(starts.shape[0], 16, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> y(static_cast<size_t>(d));
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < d; ++j) y[static_cast<size_t>(j)] = starts(i, j);
+      double mass = 0;
+      ends.end(i) = static_cast<uint8_t>(walk(y.data(), rules, &ends.steps(i), &mass, run, [] {}));
+      ends.weight(i) = mass;
+      for (int64_t j = 0; j < d; ++j) ends.point(i, j) = y[static_cast<size_t>(j)];
+    }
+  });
+}
+
+void GaussClimb::climb_path(const double* start, const ClimbRules& rules, std::vector<double>& path, Run run) const {
+  std::vector<double> y(start, start + tree_.blocks().d);
+  path.insert(path.end(), y.begin(), y.end());
+  int64_t steps = 0;
+  double mass = 0;
+  walk(y.data(), rules, &steps, &mass, run, [&] { path.insert(path.end(), y.begin(), y.end()); });
+}
+
+}  // namespace knoll

@@ -1,0 +1,77 @@
+#include "knoll/rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "knoll/parallel.hpp"
+#include "knoll/simd.hpp"
+#include "knoll/tile.hpp"
+
+namespace knoll {
+
+std::vector<int64_t> distinct_rows(View<const double, 2> x, View<int64_t, 1> which) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto bits = [&](int64_t i, int64_t j) { return std::bit_cast<uint64_t>(x(i, j) + 0.0); };  // −0 + 0 is +0
+  std::vector<int64_t> first;
+  std::vector<int64_t> slots(std::bit_ceil(static_cast<size_t>(std::max<int64_t>(16, 2 * n))), -1);  // numbers
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t h = 0;
+    for (int64_t j = 0; j < d; ++j) {
+      h = (h ^ bits(i, j)) * 0x9e3779b97f4a7c15;
+      h ^= h >> 29;
+    }
+    const auto same = [&](int64_t k) {
+      for (int64_t j = 0; j < d; ++j)
+        if (bits(i, j) != bits(k, j)) return false;
+      return true;
+    };
+    size_t at = static_cast<size_t>(h * 0xff51afd7ed558ccd >> 20) & (slots.size() - 1);
+    while (slots[at] >= 0 && !same(first[static_cast<size_t>(slots[at])])) at = (at + 1) & (slots.size() - 1);
+    if (slots[at] < 0) {
+      slots[at] = static_cast<int64_t>(first.size());
+      first.push_back(i);
+    }
+    which(i) = slots[at];
+  }
+  return first;
+}
+
+void kth_distances(View<const double, 2> x, View<const double, 1> weights, double mass, View<double, 1> out, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const int64_t tiles = chunk_count(n, kPoints);
+  std::vector<double> columns(static_cast<size_t>(tiles * d * kPoints));
+  for (int64_t t = 0; t < tiles; ++t)
+    pack_columns(x.rows(t * kPoints, std::min(n, (t + 1) * kPoints)), nullptr, columns.data() + t * d * kPoints);
+  for_chunks(n, 8, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> d2(static_cast<size_t>(tiles * kPoints)), y(static_cast<size_t>(d));
+    std::vector<int64_t> order;
+    for (int64_t i = begin; i < end; ++i) {
+      run.poll();
+      for (int64_t j = 0; j < d; ++j) y[static_cast<size_t>(j)] = x(i, j);
+      for (int64_t t = 0; t < tiles; ++t)
+        kernels().distance_tile(columns.data() + t * d * kPoints, y.data(), d, 1, d, d2.data() + t * kPoints);
+      if (weights.empty()) {
+        const auto k = static_cast<int64_t>(std::clamp(mass, 1.0, static_cast<double>(n))) - 1;
+        std::nth_element(d2.begin(), d2.begin() + k, d2.begin() + n);
+        out(i) = std::sqrt(d2[static_cast<size_t>(k)]);
+        continue;
+      }
+      order.resize(static_cast<size_t>(n));
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        const double u = d2[static_cast<size_t>(a)], v = d2[static_cast<size_t>(b)];
+        return u < v || (u == v && a < b);
+      });
+      double sum = 0;
+      for (const int64_t k : order) {
+        sum += weights(k);
+        out(i) = std::sqrt(d2[static_cast<size_t>(k)]);
+        if (sum >= mass) break;
+      }
+    }
+  });
+}
+
+}  // namespace knoll
