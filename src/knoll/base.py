@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -131,6 +132,13 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
         return {"float": repr(value)}
     if isinstance(value, _PLAIN):
         return value
+    if scipy.sparse.issparse(value):
+        rows = scipy.sparse.csr_array(value)
+        parts = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+        return {
+            "csr": [_pack(f"{path}.{name}", part, arrays) for name, part in parts.items()],
+            "shape": list(rows.shape),
+        }
     if isinstance(value, Mapping):
         return {"mapping": {str(name): _pack(f"{path}.{name}", item, arrays) for name, item in value.items()}}
     if isinstance(value, list | tuple):
@@ -148,6 +156,8 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
         case {"array": str(path), "object": bool(as_object)}:
             array = np.array(arrays[path])  # a copy: the model and its state live apart
             return array.astype(object) if as_object else array
+        case {"csr": list(parts), "shape": list(shape)}:
+            return scipy.sparse.csr_array(tuple(_unpack(part, arrays) for part in parts), shape=tuple(shape))
         case {"scalar": str(path)}:
             return arrays[path][()]
         case {"float": str(text)}:

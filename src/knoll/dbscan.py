@@ -205,8 +205,13 @@ class DBSCAN(ClusterMixin, Estimator):
         self.labels_ = clusters.labels
         self.fit_points_ = points
         self.fit_weights_ = weights
-        if not whole and len(self.core_sample_indices_):
+        if not whole:
             absent = np.flatnonzero(~present)
+            if self.formulation == "climbing":
+                ends = np.empty(points.shape)
+                ends[present] = self.climbed_
+                ends[absent], _ = self._climb(points[absent], points, weights)
+                self.climbed_ = ends
             self.labels_[absent] = self._predict(points[absent])
         self._warn(clusters)
         return self
@@ -355,7 +360,8 @@ class DBSCAN(ClusterMixin, Estimator):
         if self.metric != "precomputed" and not scipy.sparse.issparse(points):
             some = np.ascontiguousarray(points[rows], dtype=np.float64)
             distances = np.empty((len(rows), len(rows)))
-            _core.center_distances(some, some, distances, self._threads())
+            if len(rows):
+                _core.center_distances(some, some, distances, self._threads())
             return np.asarray(distances <= self.eps)
         among = self._among(points, rows)
         links = np.zeros((len(rows), len(rows)), dtype=np.bool_)
@@ -514,6 +520,8 @@ class DBSCAN(ClusterMixin, Estimator):
         labels = np.full(len(queries), -1, dtype=np.int64)
         ends, there = self._climb(queries, self.fit_points_, self.fit_weights_)
         arrived = self.labels_ >= 0
+        if self.fit_weights_ is not None:
+            arrived &= self.fit_weights_ != 0
         if there.any() and arrived.any():
             found, distances = np.empty(int(there.sum()), dtype=np.int64), np.empty(int(there.sum()))
             self._index(np.ascontiguousarray(self.climbed_[arrived])).nearest(

@@ -21,12 +21,14 @@ contract = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(contract)
 
 ESTIMATORS = contract.public_estimators()
+pytestmark = pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")
 each = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda e: e.__name__)
 
 
 def make(Estimator, **parameters):
     known = Estimator().get_params()
-    return Estimator(**{name: value for name, value in {"random_state": 7, **parameters}.items() if name in known})
+    wanted = {"random_state": 7, **contract.PARAMETERS.get(Estimator.__name__, {}), **parameters}
+    return Estimator(**{name: value for name, value in wanted.items() if name in known})
 
 
 def test_estimators_are_found():
@@ -131,6 +133,11 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
     ],
 )
 def test_bad_weights_are_told(Estimator, weights, words):
+    if Estimator.__name__ in contract.NEGATIVE_WEIGHTS:
+        words = words.replace(" and >= 0", "")
+        if -1.0 in weights:
+            make(Estimator).fit(contract.data(n=40), sample_weight=weights)
+            return
     with pytest.raises(BadData, match=words):
         make(Estimator).fit(contract.data(n=40), sample_weight=weights)
 
@@ -165,7 +172,7 @@ def test_state_keeps_names_and_refuses_what_is_not_its_own(Estimator):
     for damaged in (
         {**header, "fitted": {**fitted, "score": 1}},
         {**header, "fitted": {**fitted, "__dict__": 1}},
-        {**header, "fitted": {name: value for name, value in fitted.items() if name != "history_"}},
+        {**header, "fitted": {name: value for name, value in fitted.items() if name not in Estimator._fitted}},
         {**header, "fitted": {**fitted, "n_features_in_": {"float": "abc"}}},
         {**header, "parameters": {"unheard_of": 1}},
         {**header, "parameters": None},
@@ -180,6 +187,9 @@ def test_state_keeps_names_and_refuses_what_is_not_its_own(Estimator):
 
 @each
 def test_history_is_equal_arrays(Estimator):
+    if Estimator.__name__ in contract.ONE_STEP:
+        assert not hasattr(make(Estimator).fit(contract.data(n=500)), "history_")
+        return
     history = make(Estimator).fit(contract.data(n=500)).history_
     assert {"iteration", "objective", "changed", "seconds"} <= history.keys()
     assert len({len(column) for column in history.values()}) == 1
@@ -228,8 +238,9 @@ def test_parameters_are_checked_at_fit(Estimator):
         make(Estimator, n_jobs=0).fit(X)
     with pytest.raises(TypeError, match=r"n_jobs must be None or a whole number, got 'two'"):
         make(Estimator, n_jobs="two").fit(X)
-    with pytest.raises(KnollError, match=r"random_state must be >= 0.*got -3"):
-        make(Estimator, random_state=-3).fit(X)
+    if "random_state" in Estimator().get_params():
+        with pytest.raises(KnollError, match=r"random_state must be >= 0.*got -3"):
+            make(Estimator, random_state=-3).fit(X)
 
 
 @each

@@ -148,6 +148,14 @@ def test_sparse_features(container, blobs):
         np.testing.assert_array_equal(a.labels_, b.labels_)
 
 
+def test_a_model_of_sparse_rows_survives_its_state(blobs):
+    X = scipy.sparse.csr_array(np.where(np.abs(blobs) < 0.2, 0.0, blobs))
+    model = DBSCAN(eps=0.3).fit(X)
+    again = DBSCAN.from_state(*model.to_state())
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    np.testing.assert_array_equal(again.components_.toarray(), model.components_.toarray())
+
+
 def test_far_sparse_features_are_decided_exactly():
     """Expanded squares would lose every digit here."""
     X = 1e8 + np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [2.0, 1.0000001]])
