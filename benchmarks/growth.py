@@ -39,7 +39,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
 
 
 def kmeans() -> list[str]:
-    """The paper: O(n d k T). Counted: distances to centres that were really computed, of the n·k·T of the definition."""
+    """The paper: O(ndkT). Counted: distances to centres that were really computed, of the nkT of the definition."""
     from knoll import KMeans
 
     lines = ["## k-means: O(ndkT) in the paper", ""]

@@ -201,7 +201,10 @@ class DBSCAN(ClusterMixin, Estimator):
             labels[rows], core[rows] = part.labels, part.core
             clusters = steps.Clusters(labels, core, part.work)
         self.core_sample_indices_ = np.flatnonzero(clusters.core)
-        self.components_ = points[self.core_sample_indices_].copy()
+        if scipy.sparse.issparse(points):
+            self.components_ = points[self.core_sample_indices_]
+        else:
+            self.components_ = points.take(self.core_sample_indices_, axis=0)
         self.labels_ = clusters.labels
         self.fit_points_ = points
         self.fit_weights_ = weights
@@ -385,7 +388,7 @@ class DBSCAN(ClusterMixin, Estimator):
     def _climb(
         self, starts: NDArray[Any], points: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Let points climb in the data until min_samples rows are within ε; return where they end, and who got there."""
+        """Let points climb until min_samples rows of the data are within ε: where they end, and who got there."""
         scaling = climb.Scaling.of(points, float(self.eps), "DBSCAN")
         present = slice(None) if weights is None else weights > 0
         hill = climb.Hill(
@@ -574,7 +577,7 @@ class DBSCAN(ClusterMixin, Estimator):
     def _warn(self, clusters: steps.Clusters) -> None:
         """Raise a red flag where the answer is defined but hardly what was wanted."""
         n, n_core = len(clusters.labels), int(clusters.core.sum())
-        found = len(np.unique(clusters.labels[clusters.labels >= 0]))
+        found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
         suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
         if n < _WARNED_FROM:
             return
@@ -583,7 +586,7 @@ class DBSCAN(ClusterMixin, Estimator):
                 f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={self.eps:g}. "
                 f"Take a larger eps or a smaller min_samples; {suggestion}"
             )
-        elif found == 1 and (clusters.labels == 0).all():
+        elif found == 1 and clusters.labels.min() == 0:
             text = (
                 f"all {n} points are in one cluster. If you expected more, eps={self.eps:g} is too large; {suggestion}"
             )

@@ -335,7 +335,7 @@ def _by_silhouette(
     n_jobs: int | None,
 ) -> tuple[int, dict[str, NDArray[np.float64]], str]:
     n = len(points)
-    rows = slice(None)
+    rows: Any = slice(None)
     if n > _SCORED_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
     kept = None if weights is None else weights[rows]
