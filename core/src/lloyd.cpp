@@ -44,12 +44,21 @@ LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorit
 
 View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
 
+void LloydMemory::round_sums(View<double, 1> out, Run run) {
+  if (whole_)
+    round_totals(*totals_, exponents_, largest_weight_, out, run);
+  else
+    exact_round_columns(sums(), out, run);
+}
+
 template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
   std::fill(labels_.begin(), labels_.end(), -1);
   int64_t* const limbs = sums_.get();
   for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1); ++i)
     if (limbs[i] != 0) limbs[i] = 0;  // reading alone leaves untouched pages untouched
+  totals_ = std::make_unique<ClusterTotals>(k_, d_, sums());
+  totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, the units might overflow
   exponents_ = column_exponents(x, run);
   if (!weights.empty()) {
     largest_weight_ = 0;
@@ -98,10 +107,9 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   whole_ = false;
 
   const PackedCenters packed(frame_, centers);
-  std::mutex mutex;
   Slots<Worker<T>> slots([&] {
     return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),
-                                                    ClusterDelta(k_, d_, exponents_, largest_weight_, sums(), mutex),
+                                                    ClusterDelta(exponents_, largest_weight_, *totals_),
                                                     std::vector<int32_t>(kSweep),
                                                     {},
                                                     {},

@@ -36,6 +36,13 @@ struct KMeansKernels {
 
   // The i < n with key[i] ≤ limit[label[i]], in order, into out; returns how many.
   int64_t (*survivors)(const float* key, const int32_t* label, int64_t n, const float* limit, int32_t* out);
+
+  // Cuts t = sign·x[j] at cut_high[j] and cut_low[j] (each 1.5·2^52 units) into integers of those units and adds them
+  // to high[j] and low[j]. Returns whether all t were used up. Arrays but x are padded to a multiple of 4.
+  bool (*add_row_f64)(const double* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                      int64_t* high, int64_t* low);
+  bool (*add_row_f32)(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                      int64_t* high, int64_t* low);
 };
 
 }  // namespace knoll

@@ -168,10 +168,50 @@ static int64_t survivors(const float* key, const int32_t* label, int64_t n, cons
   return count;
 }
 
+// Adding 1.5·2^52 units rounds to a unit and leaves the integer in the low bits of the sum.
+KNOLL_INLINE u64 add_cut(f64 t, const double* cut_high, const double* cut_low, int64_t* high, int64_t* low) {
+  const f64 ch = load(cut_high), cl = load(cut_low);
+  const f64 above = t + ch, left = t - (above - ch), below = left + cl;
+  i64 h, l;
+  __builtin_memcpy(&h, high, sizeof h);
+  __builtin_memcpy(&l, low, sizeof l);
+  h += (i64)above - (i64)ch;
+  l += (i64)below - (i64)cl;
+  __builtin_memcpy(high, &h, sizeof h);
+  __builtin_memcpy(low, &l, sizeof l);
+  return (u64)(left - (below - cl));
+}
+template <class T>
+KNOLL_INLINE bool add_row(const T* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                          int64_t* high, int64_t* low) {
+  const f64 s = broadcast(sign);
+  u64 rest = {};
+  int64_t j = 0;
+  for (; j + kLanes <= d; j += kLanes)
+    rest |= add_cut(load_as_f64(x + j) * s, cut_high + j, cut_low + j, high + j, low + j);
+  if (j < d) {
+    double tail[kLanes] = {};
+    for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
+    rest |= add_cut(load(tail) * s, cut_high + j, cut_low + j, high + j, low + j);
+  }
+  rest <<= 1;  // the sign of a zero is nothing
+  return (rest[0] | rest[1] | rest[2] | rest[3]) == 0;
+}
+static bool add_row_f64(const double* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                        int64_t* high, int64_t* low) {
+  return add_row(x, d, sign, cut_high, cut_low, high, low);
+}
+static bool add_row_f32(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                        int64_t* high, int64_t* low) {
+  return add_row(x, d, sign, cut_high, cut_low, high, low);
+}
+
 static constexpr KMeansKernels kmeans_kernels = {
     .pack_f64 = pack_f64,
     .pack_f32 = pack_f32,
     .nearest_two = nearest_two,
     .gaps = gaps,
     .survivors = survivors,
+    .add_row_f64 = add_row_f64,
+    .add_row_f32 = add_row_f32,
 };
