@@ -117,17 +117,16 @@ def merge(a: KMeansSums, b: KMeansSums, threads: int = 1) -> KMeansSums:
 def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 1) -> tuple[KMeansState, KMeansReport]:
     """Average each cluster (eq. 3.7); a cluster without mass keeps the centre it had."""
     mass, sums = rounded(stats.sums, state.centers.shape, threads)
-    if mass.all():
-        centers = sums / mass[:, None]
+    column = mass[:, None]
+    if np.count_nonzero(mass) == len(mass):
+        centers = sums / column
     else:
-        some = mass > 0
-        centers = state.centers.copy()
-        centers[some] = sums[some] / mass[some, None]
+        centers = np.where(column > 0, sums / np.where(column > 0, column, 1.0), state.centers)
     shift = centers - state.centers
     offset = centers - about.origin
-    between = float((mass * np.einsum("cj,cj->c", offset, offset)).sum())
+    between = float(np.add.reduce(column * offset * offset, axis=None))
+    changed = float(np.add.reduce(shift * shift, axis=None))
     objective = max(about.value - between, 0.0)  # eq. 3.9
-    changed = float(np.einsum("cj,cj->", shift, shift))
     return KMeansState(centers), KMeansReport(
         objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass
     )
@@ -194,7 +193,7 @@ def alternate(
         if not known:
             known.append(_spread(stats, state, blocks, threads))
         new, report = finish(stats, state, known[0], threads)
-        if relocates and not report.masses.all():
+        if relocates and np.count_nonzero(report.masses) < len(report.masses):
             moved = relocate(blocks, state.centers, report.masses == 0, threads)
             if moved is not None:
                 spent[0] += moved.distances
