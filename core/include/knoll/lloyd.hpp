@@ -10,6 +10,7 @@
 #include "knoll/assign.hpp"
 #include "knoll/certified.hpp"
 #include "knoll/cluster_sums.hpp"
+#include "knoll/group_bounds.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
@@ -70,6 +71,7 @@ class LloydMemory {
   std::vector<float> key_;      // (n)
   std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
   std::vector<float> limit_;    // (k): travel, rounded up
+  GroupBounds groups_;          // of elkan
 };
 
 // Which algorithm is fastest for such a shape.
