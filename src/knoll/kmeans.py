@@ -338,10 +338,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         mass, sums = stats.rounded(before.shape, threads)
         some, counted = mass > 0, counts + mass
         centers = before.copy()
-        centers[some] = (before[some] * counts[some, None] + sums[some]) / counted[some, None]  # eq. 3.11
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers[some] = (before[some] * counts[some, None] + sums[some]) / counted[some, None]  # eq. 3.11
+        if not np.isfinite(centers).all():
+            raise BadData("KMeans: the sums of the sample weights leave float64. Divide them by their largest.")
         centers = steps.storage(scale, kind)(centers)
-        labels, d2 = np.empty(points.shape[0], dtype=np.int32), np.empty(points.shape[0])
-        assign(block.points, centers, labels, d2, threads)
+        labels = np.empty(points.shape[0], dtype=np.int32)
+        assign(block.points, centers, labels, None, threads)
         shift = float(np.einsum("cj,cj->", centers - before, centers - before))
         inertia = squared_error(lambda: iter([block]), centers, threads)
         self.cluster_centers_ = scale.up(centers).astype(kind)

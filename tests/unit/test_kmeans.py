@@ -339,6 +339,8 @@ def test_partial_fit_refuses_what_does_not_fit(X):
         model.partial_fit(X[:, :2])
     with pytest.raises(BadData, match="X has a NaN at row 0"):
         model.partial_fit([[np.nan, 0, 0]])
+    with pytest.raises(BadData, match=r"the sums of the sample weights leave float64\. Divide them by their largest"):
+        model.partial_fit(X, sample_weight=np.full(300, 1e308))
     np.testing.assert_array_equal(model.cluster_centers_, before)
     assert model.n_steps_ == 1
 
