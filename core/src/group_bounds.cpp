@@ -131,14 +131,12 @@ bool GroupDecider<T>::decide_alone(int64_t row, int32_t& label, float& gap, int6
   const auto& kernel = kernels().kmeans;
   const int64_t d = x_.shape[1];
   float* const lower = &bounds_.lower[static_cast<size_t>(row * bounds_.stride)];
-  float sums[4] = {};
-  for (int64_t j = 0; j < d; ++j) {
-    const auto y =
-        static_cast<float>((static_cast<double>(x_(row, j)) - frame_.pivot[static_cast<size_t>(j)]) * frame_.scale);
-    y_[static_cast<size_t>(j)] = y;
-    sums[j % 4] += y * y;
-  }
-  const float norm2 = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  const T* const x = decider_.row(row, 0);
+  float norm2;
+  if constexpr (std::is_same_v<T, double>)
+    norm2 = kernel.pack_row_f64(x, d, frame_.pivot.data(), frame_.scale, y_.data());
+  else
+    norm2 = kernel.pack_row_f32(x, d, frame_.pivot.data(), frame_.scale, y_.data());
 
   seen_.clear();
   const auto look = [&](int64_t g, int64_t h) {  // at two groups, which may be the same
@@ -169,7 +167,8 @@ bool GroupDecider<T>::decide_alone(int64_t row, int32_t& label, float& gap, int6
     }
     return int64_t{-1};
   };
-  const float own_score = look(own, own);
+  const int64_t beside = other(kInf);  // an evaluation alone would cost nearly as much as two
+  const float own_score = look(own, beside < 0 ? own : beside);
   const float limit = above(upper_bound(own_score, norm2) * (1 + 0x1p-22));
   for (int64_t g = other(limit); g >= 0; g = other(limit)) {
     const int64_t h = other(limit);
@@ -186,17 +185,14 @@ bool GroupDecider<T>::decide_alone(int64_t row, int32_t& label, float& gap, int6
   const float margin = (norm2 + b.p2) * b.margin * (1 + 0x1p-20f) + b.floor;
   if (!(second - nearest->best > margin)) return false;
 
-  float scores[kPanel] = {}, norms[kPanel], bound[kPanel];
-  std::fill_n(norms, kPanel, norm2);
-  for (size_t first = 0; first < seen_.size(); first += kPanel) {
-    const size_t some = std::min<size_t>(kPanel, seen_.size() - first);
-    for (size_t s = 0; s < some; ++s)
-      scores[s] = &seen_[first + s] == nearest ? nearest->second : seen_[first + s].best;
-    kernel.lower_bounds(scores, norms, &b, 0.0f, bound);
-    for (size_t s = 0; s < some; ++s) {
-      const auto g = static_cast<size_t>(seen_[first + s].group);
-      lower[g] = below(static_cast<double>(bound[s]) + bounds_.travel[g]);
-    }
+  const double size = static_cast<double>(norm2) + static_cast<double>(b.p2);
+  const double error = size * static_cast<double>(b.radius) + static_cast<double>(b.floor);
+  const double slack = std::sqrt(size) * static_cast<double>(b.slack);
+  for (const Seen& seen : seen_) {
+    const double score = static_cast<double>(&seen == nearest ? seen.second : seen.best);
+    const double square = std::max(0.0, static_cast<double>(norm2) + 2 * score - error);
+    const auto g = static_cast<size_t>(seen.group);
+    lower[g] = below(std::sqrt(square) * (1 - 0x1p-21) - slack + bounds_.travel[g]);
   }
   label = nearest->index;
   const double upper = upper_bound(nearest->best, norm2);

@@ -162,6 +162,83 @@ TEST("kmeans: the two lowest scores and the first index, infinite padding includ
     }
 }
 
+TEST("kmeans: a row alone and groups of centres give what panels give, on every instruction set") {
+  std::mt19937_64 random(16);
+  for (int64_t d : {1, 3, 7, 8, 13, 300})
+    for (const Kernels* table : all_kernels()) {
+      const auto x = points("normal", 1, d, 17), pivot = points("normal", 1, d, 18);
+      const std::vector<float> x32(x.begin(), x.end());
+      std::vector<float> y(static_cast<size_t>(d)), y32(y.size());
+      const auto norm = static_cast<double>(table->kmeans.pack_row_f64(x.data(), d, pivot.data(), 0.5, y.data()));
+      table->kmeans.pack_row_f32(x32.data(), d, pivot.data(), 0.5, y32.data());
+      double sum = 0;
+      for (size_t j = 0; j < y.size(); ++j) {
+        CHECK(y[j] == static_cast<float>((x[j] - pivot[j]) * 0.5));
+        CHECK(y32[j] == static_cast<float>((static_cast<double>(x32[j]) - pivot[j]) * 0.5));
+        sum += static_cast<double>(y[j]) * static_cast<double>(y[j]);
+      }
+      CHECK(std::fabs(norm - sum) <= 0x1p-24 * static_cast<double>(d + 1) * sum);
+
+      // Small integers again, so that every way of adding gives the same.
+      constexpr int64_t kGroups = 2, k = kGroups * kGroup;
+      std::vector<float> panel(static_cast<size_t>(d * kPanel)), blocks(static_cast<size_t>(k * d)),
+          lanes(blocks.size());
+      std::vector<float> half(k);
+      for (auto& v : panel) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      for (int64_t c = 0; c < k; ++c) {
+        half[static_cast<size_t>(c)] = c == k - 1 ? kInf : static_cast<float>(random() % 4);
+        for (int64_t j = 0; j < d; ++j)
+          blocks[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)] =
+              lanes[static_cast<size_t>((c / 8 * d + j) * 8 + c % 8)] =
+                  static_cast<float>(static_cast<int>(random() % 3) - 1);
+      }
+      float best[kGroups * kPanel], second[kGroups * kPanel], scores[2 * kGroup];
+      int32_t index[kGroups * kPanel];
+      table->kmeans.nearest_two_of_groups(panel.data(), d, blocks.data(), half.data(), k, best, second, index);
+      for (int l = 0; l < kPanel; ++l) {
+        for (size_t j = 0; j < y.size(); ++j) y[j] = panel[j * kPanel + static_cast<size_t>(l)];
+        table->kmeans.group_scores(y.data(), d, lanes.data(), half.data(), &lanes[static_cast<size_t>(d * kGroup)],
+                                   &half[kGroup], scores);
+        for (int c = 0; c < k; ++c) {
+          float score = half[static_cast<size_t>(c)];
+          for (size_t j = 0; j < y.size(); ++j)
+            score += y[j] * lanes[(static_cast<size_t>(c) / 8 * y.size() + j) * 8 + static_cast<size_t>(c) % 8];
+          CHECK(scores[c] == score);
+        }
+        for (int g = 0; g < kGroups; ++g) {
+          std::vector<float> mine(scores + g * kGroup, scores + (g + 1) * kGroup);
+          const auto first = std::min_element(mine.begin(), mine.end());
+          CHECK(best[g * kPanel + l] == *first &&
+                index[g * kPanel + l] == g * kGroup + static_cast<int>(first - mine.begin()));
+          mine.erase(first);
+          CHECK(second[g * kPanel + l] == *std::min_element(mine.begin(), mine.end()));
+        }
+      }
+    }
+}
+
+TEST("kmeans: groups fail whose bound is not above, and bounds are below the truth, on every instruction set") {
+  const std::vector<float> lower{5, 3, -kInf, 9, 4, 7, 8, 2, 6, kInf, kInf, kInf, kInf, kInf, kInf, kInf};
+  std::vector<float> travel(16, 0.0f);
+  travel[0] = 2.0f;
+  for (const Kernels* table : all_kernels()) {
+    std::vector<int32_t> out(16);
+    float least = 0;
+    out.resize(
+        static_cast<size_t>(table->kmeans.failing_groups(lower.data(), travel.data(), 9, 4.0f, out.data(), &least)));
+    CHECK(out == (std::vector<int32_t>{0, 1, 2, 4, 7}));
+    CHECK(least == -kInf);
+    const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
+    std::vector<float> score(kPanel), norm2(kPanel, 3.0f), bound(kPanel);
+    for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l) - 1.5f;
+    table->kmeans.lower_bounds(score.data(), norm2.data(), &bounds, 10.0f, bound.data());
+    for (size_t l = 0; l < score.size(); ++l) {
+      const double truth = std::sqrt(3.0 + 2 * static_cast<double>(score[l])) + 10;
+      CHECK(static_cast<double>(bound[l]) < truth && static_cast<double>(bound[l]) > truth - 1e-4);
+    }
+  }
+}
+
 TEST("kmeans: a gap is below the true one, and −inf where float32 cannot tell, on every instruction set") {
   const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -53,10 +53,9 @@ class Decider {
   void decide_again(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label);
   // The panel of some rows (at most kPanel), and their squared norms.
   const float* pack(const int64_t* rows, int64_t count, float* norm2);
+  const T* row(int64_t i, int64_t slot);  // contiguous; a slot (below kPanel) holds one copy
 
  private:
-  const T* row(int64_t i, int64_t slot);
-
   View<const T, 2> x_;
   const Frame& frame_;
   const PackedCenters& centers_;

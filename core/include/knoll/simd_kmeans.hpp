@@ -26,6 +26,10 @@ struct KMeansKernels {
   void (*pack_f32)(const float* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
                    float* norm2);
 
+  // One row alone: y[j] as in a panel; returns Σ_j y[j]².
+  float (*pack_row_f64)(const double* x, int64_t d, const double* pivot, double scale, float* y);
+  float (*pack_row_f32)(const float* x, int64_t d, const double* pivot, double scale, float* y);
+
   // For each point of a panel the lowest and the second lowest score half[c] + Σ_j y_j centers[c, j], and the index of
   // the lowest, ties to the lowest index. centers is packed (k/4, d, 4) and bears the minus sign; k is a multiple of 4.
   void (*nearest_two)(const float* panel, int64_t d, const float* centers, const float* half, int64_t k, float* best,

@@ -71,6 +71,31 @@ static void pack_f32(const float* const* rows, int64_t count, int64_t d, const d
   pack_panel(rows, count, d, pivot, scale, panel, norm2);
 }
 
+template <class T>
+KNOLL_INLINE float pack_row(const T* x, int64_t d, const double* pivot, double scale, float* y) {
+  f32_quad sum[2] = {};
+  int64_t j = 0;
+  for (; j + 8 <= d; j += 8)
+    for (int h = 0; h < 2; ++h) {
+      const f32_quad v = round_quad((load_as_f64(x + j + 4 * h) - load(pivot + j + 4 * h)) * broadcast(scale));
+      __builtin_memcpy(y + j + 4 * h, &v, sizeof v);
+      sum[h] += v * v;
+    }
+  const f32_quad all = sum[0] + sum[1];
+  float norm2 = (all[0] + all[1]) + (all[2] + all[3]);
+  for (; j < d; ++j) {
+    y[j] = (float)(((double)x[j] - pivot[j]) * scale);
+    norm2 += y[j] * y[j];
+  }
+  return norm2;
+}
+static float pack_row_f64(const double* x, int64_t d, const double* pivot, double scale, float* y) {
+  return pack_row(x, d, pivot, scale, y);
+}
+static float pack_row_f32(const float* x, int64_t d, const double* pivot, double scale, float* y) {
+  return pack_row(x, d, pivot, scale, y);
+}
+
 // The running lowest and second lowest score of each point.
 struct LowestTwo {
   f32 best[kPanelVectors], second[kPanelVectors];
@@ -280,6 +305,8 @@ static bool add_row_f32(const float* x, int64_t d, double sign, const double* cu
 static constexpr KMeansKernels kmeans_kernels = {
     .pack_f64 = pack_f64,
     .pack_f32 = pack_f32,
+    .pack_row_f64 = pack_row_f64,
+    .pack_row_f32 = pack_row_f32,
     .nearest_two = nearest_two,
     .gaps = gaps,
     .nearest_two_of_groups = nearest_two_of_groups,
