@@ -239,6 +239,14 @@ void bind_kmeans(nb::module_& m) {
       .def("step", &py_step<double>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a,
            "Assign all rows to these centres; labels and sums follow. Returns (changed, evaluations, rechecks).")
       .def("step", &py_step<float>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a)
+      .def(
+          "round_sums",
+          [](LloydMemory& self, const Out<double, 1>& out, int threads) {
+            need(static_cast<int64_t>(out.shape(0)) == self.clusters() * (self.columns() + 1), "out must be (k*(d+1))");
+            call(threads, 20.0 * static_cast<double>(out.shape(0)),
+                 [&](Run run) { self.round_sums(view<1>(out), run); });
+          },
+          "out"_a.noconvert(), "threads"_a, "What exact_round makes of sums, sooner.")
       .def_prop_ro(
           "labels",
           [](LloydMemory& self) {

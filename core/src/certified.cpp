@@ -66,7 +66,7 @@ Frame choose_frame(View<const T, 2> x, View<const double, 2> centers) {
   return frame;
 }
 
-PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers)
+PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple)
     : k(centers.shape[0]),
       d(centers.shape[1]),
       exact(static_cast<size_t>(k * d)),
@@ -74,7 +74,7 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers)
       bounds{} {
   pack_rows(centers, exact.data());
   if (!certified) return;
-  const int64_t padded_k = (k + kCenterBlock - 1) / kCenterBlock * kCenterBlock;
+  const int64_t padded_k = (k + multiple - 1) / multiple * multiple;
   blocks.assign(static_cast<size_t>(padded_k * d), 0.0f);
   half.assign(static_cast<size_t>(padded_k), kInf);  // centres that do not exist never win
   double largest = 0;
@@ -117,6 +117,18 @@ const T* Decider<T>::row(int64_t i, int64_t slot) {
 }
 
 template <class T>
+const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) {
+  const T* row_of[kPanel];
+  for (int64_t l = 0; l < count; ++l) row_of[l] = row(rows[l], l);
+  const auto& kernel = kernels().kmeans;
+  if constexpr (std::is_same_v<T, double>)
+    kernel.pack_f64(row_of, count, x_.shape[1], frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
+  else
+    kernel.pack_f32(row_of, count, x_.shape[1], frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
+  return panel_.data();
+}
+
+template <class T>
 void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, float* gap, Run run) {
   const auto& kernel = kernels().kmeans;
   const int64_t d = x_.shape[1], k = centers_.k;
@@ -127,14 +139,9 @@ void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, floa
   }
   for (int64_t first = 0; first < count && centers_.certified; first += kPanel) {
     const int64_t here = std::min<int64_t>(kPanel, count - first);
-    const T* row_of[kPanel];
     float norm2[kPanel], best[kPanel], second[kPanel], gaps[kPanel];
     int32_t index[kPanel];
-    for (int64_t l = 0; l < here; ++l) row_of[l] = row(rows[first + l], l);
-    if constexpr (std::is_same_v<T, double>)
-      kernel.pack_f64(row_of, here, d, frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
-    else
-      kernel.pack_f32(row_of, here, d, frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
+    pack(rows + first, here, norm2);
     kernel.nearest_two(panel_.data(), d, centers_.blocks.data(), centers_.half.data(),
                        static_cast<int64_t>(centers_.half.size()), best, second, index);
     kernel.gaps(best, second, norm2, &centers_.bounds, gaps);

@@ -37,6 +37,24 @@ void add_integer(int64_t* limbs, int64_t stride, int64_t v, int exponent) {
   limb[2 * stride] += (v >> 1) >> (63 - r);
 }
 
+// The exponent of each column's high unit, the mass last.
+std::vector<int> units(const std::vector<int>& exponents, double largest_weight) {
+  const int weight = exponent_above(largest_weight);
+  std::vector<int> unit;
+  for (int e : exponents) unit.push_back(std::max(e + weight, kSmallest) - kHighBits);
+  unit.push_back(std::max(weight, kSmallest) - kHighBits);
+  return unit;
+}
+
+// Where column j of the totals (the mass last) stands among the sums (the mass first).
+int64_t column_of(int64_t c, int64_t j, int64_t d) { return c * (d + 1) + (j == d ? 0 : j + 1); }
+
+// The double nearest to high·2^kStep + low, ties to even (the conversion rounds so).
+double round_sum(int64_t high, int64_t low) {
+  __extension__ typedef __int128 wide;
+  return static_cast<double>(static_cast<wide>(high) * (wide{1} << kStep) + low);
+}
+
 double largest(View<const double, 1> weights) {
   double most = 0;
   for (int64_t i = 0; i < weights.shape[0] && !weights.empty(); ++i) most = std::max(most, std::fabs(weights(i)));
@@ -78,74 +96,121 @@ std::vector<int> column_exponents(Csr<T, I> x) {
   return exponents;
 }
 
-ClusterDelta::ClusterDelta(int64_t k, int64_t d, const std::vector<int>& exponents, double largest_weight,
-                           View<int64_t, 2> sums, std::mutex& mutex)
-    : k_(k),
-      d_(d),
-      high_(static_cast<size_t>(k * (d + 1)), 0),
-      low_(static_cast<size_t>(k * (d + 1)), 0),
-      sums_(sums),
-      mutex_(mutex) {
-  const int weight = largest_weight == 0 ? 1 : exponent_above(largest_weight);
-  for (int64_t j = -1; j < d; ++j) {  // the mass, then the columns
-    int e = std::max((j < 0 ? 0 : exponents[static_cast<size_t>(j)]) + weight, kSmallest);
-    unit_.push_back(e - kHighBits);
-    const bool cuts = e <= kLargest;
-    cut_high_.push_back(cuts ? 1.5 * power(52 + e - kHighBits) : 0.0);
-    cut_low_.push_back(cuts ? 1.5 * power(52 + e - kHighBits - kStep) : 0.0);
+ClusterTotals::ClusterTotals(int64_t clusters, int64_t columns, View<int64_t, 2> sums)
+    : k(clusters),
+      d(columns),
+      ld(padded(columns + 1)),
+      limbs(sums),
+      high(static_cast<size_t>(k * ld), 0),
+      low(static_cast<size_t>(k * ld), 0) {}
+
+ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_weight, ClusterTotals& totals)
+    : totals_(totals),
+      k_(totals.k),
+      d_(totals.d),
+      ld_(totals.ld),
+      cut_high_(static_cast<size_t>(ld_), 1.0),
+      cut_low_(static_cast<size_t>(ld_), 1.0),
+      unit_(units(exponents, largest_weight)),
+      high_(static_cast<size_t>(k_ * ld_), 0),
+      low_(static_cast<size_t>(k_ * ld_), 0),
+      touched_(static_cast<size_t>(k_), 0) {
+  for (size_t j = 0; j < unit_.size(); ++j) {
+    const bool cuts = unit_[j] + kHighBits <= kLargest;
+    cuts_ = cuts_ && cuts;
+    cut_high_[j] = cuts ? 1.5 * power(52 + unit_[j]) : 0.0;
+    cut_low_[j] = cuts ? 1.5 * power(52 + unit_[j] - kStep) : 0.0;
   }
 }
 
+void ClusterDelta::to_limbs(double t, int64_t c, int64_t j) {
+  std::lock_guard lock(totals_.mutex);
+  totals_.in_units = false;
+  exact_add(&totals_.limbs(0, column_of(c, j, d_)), t, totals_.limbs.stride[0]);
+}
+
 void ClusterDelta::term(double t, int64_t c, int64_t j) {
-  const auto column = static_cast<size_t>(c * (d_ + 1) + j);
+  const auto at = static_cast<size_t>(c * ld_ + j);
   const double cut = cut_high_[static_cast<size_t>(j)], cut_low = cut_low_[static_cast<size_t>(j)];
   double rest = t;
   if (cut != 0) {
     const double above = t + cut, left = t - (above - cut), below = left + cut_low;
-    high_[column] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
-    low_[column] += std::bit_cast<int64_t>(below) - std::bit_cast<int64_t>(cut_low);
+    high_[at] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
+    low_[at] += std::bit_cast<int64_t>(below) - std::bit_cast<int64_t>(cut_low);
     rest = left - (below - cut_low);
   }
-  if (rest == 0) return;
-  std::lock_guard lock(mutex_);
-  exact_add(&sums_(0, static_cast<int64_t>(column)), rest, sums_.stride[0]);
+  if (rest != 0) to_limbs(rest, c, j);
 }
 
 void ClusterDelta::product(double w, double x, int64_t c, int64_t j) {
   const double p = w * x;
   term(p, c, j);
-  if (w != 1.0 && std::isfinite(p)) {
-    const double left = std::fma(w, x, -p);
-    if (left != 0) term(left, c, j);
-  }
+  if (!std::isfinite(p)) return;
+  const double left = std::fma(w, x, -p);
+  if (left != 0) term(left, c, j);
 }
 
 template <class T>
 void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
   if (++pending_ > kFlushAfter) flush();
-  term(w, c, 0);
-  for (int64_t j = 0; j < d_; ++j) product(w, static_cast<double>(x[j * stride]), c, j + 1);
+  touched_[static_cast<size_t>(c)] = 1;
+  term(w, c, d_);
+  if (std::fabs(w) != 1.0 || !cuts_ || (stride != 1 && d_ > 1)) {
+    for (int64_t j = 0; j < d_; ++j) product(w, static_cast<double>(x[j * stride]), c, j);
+    return;
+  }
+  int64_t *const high = &high_[static_cast<size_t>(c * ld_)], *const low = &low_[static_cast<size_t>(c * ld_)];
+  bool all;
+  if constexpr (std::is_same_v<T, double>)
+    all = kernels().kmeans.add_row_f64(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
+  else
+    all = kernels().kmeans.add_row_f32(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
+  for (int64_t j = 0; j < d_ && !all; ++j) {
+    const double t = w * static_cast<double>(x[j]), ch = cut_high_[static_cast<size_t>(j)];
+    const double cl = cut_low_[static_cast<size_t>(j)], left = t - ((t + ch) - ch), rest = left - ((left + cl) - cl);
+    if (rest != 0) to_limbs(rest, c, j);
+  }
 }
 
 template <class T, class I>
 void ClusterDelta::add(const T* data, const I* indices, int64_t count, double w, int64_t c) {
   if ((pending_ += std::max<int64_t>(1, count)) > kFlushAfter) flush();
-  term(w, c, 0);
-  for (int64_t p = 0; p < count; ++p) product(w, static_cast<double>(data[p]), c, static_cast<int64_t>(indices[p]) + 1);
+  touched_[static_cast<size_t>(c)] = 1;
+  term(w, c, d_);
+  for (int64_t p = 0; p < count; ++p) product(w, static_cast<double>(data[p]), c, static_cast<int64_t>(indices[p]));
 }
 
 void ClusterDelta::flush() {
-  std::lock_guard lock(mutex_);
-  for (int64_t c = 0; c < k_; ++c)
+  std::lock_guard lock(totals_.mutex);
+  for (int64_t c = 0; c < k_; ++c) {
+    if (touched_[static_cast<size_t>(c)] == 0) continue;
+    touched_[static_cast<size_t>(c)] = 0;
     for (int64_t j = 0; j <= d_; ++j) {
-      const int64_t column = c * (d_ + 1) + j;
-      const auto at = static_cast<size_t>(column);
+      const auto at = static_cast<size_t>(c * ld_ + j);
       const int unit = unit_[static_cast<size_t>(j)];
-      add_integer(&sums_(0, column), sums_.stride[0], high_[at], unit);
-      add_integer(&sums_(0, column), sums_.stride[0], low_[at], unit - kStep);
+      int64_t* const limbs = &totals_.limbs(0, column_of(c, j, d_));
+      add_integer(limbs, totals_.limbs.stride[0], high_[at], unit);
+      add_integer(limbs, totals_.limbs.stride[0], low_[at], unit - kStep);
+      totals_.high[at] += high_[at];
+      totals_.low[at] += low_[at];
       high_[at] = low_[at] = 0;
     }
+  }
   pending_ = 0;
+}
+
+void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                  View<double, 1> out, Run run) {
+  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run);
+  const auto unit = units(exponents, largest_weight);
+  for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c)
+      for (int64_t j = 0; j <= totals.d; ++j) {
+        const auto at = static_cast<size_t>(c * totals.ld + j);
+        out(column_of(c, j, totals.d)) =
+            std::ldexp(round_sum(totals.high[at], totals.low[at]), unit[static_cast<size_t>(j)] - kStep);
+      }
+  });
 }
 
 template <class T>
@@ -154,8 +219,8 @@ void add_cluster_sums(View<const T, 2> x, View<const double, 1> weights, View<co
   const int64_t d = x.shape[1], k = sums.shape[1] / (d + 1);
   const auto exponents = column_exponents(x, run);
   const double most = weights.empty() ? 1.0 : largest(weights);
-  std::mutex mutex;
-  Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(k, d, exponents, most, sums, mutex); });
+  ClusterTotals totals(k, d, sums);
+  Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
     for (int64_t i = begin; i < end; ++i)
@@ -172,8 +237,8 @@ void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int
   const int64_t d = x.columns, k = sums.shape[1] / (d + 1);
   const auto exponents = column_exponents(x);
   const double most = weights.empty() ? 1.0 : largest(weights);
-  std::mutex mutex;
-  Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(k, d, exponents, most, sums, mutex); });
+  ClusterTotals totals(k, d, sums);
+  Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.rows, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
     for (int64_t i = begin; i < end; ++i)

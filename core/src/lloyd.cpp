@@ -25,6 +25,7 @@ float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 template <class T>
 struct Worker {
   Decider<T> decider;
+  GroupDecider<T> by_groups;
   ClusterDelta delta;
   std::vector<int32_t> alive, label;
   std::vector<int64_t> rows;
@@ -44,12 +45,21 @@ LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorit
 
 View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
 
+void LloydMemory::round_sums(View<double, 1> out, Run run) {
+  if (whole_)
+    round_totals(*totals_, exponents_, largest_weight_, out, run);
+  else
+    exact_round_columns(sums(), out, run);
+}
+
 template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
   std::fill(labels_.begin(), labels_.end(), -1);
   int64_t* const limbs = sums_.get();
   for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1); ++i)
     if (limbs[i] != 0) limbs[i] = 0;  // reading alone leaves untouched pages untouched
+  totals_ = std::make_unique<ClusterTotals>(k_, d_, sums());
+  totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, the units might overflow
   exponents_ = column_exponents(x, run);
   if (!weights.empty()) {
     largest_weight_ = 0;
@@ -61,6 +71,7 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
   key_.assign(static_cast<size_t>(n_), 0.0f);
   travel_.assign(static_cast<size_t>(k_), 0.0);
   limit_.assign(static_cast<size_t>(k_), 0.0f);
+  if (algorithm_ == LloydAlgorithm::elkan) groups_ = GroupBounds(n_, k_);
 }
 
 // By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
@@ -87,6 +98,7 @@ void LloydMemory::move(View<const double, 2> centers) {
     travel_[at] = (travel_[at] + way[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
     limit_[at] = above(travel_[at]);
   }
+  if (algorithm_ == LloydAlgorithm::elkan) groups_.move(way);
 }
 
 template <class T>
@@ -97,11 +109,13 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   if (!first && bounded) move(centers);
   whole_ = false;
 
-  const PackedCenters packed(frame_, centers);
-  std::mutex mutex;
+  const bool grouped = algorithm_ == LloydAlgorithm::elkan;
+  const PackedCenters packed(frame_, centers, grouped ? kGroup : kCenterBlock);
+  const std::vector<float> lanes = grouped ? group_lanes(packed) : std::vector<float>();
   Slots<Worker<T>> slots([&] {
     return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),
-                                                    ClusterDelta(k_, d_, exponents_, largest_weight_, sums(), mutex),
+                                                    GroupDecider<T>(x, frame_, packed, lanes, groups_),
+                                                    ClusterDelta(exponents_, largest_weight_, *totals_),
                                                     std::vector<int32_t>(kSweep),
                                                     {},
                                                     {},
@@ -124,7 +138,12 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
     worker.label.resize(static_cast<size_t>(count));
     worker.gap.resize(static_cast<size_t>(count));
-    worker.decider.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
+    if (grouped) {
+      for (size_t r = 0; r < worker.rows.size(); ++r) worker.label[r] = labels_[static_cast<size_t>(worker.rows[r])];
+      worker.by_groups.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
+    } else {
+      worker.decider.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
+    }
     for (int64_t r = 0; r < count; ++r) {
       const int64_t i = worker.rows[static_cast<size_t>(r)];
       const int32_t now = worker.label[static_cast<size_t>(r)];
@@ -145,8 +164,10 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   slots.for_each([&](Worker<T>& worker) {
     worker.delta.flush();
     counts.changed += worker.changed;
-    counts.assign.evaluations += worker.decider.counts.evaluations;
-    counts.assign.rechecks += worker.decider.counts.rechecks;
+    for (const AssignCounts& part : {worker.decider.counts, worker.by_groups.counts}) {
+      counts.assign.evaluations += part.evaluations;
+      counts.assign.rechecks += part.rechecks;
+    }
   });
   centers_ = packed.exact;
   whole_ = true;
@@ -157,7 +178,7 @@ template StepCounts LloydMemory::step(View<const float, 2>, View<const double, 1
 template StepCounts LloydMemory::step(View<const double, 2>, View<const double, 1>, View<const double, 2>, Run);
 
 LloydAlgorithm best_lloyd(int64_t, int64_t d, int64_t k) {
-  return d * k <= 4096 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
+  return d * k <= 32768 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
 }
 
 }  // namespace knoll

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -52,22 +53,16 @@ class WeightScale {
   double half_, rest_;
 };
 
-// Which of some masses a number u in [0, 1) falls on, given the sums of their cells: the first whose running sum
-// exceeds u times the whole.
+// Which of some masses a number u in [0, 1) falls on, given the running sums of their cells: the first whose own
+// running sum exceeds u times the whole.
 template <class Mass>
-int64_t pick(double u, const std::vector<double>& sums, int64_t n, int64_t cell_size, Mass&& mass) {
-  double whole = 0.0;
-  for (double sum : sums) whole += sum;
-  const double target = u * whole;
-  double before = 0.0;
-  size_t cell = 0, last = 0;
-  for (; cell < sums.size(); ++cell) {
-    if (sums[cell] > 0) last = cell;
-    if (target < before + sums[cell]) break;
-    before += sums[cell];
-  }
-  if (cell == sums.size()) cell = last;  // u times the whole was rounded up to the whole
-  const int64_t begin = static_cast<int64_t>(cell) * cell_size, end = std::min(n, begin + cell_size);
+int64_t pick(double u, const std::vector<double>& running, int64_t n, int64_t cell_size, Mass&& mass) {
+  const double target = u * running.back();
+  auto cell = std::upper_bound(running.begin(), running.end(), target);
+  // u times the whole may be rounded up to the whole: then the last cell that has a mass.
+  if (cell == running.end()) cell = std::lower_bound(running.begin(), running.end(), running.back());
+  const double before = cell == running.begin() ? 0.0 : *(cell - 1);
+  const int64_t begin = (cell - running.begin()) * cell_size, end = std::min(n, begin + cell_size);
   int64_t picked = begin;
   double within = 0.0;
   for (int64_t i = begin; i < end; ++i) {
@@ -98,7 +93,8 @@ class Urn {
     } else if (std::all_of(sums_.begin(), sums_.end(), [](double sum) { return !(sum > 0); })) {
       fill();  // those left were too light beside those taken
     }
-    const int64_t i = pick(u, sums_, m_, kUrnCell, [&](int64_t p) { return masses_[static_cast<size_t>(p)]; });
+    std::partial_sum(sums_.begin(), sums_.end(), running_.begin());
+    const int64_t i = pick(u, running_, m_, kUrnCell, [&](int64_t p) { return masses_[static_cast<size_t>(p)]; });
     take(i);
     return i;
   }
@@ -119,6 +115,7 @@ class Urn {
     for (int64_t i = 0; i < m_; ++i)
       masses_[static_cast<size_t>(i)] = taken_[static_cast<size_t>(i)] != 0 ? 0.0 : scale(weights_[i]);
     sums_.resize(static_cast<size_t>(chunk_count(m_, kUrnCell)));
+    running_.resize(sums_.size());
     for (int64_t cell = 0; cell < static_cast<int64_t>(sums_.size()); ++cell) add_up(cell);
   }
   void add_up(int64_t cell) {
@@ -130,9 +127,9 @@ class Urn {
 
   const double* weights_;
   int64_t m_, left_ = 0;
-  std::vector<uint8_t> taken_;  // (m)
-  std::vector<double> masses_;  // (m) 0 once taken
-  std::vector<double> sums_;    // (cells)
+  std::vector<uint8_t> taken_;          // (m)
+  std::vector<double> masses_;          // (m) 0 once taken
+  std::vector<double> sums_, running_;  // (cells)
 };
 
 // The power of two that brings the largest |x| into [1, 2), as two factors: it may be beyond the range of a double.
@@ -194,11 +191,13 @@ class Cloud<View<const T, 2>> {
     copy_.reset();
     tiles_.reset();
     threshold_.reset();
+    norm2_.reset();
   }
   void arrange(const int32_t* order, Run run) {
     copy_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(m_ * d_));
     tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height_ * d_));
     threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height_));
+    norm2_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height_));
     for_chunks(height_, kCellsAtOnce * kCell, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         float* const to = tile(i / kPoints) + i % kPoints;
@@ -209,10 +208,14 @@ class Cloud<View<const T, 2>> {
         }
         const T* const from = x_.data + rows_[order[i]] * x_.stride[0];
         T* const row = copy_.get() + i * d_;
+        double norm2 = 0.0;
         for (int64_t j = 0; j < d_; ++j) {
           row[j] = from[j * x_.stride[1]];
-          to[j * kPoints] = near_origin(scaled(static_cast<double>(row[j]), scale_), j);
+          const float about = near_origin(scaled(static_cast<double>(row[j]), scale_), j);
+          to[j * kPoints] = about;
+          norm2 += static_cast<double>(about) * static_cast<double>(about);
         }
+        norm2_[static_cast<size_t>(i)] = static_cast<float>(norm2);
       }
     });
   }
@@ -243,12 +246,15 @@ class Cloud<View<const T, 2>> {
                                   threshold_.get() + tile_number * kPoints, hits);
   }
   void expect(int64_t place, double distance2) {
-    const float* const from = tile(place / kPoints) + place % kPoints;
-    double norm2 = 0.0;
-    for (int64_t j = 0; j < d_; ++j)
-      norm2 += static_cast<double>(from[j * kPoints]) * static_cast<double>(from[j * kPoints]);
+    const double norm2 = norm2_[static_cast<size_t>(place)];
     threshold_[static_cast<size_t>(place)] =
         static_cast<float>((norm2 - distance2) / 2 - kappa_ * (norm2 + distance2) - kTiny);
+  }
+  // Asks for a row that will be looked at soon: rows that pass the filter lie far apart.
+  void prefetch(int64_t place) const {
+    const char* const row = reinterpret_cast<const char*>(copy_.get() + place * d_);
+    for (int64_t byte = 0; byte < std::min<int64_t>(512, d_ * static_cast<int64_t>(sizeof(T))); byte += 64)
+      __builtin_prefetch(row + byte);
   }
   // The one distance.
   double distance2(int64_t place, const Batch& batch, size_t t) const {
@@ -287,6 +293,7 @@ class Cloud<View<const T, 2>> {
   std::unique_ptr<T[]> copy_;           // (m, d)
   std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
   std::unique_ptr<float[]> threshold_;  // (height)
+  std::unique_ptr<float[]> norm2_;      // (height) about the origin
 };
 
 // Sparse points stay where they are, and the filter lets all of them pass.
@@ -307,6 +314,7 @@ class Cloud<SparseRows<T, I>> {
   }
   void filter(int64_t, const Batch& batch, uint32_t* hits) const { std::fill_n(hits, batch.size(), ~uint32_t{0}); }
   void expect(int64_t, double) {}
+  void prefetch(int64_t) const {}
   double distance2(int64_t place, const Batch& batch, size_t t) const {
     return row_distance2(rows_[order_[place]], batch[t]);
   }
@@ -357,6 +365,7 @@ class PlusPlus {
     scaled_.assign(height, 0.0);
     cells_.resize(static_cast<size_t>(cells_count_));
     masses_.resize(static_cast<size_t>(cells_count_));
+    running_.resize(masses_.size());
     scale_weights(*std::max_element(weights_, weights_ + m_));
     cloud_.arrange(order_.data(), run_);
   }
@@ -365,6 +374,7 @@ class PlusPlus {
     const auto u = [&](int64_t step, int64_t trial) {
       return rng::uniform(seed, rng::Purpose::start, draw_index(restart, step, trial));
     };
+    something_left();
     std::vector<int64_t> places{draw(u(0, 0))};  // all distances are still 1: by weight
     out[0] = order_[static_cast<size_t>(places[0])];
     if (k > 1) begin(places);
@@ -411,14 +421,15 @@ class PlusPlus {
     cells_[static_cast<size_t>(cell)].reach = std::sqrt(most);
   }
   int64_t draw(double u) const {
-    return pick(u, masses_, m_, kCell,
+    return pick(u, running_, m_, kCell,
                 [&](int64_t i) { return scaled_[static_cast<size_t>(i)] * distance2_[static_cast<size_t>(i)]; });
   }
 
   // Is there a mass to draw from? Where it has underflown beside weights that are no longer in play, they are scaled.
   bool something_left() {
     const auto massive = [&] {
-      return std::any_of(masses_.begin(), masses_.end(), [](double mass) { return mass > 0; });
+      std::partial_sum(masses_.begin(), masses_.end(), running_.begin());
+      return running_.back() > 0;
     };
     if (massive()) return true;
     double largest = 0.0;
@@ -468,48 +479,46 @@ class PlusPlus {
     struct Seen {
       int64_t beyond = 0, evaluated = 0;
     };
-    const Seen seen = reduce_chunks<Seen>(
-        cells_count_, kCellsAtOnce,
-        [&](int64_t, int64_t first, int64_t end) {
-          Seen part;
-          std::vector<uint32_t> hit(static_cast<size_t>(chunk_count(static_cast<int64_t>(trials), kAtOnce) * kAtOnce));
-          std::vector<uint8_t> out_of_reach(trials);
-          for (int64_t c = first; c < end; ++c) {
-            const Cell& cell = cells_[static_cast<size_t>(c)];
-            size_t count = 0;
-            for (size_t t = 0; t < trials; ++t) {
-              out_of_reach[t] =
-                  cell.reference >= 0 && beyond(cell, away[static_cast<size_t>(cell.reference) * trials + t]);
-              count += out_of_reach[t];
-            }
-            part.beyond += static_cast<int64_t>(count);
-            if (skip_ && count == trials) continue;
-            for (int64_t tile = c * kTiles; tile < (c + 1) * kTiles; ++tile) {
-              if (skip_)
-                cloud_.filter(tile, candidates, hit.data());
-              else
-                std::fill(hit.begin(), hit.end(), ~uint32_t{0});
-              for (size_t t = 0; t < trials; ++t) {
-                if (skip_ && out_of_reach[t]) continue;
-                const uint32_t points = hit[t] & occupied(tile);
-                hits_[static_cast<size_t>(tile) * trials + t] = points;
-                part.evaluated += std::popcount(points);
-                gains_[static_cast<size_t>(c) * trials + t] += gain(tile, points, candidates, t);
-              }
-            }
+    std::atomic<int64_t> beyond_count{0}, evaluated_count{0};
+    for_chunks(cells_count_, kCellsAtOnce, run_, [&](int64_t, int64_t first, int64_t end) {
+      Seen part;
+      std::vector<uint32_t> hit(static_cast<size_t>(chunk_count(static_cast<int64_t>(trials), kAtOnce) * kAtOnce));
+      std::vector<uint8_t> out_of_reach(trials);
+      for (int64_t c = first; c < end; ++c) {
+        const Cell& cell = cells_[static_cast<size_t>(c)];
+        size_t count = 0;
+        for (size_t t = 0; t < trials; ++t) {
+          out_of_reach[t] = cell.reference >= 0 && beyond(cell, away[static_cast<size_t>(cell.reference) * trials + t]);
+          count += out_of_reach[t];
+        }
+        part.beyond += static_cast<int64_t>(count);
+        if (skip_ && count == trials) continue;
+        for (int64_t tile = c * kTiles; tile < (c + 1) * kTiles; ++tile) {
+          if (skip_)
+            cloud_.filter(tile, candidates, hit.data());
+          else
+            std::fill(hit.begin(), hit.end(), ~uint32_t{0});
+          uint32_t some = 0;
+          for (size_t t = 0; t < trials; ++t) {
+            const uint32_t points = skip_ && out_of_reach[t] ? 0 : hit[t] & occupied(tile);
+            hits_[static_cast<size_t>(tile) * trials + t] = points;
+            some |= points;
           }
-          return part;
-        },
-        [](Seen& total, const Seen& part) {
-          total.beyond += part.beyond;
-          total.evaluated += part.evaluated;
-        },
-        run_);
+          for (; some != 0; some &= some - 1) cloud_.prefetch(tile * kPoints + std::countr_zero(some));
+        }
+      }
+      for (int64_t tile = first * kTiles; tile < end * kTiles; ++tile)
+        for (size_t t = 0; t < trials; ++t)
+          gains_[static_cast<size_t>(tile / kTiles) * trials + t] +=
+              gain(tile, hits_[static_cast<size_t>(tile) * trials + t], candidates, t, part.evaluated);
+      beyond_count += part.beyond;
+      evaluated_count += part.evaluated;
+    });
     const int64_t pairs = cells_count_ * static_cast<int64_t>(trials);
     work_.pairs += m_ * static_cast<int64_t>(trials);
-    work_.evaluated += seen.evaluated;
+    work_.evaluated += evaluated_count;
     looked_at_ += pairs;
-    beyond_ += seen.beyond;
+    beyond_ += beyond_count;
 
     std::vector<double> whole(trials, 0.0);
     for (size_t c = 0; c < static_cast<size_t>(cells_count_); ++c)
@@ -521,9 +530,9 @@ class PlusPlus {
     return static_cast<uint32_t>((uint64_t{1} << count) - 1);
   }
   // Points that gain nothing add nothing, so it does not matter which of them are looked at.
-  double gain(int64_t tile, uint32_t points, const Batch& candidates, size_t t) const {
+  double gain(int64_t tile, uint32_t points, const Batch& candidates, size_t t, int64_t& evaluated) const {
     double sum = 0.0;
-    for (; points != 0; points &= points - 1) {
+    for (; points != 0; points &= points - 1, ++evaluated) {
       const int64_t i = tile * kPoints + std::countr_zero(points);
       const double less = distance2_[static_cast<size_t>(i)] - cloud_.distance2(i, candidates, t);
       sum += scaled_[static_cast<size_t>(i)] * (less > 0.0 ? less : 0.0);
@@ -614,6 +623,7 @@ class PlusPlus {
   std::vector<double> scaled_;     // (height) weights; 0 in empty places
   std::vector<Cell> cells_;        // (cells)
   std::vector<double> masses_;     // (cells) Σ w·D²
+  std::vector<double> running_;    // (cells) their running sums
   std::vector<double> gains_;      // (cells, trials)
   std::vector<uint32_t> hits_;     // (tiles, trials) the points that may have gained
   std::vector<int64_t> chosen_;    // places of the centres so far

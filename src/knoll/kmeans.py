@@ -93,14 +93,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     cluster_weights_ : ndarray of shape (n_clusters,)
         The weight of each cluster; the number of its rows where none were given.
     n_distances_ : int
-        Distances evaluated in all runs, the start not included: at most n·k for each step.
+        Distances evaluated in all runs, the start not included: at most n·k for each step, and those of the rechecks.
     n_rechecks_ : int
-        Of those, the ones decided again since a fast route was not certain.
+        Rows whose label was decided again by the one distance, since a fast route was not certain.
     n_steps_ : int
         Batches seen by `partial_fit`; set by it alone.
     history_ : dict of ndarray
-        iteration, objective (J of the new centres), changed (Σ‖shift‖²), seconds, distances, and for data in memory
-        relabelled.
+        iteration, objective (J of the new centres), changed (Σ‖shift‖²), seconds, distances, rechecks, and for data in
+        memory relabelled.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -335,13 +335,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             block = scale.block(Block(points, weights))
             before = _Starts(self, block, scale, draw_seed(self.random_state), threads)(0)
         stats = steps.partial(block, steps.start(before), threads)
-        mass, sums = steps.rounded(stats.sums, before.shape, threads)
+        mass, sums = stats.rounded(before.shape, threads)
         some, counted = mass > 0, counts + mass
         centers = before.copy()
-        centers[some] = (before[some] * counts[some, None] + sums[some]) / counted[some, None]  # eq. 3.11
+        with np.errstate(over="ignore", invalid="ignore"):
+            centers[some] = (before[some] * counts[some, None] + sums[some]) / counted[some, None]  # eq. 3.11
+        if not np.isfinite(centers).all():
+            raise BadData("KMeans: the sums of the sample weights leave float64. Divide them by their largest.")
         centers = steps.storage(scale, kind)(centers)
-        labels, d2 = np.empty(points.shape[0], dtype=np.int32), np.empty(points.shape[0])
-        assign(block.points, centers, labels, d2, threads)
+        labels = np.empty(points.shape[0], dtype=np.int32)
+        assign(block.points, centers, labels, None, threads)
         shift = float(np.einsum("cj,cj->", centers - before, centers - before))
         inertia = squared_error(lambda: iter([block]), centers, threads)
         self.cluster_centers_ = scale.up(centers).astype(kind)

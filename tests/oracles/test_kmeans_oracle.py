@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 
@@ -12,7 +15,7 @@ import sklearn.cluster
 from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
-from knoll import KMeans, reference
+from knoll import KMeans, _core, reference
 from knoll.exceptions import ConvergenceWarning
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import assign, memory_for
@@ -224,3 +227,27 @@ def test_partial_fit_follows_the_rule_of_mini_batches(container):
     for part, w in batches:
         theirs.partial_fit(part, sample_weight=w)
     np.testing.assert_allclose(model.cluster_centers_, theirs.cluster_centers_, rtol=1e-10)
+
+
+FIT = """
+import numpy as np
+from knoll import KMeans
+rng = np.random.default_rng(0)
+for kind in (np.float64, np.float32):
+    for d, k in ((2, 12), (9, 40), (33, 150)):
+        X = np.round(rng.normal(size=(3000, d)), 1).astype(kind)  # tenths: near-ties
+        for algorithm in ("lloyd", "hamerly", "elkan"):
+            model = KMeans(k, random_state=1, algorithm=algorithm, tol=0, n_jobs=2).fit(X)
+            print(model.labels_.tobytes().hex(), model.cluster_centers_.tobytes().hex(), model.n_iter_)
+"""
+
+
+def test_every_instruction_set_gives_the_same_labels_and_centres():
+    """Labels are decided by the one distance and centres are exact sums, rounded: nothing is left to differ."""
+    answers = set()
+    for name in _core.build_info()["instruction sets available"].split(", "):
+        environment = {**os.environ, "KNOLL_ISA": name}
+        done = subprocess.run([sys.executable, "-c", FIT], env=environment, capture_output=True, text=True, check=True)
+        answers.add(done.stdout)
+    assert len(answers) == 1
+    assert all(len(answer) > 100_000 for answer in answers)

@@ -147,6 +147,9 @@ def test_every_algorithm_walks_the_plain_path(algorithm, name):
         assert rechecks <= len(X) and (evaluations >= len(X) * k or step > 0)
         totals = round_sums(memory.sums, k)
         np.testing.assert_array_equal(totals, fsums(X, weights, labels, k))
+        rounded = np.empty(totals.size)
+        memory.round_sums(rounded, 2)
+        np.testing.assert_array_equal(rounded, totals.ravel())
         before = labels
         full = totals[:, 0] > 0
         centers = centers.copy()

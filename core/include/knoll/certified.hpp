@@ -25,12 +25,12 @@ Frame choose_frame(View<const T, 2> x,              // in  (n, d)
 // Centres as the kernels want them.
 class PackedCenters {
  public:
-  PackedCenters(const Frame& frame, View<const double, 2> centers);
+  PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple = kCenterBlock);
 
   int64_t k, d;
   std::vector<double> exact;        // (k, d)
   bool certified;                   // float32 may be used
-  std::vector<float> blocks, half;  // (⌈k/4⌉, d, 4), (4⌈k/4⌉)
+  std::vector<float> blocks, half;  // (k′/4, d, 4), (k′): k padded to the multiple
   TileBounds bounds;
 };
 
@@ -49,10 +49,13 @@ class Decider {
 
   AssignCounts counts;
 
- private:
+  // The same for rows that are known to need it: label only, by the one distance.
   void decide_again(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label);
-  const T* row(int64_t i, int64_t slot);
+  // The panel of some rows (at most kPanel), and their squared norms.
+  const float* pack(const int64_t* rows, int64_t count, float* norm2);
+  const T* row(int64_t i, int64_t slot);  // contiguous; a slot (below kPanel) holds one copy
 
+ private:
   View<const T, 2> x_;
   const Frame& frame_;
   const PackedCenters& centers_;

@@ -20,13 +20,23 @@ template <class T>
 std::vector<int> column_exponents(View<const T, 2> x,  // in  (n, d)
                                   Run run);
 
-// What one thread adds up before it goes into the shared limbs. Every term is cut at two powers of two that are fixed
-// for its column into integers (high, low) of forty bits, which are added as such; what is left below, if anything,
-// goes to the limbs at once.
+// What the threads have added up so far, and where terms go that cannot wait.
+struct ClusterTotals {
+  ClusterTotals(int64_t k, int64_t d, View<int64_t, 2> sums);
+
+  int64_t k, d, ld;                // ld: d + 1 columns, the mass the last of them, padded to a multiple of 4
+  View<int64_t, 2> limbs;          // in, out (kLimbs, k·(d+1)): all of it
+  std::vector<int64_t> high, low;  // (k, ld): the same in units, as long as `in_units`
+  bool in_units = true;
+  std::mutex mutex;  // guards all of this
+};
+
+// What one thread adds up before it goes into the totals. Every term is cut at two powers of two that are fixed for its
+// column into integers (high, low) of forty bits, which are added as such; what is left below, if anything, goes to
+// the limbs at once.
 class ClusterDelta {
  public:
-  ClusterDelta(int64_t k, int64_t d, const std::vector<int>& exponents, double largest_weight, View<int64_t, 2> sums,
-               std::mutex& mutex);
+  ClusterDelta(const std::vector<int>& exponents, double largest_weight, ClusterTotals& totals);
 
   // The row x of d values, `stride` apart, joins cluster c with weight w; with weight −w it leaves.
   template <class T>
@@ -34,21 +44,28 @@ class ClusterDelta {
   template <class T, class I>
   void add(const T* data, const I* indices, int64_t count, double w, int64_t c);
 
-  // Brings what was added into the shared limbs, and starts anew.
+  // Brings what was added into the totals, and starts anew.
   void flush();
 
  private:
   void term(double t, int64_t c, int64_t j);
   void product(double w, double x, int64_t c, int64_t j);
+  void to_limbs(double t, int64_t c, int64_t j);
 
-  int64_t k_, d_;
-  std::vector<double> cut_high_, cut_low_;  // (d+1): t + cut − cut is t rounded to a unit; 0: nothing is cut
-  std::vector<int> unit_;                   // (d+1) exponents of the high unit
-  std::vector<int64_t> high_, low_;         // (k, d+1)
+  ClusterTotals& totals_;
+  int64_t k_, d_, ld_;
+  bool cuts_ = true;                        // every column is cut
+  std::vector<double> cut_high_, cut_low_;  // (ld): t + cut − cut is t rounded to a unit; 0: nothing is cut
+  std::vector<int> unit_;                   // (ld) exponents of the high unit
+  std::vector<int64_t> high_, low_;         // (k, ld)
+  std::vector<char> touched_;               // (k)
   int64_t pending_ = 0;                     // rows since the last flush
-  View<int64_t, 2> sums_;                   // the shared limbs
-  std::mutex& mutex_;                       // guards them
 };
+
+// out[c·(d+1) + …] = the totals as doubles, rounded once; exponents and largest_weight as given to the deltas.
+void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                  View<double, 1> out,  // out (k·(d+1))
+                  Run run);
 
 // sums += the rows of x, each in its cluster; rows whose label is negative are left out.
 template <class T>

@@ -9,6 +9,8 @@
 
 #include "knoll/assign.hpp"
 #include "knoll/certified.hpp"
+#include "knoll/cluster_sums.hpp"
+#include "knoll/group_bounds.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
@@ -42,6 +44,8 @@ class LloydMemory {
   int64_t clusters() const { return k_; }
   View<int32_t, 1> labels() { return vector_view(labels_.data(), n_); }
   View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
+  // The sums as doubles, each rounded once: what exact_round_columns makes of sums(), sooner.
+  void round_sums(View<double, 1> out, Run run);  // out (k·(d+1))
 
  private:
   struct Free {
@@ -57,6 +61,7 @@ class LloydMemory {
   bool whole_ = false;                     // what follows belongs to one step
   std::vector<int32_t> labels_;            // (n); −1: none yet
   std::unique_ptr<int64_t[], Free> sums_;  // zeros that nobody has touched take no memory
+  std::unique_ptr<ClusterTotals> totals_;  // of them
   std::vector<int> exponents_;             // (d)
   double largest_weight_ = 1;
   Frame frame_;
@@ -66,6 +71,7 @@ class LloydMemory {
   std::vector<float> key_;      // (n)
   std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
   std::vector<float> limit_;    // (k): travel, rounded up
+  GroupBounds groups_;          // of elkan
 };
 
 // Which algorithm is fastest for such a shape.

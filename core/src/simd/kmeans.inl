@@ -71,6 +71,31 @@ static void pack_f32(const float* const* rows, int64_t count, int64_t d, const d
   pack_panel(rows, count, d, pivot, scale, panel, norm2);
 }
 
+template <class T>
+KNOLL_INLINE float pack_row(const T* x, int64_t d, const double* pivot, double scale, float* y) {
+  f32_quad sum[2] = {};
+  int64_t j = 0;
+  for (; j + 8 <= d; j += 8)
+    for (int h = 0; h < 2; ++h) {
+      const f32_quad v = round_quad((load_as_f64(x + j + 4 * h) - load(pivot + j + 4 * h)) * broadcast(scale));
+      __builtin_memcpy(y + j + 4 * h, &v, sizeof v);
+      sum[h] += v * v;
+    }
+  const f32_quad all = sum[0] + sum[1];
+  float norm2 = (all[0] + all[1]) + (all[2] + all[3]);
+  for (; j < d; ++j) {
+    y[j] = (float)(((double)x[j] - pivot[j]) * scale);
+    norm2 += y[j] * y[j];
+  }
+  return norm2;
+}
+static float pack_row_f64(const double* x, int64_t d, const double* pivot, double scale, float* y) {
+  return pack_row(x, d, pivot, scale, y);
+}
+static float pack_row_f32(const float* x, int64_t d, const double* pivot, double scale, float* y) {
+  return pack_row(x, d, pivot, scale, y);
+}
+
 // The running lowest and second lowest score of each point.
 struct LowestTwo {
   f32 best[kPanelVectors], second[kPanelVectors];
@@ -100,40 +125,100 @@ KNOLL_INLINE void nearest_two_narrow(const float* panel, const float* centers, c
   }
 }
 
-static void nearest_two(const float* panel, int64_t d, const float* centers, const float* half, int64_t k, float* best,
-                        float* second, int32_t* index) {
+// Four centres against a panel: twelve sums in registers.
+KNOLL_INLINE void see_block(const float* y, int64_t d, const float* p, const float* half, int64_t c, LowestTwo& two) {
+  f32 score[kCenterBlock][kPanelVectors];
+  for (int t = 0; t < kCenterBlock; ++t)
+    for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[t]);
+  for (int64_t j = 0; j < d; ++j, y += kPanel, p += kCenterBlock) {
+    f32 point[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
+    for (int t = 0; t < kCenterBlock; ++t) {
+      const f32 center = broadcast(p[t]);
+      for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
+    }
+  }
+  for (int t = 0; t < kCenterBlock; ++t)
+    for (int v = 0; v < kPanelVectors; ++v) see(two, v, score[t][v], (int32_t)(c + t));
+}
+
+KNOLL_INLINE LowestTwo none_seen() {
   LowestTwo two;
   for (int v = 0; v < kPanelVectors; ++v) {
     two.best[v] = two.second[v] = broadcast(__builtin_inff());
     two.index[v] = i32{};
   }
-  if (d == 1) {
-    nearest_two_narrow<1>(panel, centers, half, k, two);
-  } else if (d == 2) {
-    nearest_two_narrow<2>(panel, centers, half, k, two);
-  } else {
-    for (int64_t c = 0; c < k; c += kCenterBlock, centers += kCenterBlock * d) {
-      f32 score[kCenterBlock][kPanelVectors];
-      for (int t = 0; t < kCenterBlock; ++t)
-        for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[c + t]);
-      const float *y = panel, *p = centers;
-      for (int64_t j = 0; j < d; ++j, y += kPanel, p += kCenterBlock) {
-        f32 point[kPanelVectors];
-        for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
-        for (int t = 0; t < kCenterBlock; ++t) {
-          const f32 center = broadcast(p[t]);
-          for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
-        }
-      }
-      for (int t = 0; t < kCenterBlock; ++t)
-        for (int v = 0; v < kPanelVectors; ++v) see(two, v, score[t][v], (int32_t)(c + t));
-    }
-  }
+  return two;
+}
+KNOLL_INLINE void store(const LowestTwo& two, float* best, float* second, int32_t* index) {
   for (int v = 0; v < kPanelVectors; ++v) {
     store(best + v * kLanes32, two.best[v]);
     store(second + v * kLanes32, two.second[v]);
     store(index + v * kLanes32, two.index[v]);
   }
+}
+
+static void nearest_two(const float* panel, int64_t d, const float* centers, const float* half, int64_t k, float* best,
+                        float* second, int32_t* index) {
+  LowestTwo two = none_seen();
+  if (d == 1) {
+    nearest_two_narrow<1>(panel, centers, half, k, two);
+  } else if (d == 2) {
+    nearest_two_narrow<2>(panel, centers, half, k, two);
+  } else {
+    for (int64_t c = 0; c < k; c += kCenterBlock) see_block(panel, d, centers + c * d, half + c, c, two);
+  }
+  store(two, best, second, index);
+}
+
+static void nearest_two_of_groups(const float* panel, int64_t d, const float* centers, const float* half, int64_t k,
+                                  float* best, float* second, int32_t* index) {
+  for (int64_t c = 0; c < k; c += kGroup, best += kPanel, second += kPanel, index += kPanel) {
+    LowestTwo two = none_seen();
+    for (int64_t b = c; b < c + kGroup; b += kCenterBlock) see_block(panel, d, centers + b * d, half + b, b, two);
+    store(two, best, second, index);
+  }
+}
+
+static int64_t failing_groups(const float* lower, const float* travel, int64_t groups, float upper, int32_t* out,
+                              float* least) {
+  int64_t count = 0;
+  f32 low = broadcast(__builtin_inff());
+  for (int64_t g = 0; g < groups; g += kLanes32) {
+    const f32 bound = load(lower + g) - load(travel + g);
+    low = at_most(low, bound);
+#ifdef __FMA__
+    const __m256 fails = _mm256_cmp_ps((__m256)bound, (__m256)broadcast(upper), _CMP_NGT_UQ);
+    for (int mask = _mm256_movemask_ps(fails); mask != 0; mask &= mask - 1)
+      out[count++] = (int32_t)(g + __builtin_ctz((unsigned)mask));
+#else
+    for (int l = 0; l < kLanes32; ++l)
+      if (!(bound[l] > upper)) out[count++] = (int32_t)(g + l);
+#endif
+  }
+  *least = low[0];
+  for (int l = 1; l < kLanes32; ++l) *least = low[l] < *least ? low[l] : *least;
+  return count;
+}
+
+// Each group in four chains of sums, so that one addition need not wait for the other.
+static void group_scores(const float* y, int64_t d, const float* first, const float* half_first, const float* second,
+                         const float* half_second, float* out) {
+  f32 a[4] = {load(half_first)}, b[4] = {load(half_second)};
+  int64_t j = 0;
+  for (; j + 4 <= d; j += 4)
+    for (int q = 0; q < 4; ++q) {
+      const f32 value = broadcast(y[j + q]);
+      a[q] = fma(value, load(first + (j + q) * kGroup), a[q]);
+      b[q] = fma(value, load(second + (j + q) * kGroup), b[q]);
+    }
+  for (; j < d; ++j) {
+    const f32 value = broadcast(y[j]);
+    a[0] = fma(value, load(first + j * kGroup), a[0]);
+    b[0] = fma(value, load(second + j * kGroup), b[0]);
+  }
+  store(out, (a[0] + a[1]) + (a[2] + a[3]));
+  store(out + kGroup, (b[0] + b[1]) + (b[2] + b[3]));
 }
 
 // eq. 7 and 8 of the decision; a NaN on the way makes the comparison false, so the row is decided again.
@@ -148,6 +233,17 @@ static void gaps(const float* best, const float* second, const float* norm2, con
     const f32 slack = root(size) * broadcast(bounds->slack);
     const f32 length = down * broadcast(1.0f - 0x1p-21f) - up * broadcast(1.0f + 0x1p-21f) - slack;
     store(gap + v * kLanes32, select(sure, length, broadcast(-__builtin_inff())));
+  }
+}
+
+static void lower_bounds(const float* score, const float* norm2, const TileBounds* bounds, float travel, float* out) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const f32 t = load(score + v * kLanes32), y2 = load(norm2 + v * kLanes32);
+    const f32 size = y2 + broadcast(bounds->p2);
+    const f32 error = fma(size, broadcast(bounds->radius), broadcast(bounds->floor));
+    const f32 down = root(at_least(y2 + t + t - error, f32{})) * broadcast(1.0f - 0x1p-21f);
+    const f32 sum = down - root(size) * broadcast(bounds->slack) + broadcast(travel);
+    store(out + v * kLanes32, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
   }
 }
 
@@ -168,10 +264,56 @@ static int64_t survivors(const float* key, const int32_t* label, int64_t n, cons
   return count;
 }
 
+// Adding 1.5·2^52 units rounds to a unit and leaves the integer in the low bits of the sum.
+KNOLL_INLINE u64 add_cut(f64 t, const double* cut_high, const double* cut_low, int64_t* high, int64_t* low) {
+  const f64 ch = load(cut_high), cl = load(cut_low);
+  const f64 above = t + ch, left = t - (above - ch), below = left + cl;
+  i64 h, l;
+  __builtin_memcpy(&h, high, sizeof h);
+  __builtin_memcpy(&l, low, sizeof l);
+  h += (i64)above - (i64)ch;
+  l += (i64)below - (i64)cl;
+  __builtin_memcpy(high, &h, sizeof h);
+  __builtin_memcpy(low, &l, sizeof l);
+  return (u64)(left - (below - cl));
+}
+template <class T>
+KNOLL_INLINE bool add_row(const T* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                          int64_t* high, int64_t* low) {
+  const f64 s = broadcast(sign);
+  u64 rest = {};
+  int64_t j = 0;
+  for (; j + kLanes <= d; j += kLanes)
+    rest |= add_cut(load_as_f64(x + j) * s, cut_high + j, cut_low + j, high + j, low + j);
+  if (j < d) {
+    double tail[kLanes] = {};
+    for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
+    rest |= add_cut(load(tail) * s, cut_high + j, cut_low + j, high + j, low + j);
+  }
+  rest <<= 1;  // the sign of a zero is nothing
+  return (rest[0] | rest[1] | rest[2] | rest[3]) == 0;
+}
+static bool add_row_f64(const double* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                        int64_t* high, int64_t* low) {
+  return add_row(x, d, sign, cut_high, cut_low, high, low);
+}
+static bool add_row_f32(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
+                        int64_t* high, int64_t* low) {
+  return add_row(x, d, sign, cut_high, cut_low, high, low);
+}
+
 static constexpr KMeansKernels kmeans_kernels = {
     .pack_f64 = pack_f64,
     .pack_f32 = pack_f32,
+    .pack_row_f64 = pack_row_f64,
+    .pack_row_f32 = pack_row_f32,
     .nearest_two = nearest_two,
     .gaps = gaps,
+    .nearest_two_of_groups = nearest_two_of_groups,
+    .failing_groups = failing_groups,
+    .group_scores = group_scores,
+    .lower_bounds = lower_bounds,
     .survivors = survivors,
+    .add_row_f64 = add_row_f64,
+    .add_row_f32 = add_row_f32,
 };

@@ -15,7 +15,7 @@ from knoll import _core
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import is_sparse
 
-__all__ = ["Blocks", "Memory", "add_sums", "assign", "distances", "memory_for", "no_sums", "squared_error"]
+__all__ = ["Blocks", "Memory", "add_sums", "assign", "distances", "memory_for", "no_sums", "spread", "squared_error"]
 
 Blocks = Callable[[], Iterator[Block]]
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Labels = NDArray[np.int32]
 def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, threads: int) -> tuple[int, int]:
     """Write the closest centre of each row into `labels`, and its squared distance into `d2` where wanted.
 
-    Returns how many distances were evaluated, and how many of them were decided again by the one distance.
+    Returns how many distances were evaluated, and how many rows were decided again by the one distance.
     """
     if is_sparse(points):
         evaluated, again = _core.assign_csr(*_csr(points), centers, labels, d2, threads)
@@ -71,6 +71,13 @@ def squared_error(blocks: Blocks, centers: Floats, threads: int) -> float:
     return float(rounded[1])
 
 
+def spread(block: Block, origin: Floats, threads: int) -> float:
+    """Compute Σ w‖x − origin‖² of one block: `squared_error` with one centre, sooner."""
+    if is_sparse(block.points):
+        return float(_core.spread_csr(*_csr(block.points), block.weights, origin, threads))
+    return float(_core.spread(block.points, block.weights, origin, threads))
+
+
 # ---- what a block remembers between steps --------------------------------------------------------------------------
 
 
@@ -85,6 +92,9 @@ class Memory(Protocol):
     def sums(self) -> NDArray[np.int64]:
         """The exact sums of the clusters."""
 
+    def round_sums(self, out: Floats, threads: int) -> None:
+        """Write the sums, each rounded once, (k·(d+1),)."""
+
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         """Assign every row; return how many labels changed, distances evaluated, rechecks."""
 
@@ -95,6 +105,9 @@ class _LabelsOnly:
     def __init__(self, n: int, d: int, k: int) -> None:
         self.labels: Labels = np.full(n, -1, dtype=np.int32)
         self.sums = no_sums(k, d)
+
+    def round_sums(self, out: Floats, threads: int) -> None:
+        _core.exact_round(self.sums, out, threads)
 
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         labels = np.empty_like(self.labels)
@@ -112,14 +125,10 @@ def memory_for(points: Any, k: int, algorithm: str) -> Memory:
     n, d = points.shape
     if is_sparse(points):
         return _LabelsOnly(n, d, k)
-    return _core.LloydMemory(n, d, k, _suited(n, d, k) if algorithm == "auto" else algorithm)
-
-
-def _suited(n: int, d: int, k: int) -> str:
-    """Choose the bounds by shape: none where a step is next to nothing, one a point, or one a group of centres."""
-    if k == 1 or n * k * d <= 1 << 14:
-        return "lloyd"
-    return "hamerly" if d * k <= 4096 else "elkan"
+    if algorithm == "auto":
+        few = k == 1 or n * k * d <= 1 << 14  # a step is next to nothing: nothing to save
+        algorithm = "lloyd" if few else _core.best_lloyd(n, d, k)
+    return _core.LloydMemory(n, d, k, algorithm)
 
 
 def _csr(points: Any) -> tuple[Any, Any, Any, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from knoll import _core
-from knoll.steps.assignment import Blocks, Memory, add_sums, assign, memory_for, no_sums, squared_error
+from knoll.steps.assignment import Blocks, Memory, add_sums, assign, memory_for, no_sums, spread, squared_error
 from knoll.steps.blocks import Block
 from knoll.steps.empty_clusters import relocate
 from knoll.steps.loop import History, StepReport, iterate
@@ -29,7 +29,6 @@ __all__ = [
     "lloyd",
     "merge",
     "partial",
-    "rounded",
     "start",
 ]
 
@@ -51,11 +50,30 @@ class KMeansSums:
     """Mass and coordinate sums of each cluster, exact: any order of rows, blocks and workers gives the same."""
 
     rows: int
-    sums: NDArray[np.int64]  # (limbs, k·(d+1)): mass of cluster c in column c·(d+1), then its d coordinate sums
+    own: NDArray[np.int64] | None  # (limbs, k·(d+1)): mass of cluster c in column c·(d+1), then its d coordinate sums
+    memory: Memory | None  # who has the sums, where they are not our own; its next step changes them
     relabelled: int | None  # labels that differ from the step before; None: nobody remembers those
     distances: int  # evaluated
-    rechecks: int  # of them, those that were decided again by the one distance
-    lent: bool = False  # the sums belong to a memory, whose next step changes them
+    rechecks: int  # rows that were decided again by the one distance
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """The exact sums, whoever has them."""
+        if self.own is not None:
+            return self.own
+        assert self.memory is not None
+        return self.memory.sums
+
+    def rounded(self, shape: tuple[int, ...], threads: int = 1) -> tuple[Floats, Floats]:
+        """Round the exact sums, once: the masses (k,) and the coordinate sums (k, d)."""
+        k, d = shape
+        flat = np.empty(k * (d + 1))
+        if self.own is not None:
+            _core.exact_round(self.own, flat, threads)
+        elif self.memory is not None:
+            self.memory.round_sums(flat, threads)
+        table = flat.reshape(k, d + 1)
+        return table[:, 0], table[:, 1:]
 
 
 @dataclass(frozen=True)
@@ -98,48 +116,38 @@ def partial(block: Block, state: KMeansState, threads: int, memory: Memory | Non
     rows = block.points.shape[0]
     if memory is not None:
         changed, evaluated, again = memory.step(block.points, block.weights, state.centers, threads)
-        return KMeansSums(rows, memory.sums, changed, evaluated, again, lent=True)
+        return KMeansSums(rows, None, memory, changed, evaluated, again)
     labels = np.empty(rows, dtype=np.int32)
     evaluated, again = assign(block.points, state.centers, labels, None, threads)
     sums = no_sums(*state.centers.shape)
     add_sums(block, labels, sums, threads)
-    return KMeansSums(rows, sums, None, evaluated, again)
+    return KMeansSums(rows, sums, None, None, evaluated, again)
 
 
 def merge(a: KMeansSums, b: KMeansSums, threads: int = 1) -> KMeansSums:
-    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's, unless it was lent."""
-    sums = a.sums.copy() if a.lent else a.sums
+    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's, unless a memory has it."""
+    sums = a.sums.copy() if a.own is None else a.own
     _core.exact_merge(sums, b.sums, threads)
     known = None if a.relabelled is None or b.relabelled is None else a.relabelled + b.relabelled
-    return KMeansSums(a.rows + b.rows, sums, known, a.distances + b.distances, a.rechecks + b.rechecks)
+    return KMeansSums(a.rows + b.rows, sums, None, known, a.distances + b.distances, a.rechecks + b.rechecks)
 
 
 def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 1) -> tuple[KMeansState, KMeansReport]:
     """Average each cluster (eq. 3.7); a cluster without mass keeps the centre it had."""
-    mass, sums = rounded(stats.sums, state.centers.shape, threads)
-    if mass.all():
-        centers = sums / mass[:, None]
+    mass, sums = stats.rounded(state.centers.shape, threads)
+    column = mass[:, None]
+    if np.count_nonzero(mass) == len(mass):
+        centers = sums / column
     else:
-        some = mass > 0
-        centers = state.centers.copy()
-        centers[some] = sums[some] / mass[some, None]
+        centers = np.where(column > 0, sums / np.where(column > 0, column, 1.0), state.centers)
     shift = centers - state.centers
     offset = centers - about.origin
-    between = float((mass * np.einsum("cj,cj->c", offset, offset)).sum())
+    between = float(np.add.reduce(column * offset * offset, axis=None))
+    changed = float(np.add.reduce(shift * shift, axis=None))
     objective = max(about.value - between, 0.0)  # eq. 3.9
-    changed = float(np.einsum("cj,cj->", shift, shift))
     return KMeansState(centers), KMeansReport(
         objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass
     )
-
-
-def rounded(sums: NDArray[np.int64], shape: tuple[int, ...], threads: int = 1) -> tuple[Floats, Floats]:
-    """Round exact sums, once: the masses (k,) and the coordinate sums (k, d)."""
-    k, d = shape
-    flat = np.empty(k * (d + 1))
-    _core.exact_round(sums, flat, threads)
-    table = flat.reshape(k, d + 1)
-    return table[:, 0], table[:, 1:]
 
 
 # ---- many steps ----------------------------------------------------------------------------------------------------
@@ -192,15 +200,16 @@ def alternate(
     def step(state: KMeansState) -> tuple[KMeansState, KMeansReport]:
         stats = sums_of(state)
         if not known:
-            known.append(_spread(stats, state, blocks, threads))
+            known.append(_spread(stats, state, blocks, threads, whole=memory is not None))
         new, report = finish(stats, state, known[0], threads)
-        if relocates and not report.masses.all():
+        if relocates and np.count_nonzero(report.masses) < len(report.masses):
             moved = relocate(blocks, state.centers, report.masses == 0, threads)
             if moved is not None:
                 spent[0] += moved.distances
                 spent[1] += moved.rechecks
-                sums = KMeansSums(stats.rows, moved.sums, stats.relabelled, moved.distances, moved.rechecks)
-                new, report = finish(sums, state, known[0], threads)
+                spent_here = stats.distances + moved.distances, stats.rechecks + moved.rechecks
+                relocated = KMeansSums(stats.rows, moved.sums, None, stats.relabelled, *spent_here)
+                new, report = finish(relocated, state, known[0], threads)
         reports.append(report)
         return new, report
 
@@ -211,12 +220,13 @@ def alternate(
     if all(report.relabelled is not None for report in reports):
         history["relabelled"] = np.array([report.relabelled for report in reports], dtype=np.int64)
     history["distances"] = np.array([report.distances for report in reports], dtype=np.int64)
+    history["rechecks"] = np.array([report.rechecks for report in reports], dtype=np.int64)
     kept = stored(state.centers)
     if reports[-1].changed == 0 and np.array_equal(kept, state.centers) and memory is not None:
-        sums = memory.sums  # the labels are those of these centres already
+        last = KMeansSums(0, None, memory, 0, 0, 0)  # the labels are those of these centres already
     else:
-        sums = sums_of(KMeansState(kept)).sums
-    mass, coordinates = rounded(sums, kept.shape, threads)
+        last = sums_of(KMeansState(kept))
+    mass, coordinates = last.rounded(kept.shape, threads)
     return LloydResult(
         labels=None if memory is None else memory.labels,
         centers=kept,
@@ -286,15 +296,14 @@ def unscaled(result: LloydResult, scale: Scale) -> LloydResult:
     )
 
 
-def _spread(stats: KMeansSums, state: KMeansState, blocks: Blocks, threads: int) -> Spread:
-    """Take the mean of all rows from the sums of any partition, exactly; then the spread about it, in one pass."""
-    k, d = state.centers.shape
-    pooled = no_sums(1, d)
-    for c in range(k):
-        _core.exact_merge(pooled, stats.sums[:, c * (d + 1) : (c + 1) * (d + 1)], 1)
-    mass, sums = rounded(pooled, (1, d))
-    origin = sums[0] / mass[0]
-    return Spread(origin, squared_error(blocks, origin[None], threads), float(mass[0]))
+def _spread(stats: KMeansSums, state: KMeansState, blocks: Blocks, threads: int, *, whole: bool) -> Spread:
+    """Take the mean of all rows from the sums of the clusters, then the spread about it in one pass."""
+    mass, sums = stats.rounded(state.centers.shape, threads)
+    total = float(np.add.reduce(mass))
+    origin = np.add.reduce(sums, axis=0) / total
+    if whole:
+        return Spread(origin, spread(next(blocks()), origin, threads), total)
+    return Spread(origin, squared_error(blocks, origin[None], threads), total)
 
 
 def _inertia(mass: Floats, sums: Floats, centers: Floats, about: Spread, blocks: Blocks, threads: int) -> float:

@@ -1,0 +1,258 @@
+"""k-means: knoll.KMeans against scikit-learn's Lloyd and Elkan, scikit-learn-intelex, and (float32) faiss.
+
+From a given start all go to rest (tol = 0, at most 300 steps). faiss has no rule to stop by, and oneDAL never stops at
+tol = 0; both are given the number of steps that scikit-learn's Lloyd needs on the same data, counted when the data is
+made. The inertia that is compared is computed from the returned centres, in float64, for everybody alike.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.case import Case, Contestant, Data, Target, no_larger, register
+
+STEPS = 300
+SEEDS = 7
+
+
+def blobs(n: int, d: int, k: int, std: float, dtype: str) -> np.ndarray:
+    from sklearn.datasets import make_blobs
+
+    return np.asarray(make_blobs(n, d, centers=k, cluster_std=std, random_state=20240503)[0].astype(dtype))
+
+
+def with_start(X: np.ndarray, k: int) -> dict[str, np.ndarray]:
+    """Add k rows to start from, and how many steps Lloyd's algorithm takes from there."""
+    from sklearn.cluster import KMeans
+
+    start = X[np.random.default_rng(20240504).choice(len(X), k, replace=False)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        steps = KMeans(k, init=start, n_init=1, tol=0, max_iter=STEPS).fit(X).n_iter_
+    return {"X": X, "start": start, "steps": np.array(steps)}
+
+
+def make_blobbed(n: int, d: int, k: int, std: float, dtype: str) -> dict[str, np.ndarray]:
+    return with_start(blobs(n, d, k, std, dtype), k)
+
+
+def make_uniform(n: int, d: int, k: int, dtype: str) -> dict[str, np.ndarray]:
+    return with_start(np.random.default_rng(20240505).uniform(size=(n, d)).astype(dtype), k)
+
+
+def inertia(X: np.ndarray, centers: np.ndarray) -> float:
+    """Σ‖x − closest centre‖² in float64: the closest by expanded squares of centred data, its distance directly."""
+    origin = centers.astype(np.float64).mean(axis=0)
+    means = centers.astype(np.float64) - origin
+    norms = np.sum(means**2, axis=1)
+    total = 0.0
+    for begin in range(0, len(X), 4096):
+        rows = X[begin : begin + 4096].astype(np.float64) - origin
+        closest = means[np.argmin(norms - 2 * rows @ means.T, axis=1)]
+        total += float(np.sum((rows - closest) ** 2))
+    return total
+
+
+# ---- contestants: (data, threads) -> centres ---------------------------------------------------------------------
+
+
+def knoll_from(data: Data, threads: int) -> np.ndarray:
+    from knoll import KMeans
+
+    start = data["start"]
+    model = KMeans(len(start), init=start, tol=0, max_iter=STEPS, n_jobs=threads).fit(data["X"])
+    return np.asarray(model.cluster_centers_)
+
+
+def sklearn_from(algorithm: str, data: Data, threads: int) -> np.ndarray:
+    from sklearn.cluster import KMeans
+
+    start = data["start"]
+    model = KMeans(len(start), init=start, n_init=1, tol=0, max_iter=STEPS, algorithm=algorithm).fit(data["X"])
+    return np.asarray(model.cluster_centers_)
+
+
+def intelex_from(data: Data, threads: int) -> np.ndarray:
+    from sklearnex.cluster import KMeans
+
+    start, steps = data["start"], int(data["steps"])
+    model = KMeans(len(start), init=start, n_init=1, tol=0, max_iter=steps).fit(data["X"])
+    return np.asarray(model.cluster_centers_)
+
+
+def faiss_from(data: Data, threads: int) -> np.ndarray:
+    import faiss
+
+    X, start = data["X"], data["start"]
+    faiss.omp_set_num_threads(threads)
+    model = faiss.Kmeans(
+        X.shape[1],
+        len(start),
+        niter=int(data["steps"]),
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(X),
+    )
+    model.train(X, init_centroids=start)
+    return np.asarray(model.centroids)
+
+
+PEERS = (
+    Contestant("scikit-learn lloyd", partial(sklearn_from, "lloyd"), ("sklearn.cluster",)),
+    Contestant("scikit-learn elkan", partial(sklearn_from, "elkan"), ("sklearn.cluster",)),
+    Contestant("scikit-learn-intelex", intelex_from, ("sklearnex.cluster",)),
+)
+FAISS = Contestant("faiss", faiss_from, ("faiss",))
+
+
+def judge(data: Data, centers: np.ndarray) -> dict[str, float]:
+    return {"inertia": inertia(data["X"], centers)}
+
+
+def smaller(data: Data) -> Data:
+    """A first call on few rows, so that threads and libraries are awake."""
+    k = len(data["start"])
+    return {**data, "X": data["X"][: 4 * k], "start": data["X"][:k], "steps": np.array(2)}
+
+
+def from_a_start(
+    name: str, about: str, make: Callable[[str], dict[str, np.ndarray]], float64: float, float32: float, **more: Any
+) -> None:
+    for dtype, ratio in (("float64", float64), ("float32", float32)):
+        single = dtype == "float32"
+        register(
+            Case(
+                name=name + ("-float32" if single else ""),
+                group="k-means",
+                about=f"{about}, {dtype}, to rest from the same start",
+                data=partial(make, dtype),
+                ours=Contestant("knoll", knoll_from, ("knoll.kmeans",)),
+                peers=(*PEERS, FAISS) if single else PEERS,
+                judge=judge,
+                # float32 peers round their centres at every step and may rest elsewhere
+                not_worse=no_larger("inertia", relative=1e-3 if single else 1e-6),
+                targets=(Target(ratio),),
+                warmup=smaller,
+                repeats=3,
+                **({} if single else more),
+            )
+        )
+
+
+from_a_start("kmeans-1e6x2", "10⁶×2 blobs, k = 50", partial(make_blobbed, 10**6, 2, 50, 1.5), 15, 12, memory_limit=64)
+from_a_start("kmeans-2e5x16", "2·10⁵×16 blobs, k = 64", partial(make_blobbed, 2 * 10**5, 16, 64, 6.0), 5, 3)
+from_a_start("kmeans-1e5x64", "10⁵×64 blobs, k = 256", partial(make_blobbed, 10**5, 64, 256, 8.0), 5, 3)
+from_a_start("kmeans-5e4x128", "5·10⁴×128 blobs, k = 500", partial(make_blobbed, 5 * 10**4, 128, 500, 8.0), 5, 2.5)
+from_a_start("kmeans-uniform", "2·10⁵×8 uniform, k = 64", partial(make_uniform, 2 * 10**5, 8, 64), 6, 5)
+
+
+# ---- the whole fit, seeding included -----------------------------------------------------------------------------
+
+
+class Seeds:
+    """One fit a call, each with the next seed; the judge sees all of them."""
+
+    def __init__(self, fit: Callable[[Data, int, int], np.ndarray]) -> None:
+        self.fit = fit
+        self.found: list[np.ndarray] = []
+
+    def __call__(self, data: Data, threads: int) -> list[np.ndarray]:
+        self.found.append(self.fit(data, threads, len(self.found)))
+        return self.found
+
+
+def knoll_whole(data: Data, threads: int, seed: int) -> np.ndarray:
+    from knoll import KMeans
+
+    return np.asarray(KMeans(int(data["k"]), random_state=seed, n_jobs=threads).fit(data["X"]).cluster_centers_)
+
+
+def sklearn_whole(module: str, algorithm: str, data: Data, threads: int, seed: int) -> np.ndarray:
+    import importlib
+
+    KMeans = importlib.import_module(module).KMeans
+    return np.asarray(KMeans(int(data["k"]), random_state=seed, algorithm=algorithm).fit(data["X"]).cluster_centers_)
+
+
+def faiss_whole(data: Data, threads: int, seed: int) -> np.ndarray:
+    import faiss
+
+    X = data["X"]
+    faiss.omp_set_num_threads(threads)
+    model = faiss.Kmeans(X.shape[1], int(data["k"]), seed=seed + 1, max_points_per_centroid=len(X))
+    model.train(X)
+    return np.asarray(model.centroids)
+
+
+def mean_inertia(data: Data, found: list[np.ndarray]) -> dict[str, float]:
+    return {"mean inertia": float(np.mean([inertia(data["X"], centers) for centers in found]))}
+
+
+def make_whole(k: int, dtype: str) -> dict[str, np.ndarray]:
+    return {"X": blobs(2 * 10**5, 16, 64, 6.0, dtype), "k": np.array(k)}
+
+
+def whole_peers(*, with_faiss: bool = False) -> tuple[Contestant, ...]:
+    lloyd, elkan, intelex = (
+        partial(sklearn_whole, module, algorithm)
+        for module, algorithm in (
+            ("sklearn.cluster", "lloyd"),
+            ("sklearn.cluster", "elkan"),
+            ("sklearnex.cluster", "lloyd"),
+        )
+    )
+    found = (
+        Contestant("scikit-learn lloyd", Seeds(lloyd), ("sklearn.cluster",)),
+        Contestant("scikit-learn elkan", Seeds(elkan), ("sklearn.cluster",)),
+        Contestant("scikit-learn-intelex", Seeds(intelex), ("sklearnex.cluster",)),
+    )
+    # its own defaults: a random start and 25 steps
+    return (*found, Contestant("faiss", Seeds(faiss_whole), ("faiss",))) if with_faiss else found
+
+
+for k in (64, 500):
+    for dtype, ratio in (("float64", 4), ("float32", 3)):
+        single = dtype == "float32"
+        register(
+            Case(
+                name=f"kmeans-default-k{k}" + ("-float32" if single else ""),
+                group="k-means",
+                about=f"2·10⁵×16 blobs, k = {k}, {dtype}, default fit with k-means++, median over {SEEDS} seeds",
+                data=partial(make_whole, k, dtype),
+                ours=Contestant("knoll", Seeds(knoll_whole), ("knoll.kmeans",)),
+                peers=whole_peers(with_faiss=single),
+                judge=mean_inertia,
+                # other seeds find other fixed points: the mean over seven of them spreads by about this much
+                not_worse=no_larger("mean inertia", relative=0.01),
+                targets=(Target(ratio),),
+                calls=SEEDS,
+                repeats=3,
+            )
+        )
+
+
+def make_iris() -> dict[str, np.ndarray]:
+    from sklearn.datasets import load_iris
+
+    return {"X": load_iris().data, "k": np.array(3)}
+
+
+register(
+    Case(
+        name="kmeans-iris",
+        group="k-means",
+        about="iris, k = 3, default fit with k-means++, median over 100 seeds",
+        data=make_iris,
+        ours=Contestant("knoll", Seeds(knoll_whole), ("knoll.kmeans",)),
+        peers=whole_peers()[:2],
+        judge=mean_inertia,
+        not_worse=no_larger("mean inertia", relative=0.02),
+        targets=(Target(2),),
+        calls=100,
+        repeats=5,
+    )
+)

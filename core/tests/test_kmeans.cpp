@@ -1,0 +1,414 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "knoll/assign.hpp"
+#include "knoll/certified.hpp"
+#include "knoll/cluster_sums.hpp"
+#include "knoll/lloyd.hpp"
+#include "knoll/sum.hpp"
+#include "knoll/tile.hpp"
+
+using namespace knoll;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+double one_distance(const double* x, const double* y, int64_t d) {
+  double sum = 0;
+  for (int64_t j = 0; j < d; ++j) {
+    const volatile double difference = x[j] - y[j];  // volatile: no compiler may fuse it with what follows
+    const volatile double square = difference * difference;
+    sum = sum + square;
+  }
+  return sum;
+}
+
+std::vector<int32_t> nearest(const std::vector<double>& x, const std::vector<double>& centers, int64_t d) {
+  std::vector<int32_t> labels;
+  for (size_t i = 0; i < x.size(); i += static_cast<size_t>(d)) {
+    double best = one_distance(&x[i], centers.data(), d);
+    int32_t label = 0;
+    for (int32_t c = 1; c < static_cast<int32_t>(centers.size()) / d; ++c) {
+      const double here = one_distance(&x[i], &centers[static_cast<size_t>(c * d)], d);
+      if (here < best) best = here, label = c;
+    }
+    labels.push_back(label);
+  }
+  return labels;
+}
+
+const std::vector<std::string> kKinds = {"normal", "lattice",   "duplicates", "shifted",   "far",           "huge",
+                                         "tiny",   "subnormal", "outlier",    "near ties", "columns apart", "denorm"};
+
+// n points whose nearest centres are easy, hard or impossible to tell apart in float32.
+std::vector<double> points(const std::string& kind, int64_t n, int64_t d, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> x(static_cast<size_t>(n * d));
+  for (auto& v : x) v = normal(random);
+  for (size_t i = 0; i < x.size(); ++i) {
+    double& v = x[i];
+    if (kind == "lattice") v = std::round(v);
+    if (kind == "duplicates") v = x[i % static_cast<size_t>(d * std::min<int64_t>(n, 5))];
+    if (kind == "shifted") v += 1e8;
+    if (kind == "far") v += 1e15;
+    if (kind == "huge") v *= 1e150;
+    if (kind == "tiny") v *= 1e-150;
+    if (kind == "subnormal") v *= 1e-160;
+    if (kind == "denorm") v *= 1e-310;
+    if (kind == "columns apart") v *= std::ldexp(1.0, static_cast<int>(i % static_cast<size_t>(d) % 10) * 7 - 20);
+    if (kind == "near ties") {  // a lattice, each value off by an ulp at most
+      v = std::round(v);
+      const auto off = random() % 3;
+      v = off == 0 ? v : std::nextafter(v, off == 1 ? 9.0 : -9.0);
+    }
+  }
+  if (kind == "outlier") x[0] = 1e30, x[x.size() / 2] = -1e25;
+  return x;
+}
+
+std::vector<double> some_rows(const std::vector<double>& x, int64_t d, int64_t k, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> rows;
+  for (int64_t c = 0; c < k; ++c) {
+    const auto i = random() % (x.size() / static_cast<size_t>(d)) * static_cast<size_t>(d);
+    rows.insert(rows.end(), x.begin() + static_cast<int64_t>(i), x.begin() + static_cast<int64_t>(i) + d);
+  }
+  return rows;
+}
+
+View<const double, 2> matrix(const std::vector<double>& x, int64_t d) {
+  return matrix_view(x.data(), static_cast<int64_t>(x.size()) / d, d);
+}
+
+}  // namespace
+
+TEST("kmeans: panels are centred, scaled, turned and padded, on every instruction set") {
+  for (int64_t d : {1, 2, 3, 4, 5, 8, 11, 300})
+    for (int64_t count : {1, 7, 8, 23, 24}) {
+      const auto x = points("normal", kPanel, d, 1), pivot = points("normal", 1, d, 2);
+      const double scale = 0.25;
+      const std::vector<float> x32(x.begin(), x.end());
+      for (const Kernels* table : all_kernels())
+        for (bool narrow : {false, true}) {
+          std::vector<float> panel(static_cast<size_t>(d * kPanel), 7.0f), norm2(kPanel, 7.0f);
+          const double* rows[kPanel] = {};
+          const float* rows32[kPanel] = {};
+          for (int64_t l = 0; l < count; ++l)
+            rows[l] = &x[static_cast<size_t>(l * d)], rows32[l] = &x32[static_cast<size_t>(l * d)];
+          if (narrow)
+            table->kmeans.pack_f32(rows32, count, d, pivot.data(), scale, panel.data(), norm2.data());
+          else
+            table->kmeans.pack_f64(rows, count, d, pivot.data(), scale, panel.data(), norm2.data());
+          for (int64_t l = 0; l < kPanel; ++l) {
+            double sum = 0;
+            for (int64_t j = 0; j < d; ++j) {
+              const auto at = static_cast<size_t>(l * d + j);
+              const double value = narrow ? static_cast<double>(x32[at]) : x[at];
+              const auto y = l < count ? static_cast<float>((value - pivot[static_cast<size_t>(j)]) * scale) : 0.0f;
+              CHECK(panel[static_cast<size_t>(j * kPanel + l)] == y);
+              sum += static_cast<double>(y) * static_cast<double>(y);
+            }
+            CHECK(std::fabs(static_cast<double>(norm2[static_cast<size_t>(l)]) - sum) <=
+                  0x1p-24 * static_cast<double>(d + 1) * sum);
+          }
+        }
+    }
+}
+
+TEST("kmeans: the two lowest scores and the first index, infinite padding included, on every instruction set") {
+  std::mt19937_64 random(3);
+  for (int64_t d : {1, 2, 3, 4, 17, 300})
+    for (int64_t k : {1, 3, 4, 9, 50}) {
+      const int64_t padded_k = (k + 3) / 4 * 4;
+      std::vector<float> panel(static_cast<size_t>(d * kPanel)), centers(static_cast<size_t>(padded_k * d), 0.0f);
+      std::vector<float> half(static_cast<size_t>(padded_k), kInf);
+      // Small integers: every sum is exact, so ties are ties and the order of addition is nothing.
+      for (auto& v : panel) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      for (int64_t c = 0; c < k; ++c) {
+        half[static_cast<size_t>(c)] = static_cast<float>(random() % 4);
+        for (int64_t j = 0; j < d; ++j)
+          centers[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)] =
+              static_cast<float>(static_cast<int>(random() % 3) - 1);
+      }
+      for (const Kernels* table : all_kernels()) {
+        float best[kPanel], second[kPanel];
+        int32_t index[kPanel];
+        table->kmeans.nearest_two(panel.data(), d, centers.data(), half.data(), padded_k, best, second, index);
+        for (int l = 0; l < kPanel; ++l) {
+          float low = kInf, next = kInf;
+          int32_t at = 0;
+          for (int64_t c = 0; c < k; ++c) {
+            float score = half[static_cast<size_t>(c)];
+            for (int64_t j = 0; j < d; ++j)
+              score += panel[static_cast<size_t>(j * kPanel + l)] *
+                       centers[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)];
+            if (score < low)
+              next = low, low = score, at = static_cast<int32_t>(c);
+            else
+              next = std::min(next, score);
+          }
+          CHECK(best[l] == low && second[l] == next && index[l] == at);
+        }
+      }
+    }
+}
+
+TEST("kmeans: a row alone and groups of centres give what panels give, on every instruction set") {
+  std::mt19937_64 random(16);
+  for (int64_t d : {1, 3, 7, 8, 13, 300})
+    for (const Kernels* table : all_kernels()) {
+      const auto x = points("normal", 1, d, 17), pivot = points("normal", 1, d, 18);
+      const std::vector<float> x32(x.begin(), x.end());
+      std::vector<float> y(static_cast<size_t>(d)), y32(y.size());
+      const auto norm = static_cast<double>(table->kmeans.pack_row_f64(x.data(), d, pivot.data(), 0.5, y.data()));
+      table->kmeans.pack_row_f32(x32.data(), d, pivot.data(), 0.5, y32.data());
+      double sum = 0;
+      for (size_t j = 0; j < y.size(); ++j) {
+        CHECK(y[j] == static_cast<float>((x[j] - pivot[j]) * 0.5));
+        CHECK(y32[j] == static_cast<float>((static_cast<double>(x32[j]) - pivot[j]) * 0.5));
+        sum += static_cast<double>(y[j]) * static_cast<double>(y[j]);
+      }
+      CHECK(std::fabs(norm - sum) <= 0x1p-24 * static_cast<double>(d + 1) * sum);
+
+      // Small integers again, so that every way of adding gives the same.
+      constexpr int64_t kGroups = 2, k = kGroups * kGroup;
+      std::vector<float> panel(static_cast<size_t>(d * kPanel)), blocks(static_cast<size_t>(k * d)),
+          lanes(blocks.size());
+      std::vector<float> half(k);
+      for (auto& v : panel) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      for (int64_t c = 0; c < k; ++c) {
+        half[static_cast<size_t>(c)] = c == k - 1 ? kInf : static_cast<float>(random() % 4);
+        for (int64_t j = 0; j < d; ++j)
+          blocks[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)] =
+              lanes[static_cast<size_t>((c / 8 * d + j) * 8 + c % 8)] =
+                  static_cast<float>(static_cast<int>(random() % 3) - 1);
+      }
+      float best[kGroups * kPanel], second[kGroups * kPanel], scores[2 * kGroup];
+      int32_t index[kGroups * kPanel];
+      table->kmeans.nearest_two_of_groups(panel.data(), d, blocks.data(), half.data(), k, best, second, index);
+      for (int l = 0; l < kPanel; ++l) {
+        for (size_t j = 0; j < y.size(); ++j) y[j] = panel[j * kPanel + static_cast<size_t>(l)];
+        table->kmeans.group_scores(y.data(), d, lanes.data(), half.data(), &lanes[static_cast<size_t>(d * kGroup)],
+                                   &half[kGroup], scores);
+        for (int c = 0; c < k; ++c) {
+          float score = half[static_cast<size_t>(c)];
+          for (size_t j = 0; j < y.size(); ++j)
+            score += y[j] * lanes[(static_cast<size_t>(c) / 8 * y.size() + j) * 8 + static_cast<size_t>(c) % 8];
+          CHECK(scores[c] == score);
+        }
+        for (int g = 0; g < kGroups; ++g) {
+          std::vector<float> mine(scores + g * kGroup, scores + (g + 1) * kGroup);
+          const auto first = std::min_element(mine.begin(), mine.end());
+          CHECK(best[g * kPanel + l] == *first &&
+                index[g * kPanel + l] == g * kGroup + static_cast<int>(first - mine.begin()));
+          mine.erase(first);
+          CHECK(second[g * kPanel + l] == *std::min_element(mine.begin(), mine.end()));
+        }
+      }
+    }
+}
+
+TEST("kmeans: groups fail whose bound is not above, and bounds are below the truth, on every instruction set") {
+  const std::vector<float> lower{5, 3, -kInf, 9, 4, 7, 8, 2, 6, kInf, kInf, kInf, kInf, kInf, kInf, kInf};
+  std::vector<float> travel(16, 0.0f);
+  travel[0] = 2.0f;
+  for (const Kernels* table : all_kernels()) {
+    std::vector<int32_t> out(16);
+    float least = 0;
+    out.resize(
+        static_cast<size_t>(table->kmeans.failing_groups(lower.data(), travel.data(), 9, 4.0f, out.data(), &least)));
+    CHECK(out == (std::vector<int32_t>{0, 1, 2, 4, 7}));
+    CHECK(least == -kInf);
+    const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
+    std::vector<float> score(kPanel), norm2(kPanel, 3.0f), bound(kPanel);
+    for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l) - 1.5f;
+    table->kmeans.lower_bounds(score.data(), norm2.data(), &bounds, 10.0f, bound.data());
+    for (size_t l = 0; l < score.size(); ++l) {
+      const double truth = std::sqrt(3.0 + 2 * static_cast<double>(score[l])) + 10;
+      CHECK(static_cast<double>(bound[l]) < truth && static_cast<double>(bound[l]) > truth - 1e-4);
+    }
+  }
+}
+
+TEST("kmeans: a gap is below the true one, and −inf where float32 cannot tell, on every instruction set") {
+  const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> best(kPanel, -1.0f), second(kPanel), norm2(kPanel, 3.0f);
+  for (int l = 0; l < kPanel; ++l) second[static_cast<size_t>(l)] = -1.0f + static_cast<float>(l) * 1.1e-5f;
+  second[20] = kInf, second[21] = nan, norm2[22] = kInf, norm2[23] = nan;
+  for (const Kernels* table : all_kernels()) {
+    std::vector<float> gap(kPanel);
+    table->kmeans.gaps(best.data(), second.data(), norm2.data(), &bounds, gap.data());
+    for (size_t l = 0; l < 20; ++l) {
+      const double margin = 7e-5, difference = static_cast<double>(second[l]) - static_cast<double>(best[l]);
+      if (difference < margin * 0.99) CHECK(gap[l] == -kInf);
+      if (difference > margin * 1.01) {
+        const double truth =
+            std::sqrt(3.0 + 2 * static_cast<double>(second[l])) - std::sqrt(3.0 + 2 * static_cast<double>(best[l]));
+        CHECK(static_cast<double>(gap[l]) < truth && static_cast<double>(gap[l]) > truth - 1e-4);
+      }
+    }
+    CHECK(gap[20] == kInf);
+    for (size_t l : {21u, 22u, 23u}) CHECK(gap[l] == -kInf);
+  }
+}
+
+TEST("kmeans: survivors are those whose key the limit has reached, on every instruction set") {
+  std::mt19937_64 random(4);
+  for (int64_t n : {0, 1, 7, 8, 9, 1000}) {
+    std::vector<float> key(static_cast<size_t>(n)), limit{1.0f, 2.0f, 3.0f, kInf};
+    std::vector<int32_t> label(key.size());
+    for (size_t i = 0; i < key.size(); ++i)
+      key[i] = static_cast<float>(random() % 5), label[i] = static_cast<int32_t>(random() % 4);
+    if (n > 8) key[3] = -kInf, key[4] = kInf, label[4] = 1;
+    std::vector<int32_t> expected;
+    for (size_t i = 0; i < key.size(); ++i)
+      if (key[i] <= limit[static_cast<size_t>(label[i])]) expected.push_back(static_cast<int32_t>(i));
+    for (const Kernels* table : all_kernels()) {
+      std::vector<int32_t> out(key.size());
+      out.resize(static_cast<size_t>(table->kmeans.survivors(key.data(), label.data(), n, limit.data(), out.data())));
+      CHECK(out == expected);
+    }
+  }
+}
+
+TEST("kmeans: rows cut into units add up to what they were, on every instruction set") {
+  for (int64_t d : {1, 2, 3, 4, 7, 16}) {
+    const auto x = points("normal", 1, d, 5);
+    const std::vector<float> x32(x.begin(), x.end());
+    const auto ld = static_cast<size_t>(padded(d));
+    const std::vector<double> high_cut(ld, std::ldexp(1.5, 52 - 36)), low_cut(ld, std::ldexp(1.5, 52 - 77));
+    for (const Kernels* table : all_kernels())
+      for (double sign : {1.0, -1.0}) {
+        std::vector<int64_t> high(ld, 5), low(ld, 6);
+        CHECK(table->kmeans.add_row_f64(x.data(), d, sign, high_cut.data(), low_cut.data(), high.data(), low.data()));
+        CHECK(
+            table->kmeans.add_row_f32(x32.data(), d, -sign, high_cut.data(), low_cut.data(), high.data(), low.data()));
+        for (size_t j = 0; j < static_cast<size_t>(d); ++j) {
+          ExactSum sum, expected;
+          sum.add(std::ldexp(static_cast<double>(high[j] - 5), -36));
+          sum.add(std::ldexp(static_cast<double>(low[j] - 6), -77));
+          expected.add(sign * x[j]);
+          expected.add(-sign * static_cast<double>(x32[j]));
+          CHECK(sum == expected);
+        }
+        const std::vector<double> fine(static_cast<size_t>(d), 0x1p-90);  // below the units: it must be told
+        CHECK(
+            !table->kmeans.add_row_f64(fine.data(), d, sign, high_cut.data(), low_cut.data(), high.data(), low.data()));
+      }
+  }
+}
+
+TEST("kmeans: labels are those of direct differences, on data that float32 cannot see") {
+  for (const auto& kind : kKinds)
+    for (int64_t d : {1, 2, 3, 9, 300})
+      for (int64_t k : {1, 2, 5, 8, 13, 40}) {
+        const int64_t n = d == 300 ? 60 : 131;
+        const auto x = points(kind, n, d, 6), centers = some_rows(x, d, k, 7);
+        std::vector<int32_t> labels(static_cast<size_t>(n));
+        std::vector<double> distance2(labels.size());
+        const auto counts = assign(matrix(x, d), matrix(centers, d), vector_view(labels.data(), n),
+                                   vector_view(distance2.data(), n), Run{1});
+        CHECK_SAY(labels == nearest(x, centers, d), kind << ", d " << d << ", k " << k);
+        CHECK(counts.evaluations >= n * k && counts.rechecks <= n);
+        for (size_t i = 0; i < labels.size(); ++i)
+          CHECK(distance2[i] ==
+                one_distance(&x[i * static_cast<size_t>(d)], &centers[static_cast<size_t>(labels[i] * d)], d));
+      }
+}
+
+TEST("kmeans: every algorithm takes the plain path, on any number of threads, with centres that jump") {
+  for (const auto& kind : kKinds)
+    for (int64_t d : {1, 2, 5})
+      for (int64_t k : {1, 3, 11, 24}) {
+        const int64_t n = 8192 + 777;
+        auto x = points(kind, 200, d, 8);
+        while (static_cast<int64_t>(x.size()) < n * d) x.push_back(x[x.size() - static_cast<size_t>(200 * d)] * 1.0625);
+        std::mt19937_64 random(9);
+        auto centers = some_rows(x, d, k, 10);
+        std::vector<LloydMemory> memories;
+        const std::array<int, 4> threads{1, 2, 3, 8};
+        for (auto algorithm :
+             {LloydAlgorithm::lloyd, LloydAlgorithm::hamerly, LloydAlgorithm::elkan, LloydAlgorithm::hamerly})
+          memories.emplace_back(n, d, k, algorithm);
+        for (int step = 0; step < 6; ++step) {
+          const auto expected = nearest(x, centers, d);
+          std::vector<double> sums(static_cast<size_t>(k * (d + 1))), first;
+          for (size_t m = 0; m < memories.size(); ++m) {
+            memories[m].step(matrix(x, d), {}, matrix(centers, d), Run{threads[m]});
+            const auto labels = memories[m].labels();
+            CHECK_SAY(std::equal(expected.begin(), expected.end(), labels.data),
+                      kind << ", algorithm " << m << ", step " << step);
+            exact_round_columns(memories[m].sums(), vector_view(sums.data(), k * (d + 1)));
+            if (m == 0) first = sums;
+            CHECK(sums == first);
+            memories[m].round_sums(vector_view(sums.data(), k * (d + 1)), Run{threads[m]});
+            CHECK(sums == first);
+          }
+          for (int64_t c = 0; c < k; ++c)
+            for (int64_t j = 0; j < d && first[static_cast<size_t>(c * (d + 1))] > 0; ++j)
+              centers[static_cast<size_t>(c * d + j)] =
+                  first[static_cast<size_t>(c * (d + 1) + j + 1)] / first[static_cast<size_t>(c * (d + 1))];
+          if (step == 2)
+            std::copy_n(&x[random() % static_cast<size_t>(n) * static_cast<size_t>(d)], d, centers.begin());
+        }
+      }
+}
+
+TEST("kmeans: sums of clusters are exact, weighted ones too, over all magnitudes") {
+  std::mt19937_64 random(11);
+  for (const auto& kind : kKinds) {
+    const int64_t n = 500, d = 3, k = 4;
+    const auto x = points(kind, n, d, 12);
+    std::vector<double> weights(static_cast<size_t>(n));
+    std::vector<int32_t> labels(weights.size());
+    for (auto& w : weights) w = static_cast<double>(random() % 1000) / 7;
+    for (auto& l : labels) l = static_cast<int32_t>(random() % 5) - 1;
+    for (bool weighted : {false, true}) {
+      std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * k * (d + 1)), 0);
+      const auto sums = matrix_view(limbs.data(), kLimbs, k * (d + 1));
+      const auto w = weighted ? vector_view<const double>(weights.data(), n) : View<const double, 1>{};
+      add_cluster_sums(matrix(x, d), w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
+      std::vector<ExactSum> expected(static_cast<size_t>(k * (d + 1)));
+      for (size_t i = 0; i < labels.size(); ++i) {
+        if (labels[i] < 0) continue;
+        ExactSum* const mine = &expected[static_cast<size_t>(labels[i] * (d + 1))];
+        mine[0].add(weighted ? weights[i] : 1.0);
+        for (size_t j = 0; j < static_cast<size_t>(d); ++j)
+          mine[j + 1].add_product(weighted ? weights[i] : 1.0, x[i * static_cast<size_t>(d) + j]);
+      }
+      std::vector<double> rounded(expected.size());
+      exact_round_columns(sums, vector_view(rounded.data(), k * (d + 1)));
+      for (size_t c = 0; c < expected.size(); ++c)
+        CHECK_SAY(rounded[c] == expected[c].round(), kind << ", column " << c);
+    }
+  }
+}
+
+TEST("kmeans: a cancelled step leaves a memory that begins anew") {
+  const int64_t n = 20'000, d = 2, k = 5;
+  const auto x = points("normal", n, d, 13), centers = some_rows(x, d, k, 14), others = some_rows(x, d, k, 15);
+  for (auto algorithm : {LloydAlgorithm::lloyd, LloydAlgorithm::hamerly, LloydAlgorithm::elkan}) {
+    LloydMemory memory(n, d, k, algorithm), fresh(n, d, k, algorithm);
+    memory.step(matrix(x, d), {}, matrix(centers, d), Run{2});
+    const std::atomic<bool> cancel{true};
+    CHECK_THROWS(Cancelled, memory.step(matrix(x, d), {}, matrix(others, d), Run{2, &cancel}));
+    const auto counts = memory.step(matrix(x, d), {}, matrix(others, d), Run{2});
+    fresh.step(matrix(x, d), {}, matrix(others, d), Run{2});
+    CHECK(counts.changed == n);
+    CHECK(std::equal(memory.labels().data, memory.labels().data + n, fresh.labels().data));
+    std::vector<double> a(static_cast<size_t>(k * (d + 1))), b(a.size());
+    memory.round_sums(vector_view(a.data(), k * (d + 1)), Run{1});
+    fresh.round_sums(vector_view(b.data(), k * (d + 1)), Run{1});
+    CHECK(a == b);
+  }
+}
