@@ -125,7 +125,7 @@ class MixtureState:
             return -np.inf
         return float(np.log(self.noise.weight) + self.noise.log_density - self.frame.shift)
 
-    def model(self) -> tuple[Any, ...]:
+    def model(self) -> tuple[int, Floats, float, Floats, Floats, Floats, float]:
         """Return the mixture as the kernels read it."""
         shape, means, factors = self.covariance.kernel()
         return shape, self.frame.origin, self.frame.scale, means, factors, self.constants(), self.noise_constant()
@@ -155,7 +155,7 @@ def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = No
     if isinstance(covariance, Fixed):
         shape: Covariance = replace(covariance.moved(np.zeros(0), frame.scale), means=centers)
     else:
-        shape = type(covariance)().update(  # type: ignore[call-arg]
+        shape = type(covariance)().update(
             Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
         )
         shape = replace(shape, floored=())  # type: ignore[type-var]
