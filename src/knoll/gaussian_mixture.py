@@ -594,12 +594,19 @@ class GaussianMixture(DensityMixin, Estimator):
             assert found.labels is not None
             labels = found.labels.astype(np.int64)
             return self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
-        means = (centers - data.frame.origin) * data.frame.scale
-        nearest = MixtureState(np.full(k, 1.0 / k), Fixed(means), None, data.frame)
-        labels = np.empty(len(block.points), dtype=np.int64)
-        steps.expect(block.points, nearest, threads, labels=labels)
-        state = self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
-        return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
+        # so narrow a start gives each row to the nearest mean in the first E step
+        means, d = (centers - data.frame.origin) * data.frame.scale, len(data.frame.origin)
+        factor = 1.0 / math.sqrt(FLOOR * (float(data.frame.covariance.diagonal().mean()) or 1.0))
+        factors = {
+            "full": np.tile(factor * np.eye(d), (k, 1, 1)),
+            "tied": factor * np.eye(d),
+            "diag": np.full((k, d), factor),
+            "spherical": np.full(k, factor),
+        }
+        if self.covariance_type == "fixed":
+            return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
+        shape = _SHAPES[self.covariance_type].from_precisions_cholesky(means, factors[self.covariance_type])
+        return replace(state, covariance=shape)
 
     def _m_step(
         self, data: _Data, state: MixtureState, sums: Callable[[MixtureState], steps.MixtureSums]
