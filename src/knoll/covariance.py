@@ -161,9 +161,8 @@ class Full(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, covariances, unit))
+        unit = _own_scale(covariances) if scale is None else scale
+        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -245,7 +244,7 @@ class Full(_Common):
             means=(self.means - origin) * scale,
             covariances=self.covariances * scale * scale,
             whiteners=self.whiteners / scale,
-            log_dets=self.log_dets + 2 * self.means.shape[1] * np.log(scale),
+            log_dets=_log_dets_of(self.whiteners / scale),  # anew: a function of the frame's numbers alone
         )
 
 
@@ -268,10 +267,9 @@ class Tied(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from Σ (d, d)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        same = np.broadcast_to(covariances, (k, d, d))
-        return cls().update(Moments(np.ones(k), means, same, unit))
+        unit = _own_scale(np.asarray(covariances)[None]) if scale is None else scale
+        one = cls().update(Moments(np.ones(1), means[:1], np.asarray(covariances)[None], unit))
+        return replace(one, means=means)
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -366,7 +364,7 @@ class Tied(_Common):
             means=(self.means - origin) * scale,
             covariance=self.covariance * scale * scale,
             whitener=self.whitener / scale,
-            log_det=float(self.log_det + 2 * self.means.shape[1] * np.log(scale)),
+            log_det=float(_log_dets_of(self.whitener[None] / scale)[0]),
         )
         return changed.prepared(self.direct)
 
@@ -384,9 +382,8 @@ class Diagonal(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from the variances (k, d)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, covariances, unit))
+        unit = _own_scale(covariances) if scale is None else scale
+        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -462,9 +459,10 @@ class Spherical(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from the variances (k,)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, np.repeat(np.asarray(covariances)[:, None], d, axis=1), unit))
+        columns = np.repeat(np.asarray(covariances)[:, None], means.shape[1], axis=1)
+        return cls().update(
+            Moments(np.ones(len(means)), means, columns, _own_scale(columns) if scale is None else scale)
+        )
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -593,6 +591,12 @@ def _regularised(covariances: Floats, reg_covar: float) -> Floats:
 def _variances(covariance: Floats) -> Floats:
     """Return the variances of the columns (k, d), whichever second moments were summed."""
     return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _own_scale(covariance: Floats) -> Floats:
+    """Return the standard deviations (d,) of covariances that come without data to compare them with."""
+    scale: Floats = np.sqrt(_variances(np.asarray(covariance)).mean(axis=0))
+    return scale
 
 
 def _factorise(covariances: Floats, scale: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
