@@ -343,7 +343,8 @@ class GaussianMixture(DensityMixin, Estimator):
         seed = draw_seed(self.random_state)
         data = self._look_through(BlockSource(make_blocks, self), seed)
         state = self._fit(data, seed)
-        vars(self).pop("labels_", None)
+        if hasattr(self, "labels_"):
+            del self.labels_  # of an earlier fit
         self._warn_of_collapse(state, data, None, None)
         return self
 
@@ -351,7 +352,9 @@ class GaussianMixture(DensityMixin, Estimator):
 
     def _look(self, points: NDArray[Any], weights: Floats | None) -> _Data:
         """Look at one array: its pooled moments show whether every value is finite, and how large they are."""
-        self._check_rows(len(points) if weights is None else max(np.count_nonzero(weights), float(weights.sum())))
+        self._check_rows(
+            len(points) if weights is None else max(float(np.count_nonzero(weights)), float(weights.sum()))
+        )
         if weights is not None and (heavy := _power(float(weights.max()))):
             weights = np.ldexp(weights, -heavy)
         block, power, threads = Block(points, weights), 0, self._threads()
@@ -637,9 +640,9 @@ class GaussianMixture(DensityMixin, Estimator):
             )
         elif reg_covar > 0:
             propped = _singular_without(state.covariance, reg_covar, frame)
-        for c in np.flatnonzero(state.weights == 0):
+        for dead in np.flatnonzero(state.weights == 0):
             self._warn(
-                f"component {c} is dead: no point is left to it, and its weight is 0. "
+                f"component {dead} is dead: no point is left to it, and its weight is 0. "
                 "Take fewer components, or another start."
             )
         for c, column in sorted({**propped, **floored}.items()):
