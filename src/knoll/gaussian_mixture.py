@@ -54,6 +54,7 @@ Blocks = Callable[[], Iterator[Block]]
 _SHAPES: dict[str, Any] = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
 _SAMPLE = 20_000  # rows from which fit_blocks draws a start that is given by name
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
+_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _PASSES = 3  # for the pooled moments: one is enough unless the first rows lie far from the rest
 _COMPONENT, _START, _SHUFFLE = 2, 3, 5  # purposes of random numbers, numbered as in the core
 
@@ -68,6 +69,7 @@ class _Data:
     power: int  # 0 unless the values are extreme
     box: Floats  # (2, d) least and largest value of each column; empty unless there is noise
     dtype: Any
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ class GaussianMixture(DensityMixin, Estimator):
         data = self._look(points, weights)
         state = self._fit(data, draw_seed(self.random_state))
         self.labels_ = np.empty(len(points), dtype=np.int64)
-        steps.expect(points, self._state(), self._threads(), labels=self.labels_)
+        steps.expect(points, self._state(), data.threads, labels=self.labels_)
         self._warn_of_collapse(
             state,
             data,
@@ -370,7 +372,7 @@ class GaussianMixture(DensityMixin, Estimator):
         if self.noise is not False:
             present = block.points if weights is None else block.points[weights > 0]
             box = np.array([present.min(axis=0), present.max(axis=0)], dtype=np.float64)
-        return _Data(lambda: iter([block]), block, Frame.of(pooled), power, box, points.dtype)
+        return _Data(lambda: iter([block]), block, Frame.of(pooled), power, box, points.dtype, threads)
 
     def _look_through(self, source: BlockSource, seed: int) -> _Data:
         """Look at blocks: the same facts in two passes, and a sample that does not depend on the cuts."""
@@ -412,7 +414,8 @@ class GaussianMixture(DensityMixin, Estimator):
         chosen = scaled(Block(points, each if weighted else None))
         pooled = _pooled(blocks, next(blocks()), threads)
         box = np.ldexp(np.array([lows[0], highs[0]], dtype=np.float64), -power)
-        return _Data(blocks, chosen, Frame.of(pooled), power, box if self.noise is not False else box[:0], source.dtype)
+        box = box if self.noise is not False else box[:0]
+        return _Data(blocks, chosen, Frame.of(pooled), power, box, source.dtype, threads)
 
     def _check_rows(self, rows: float) -> None:
         if rows < self.n_components:
@@ -426,7 +429,7 @@ class GaussianMixture(DensityMixin, Estimator):
     def _fit(self, data: _Data, seed: int) -> MixtureState:
         """Climb from each start, keep the best, and set what it found; labels are the caller's."""
         given = self._given(len(data.frame.origin))
-        rows = functools.cache(lambda: seeding.multiset(*data.sample, self._threads()))
+        rows = functools.cache(lambda: seeding.multiset(*data.sample, data.threads))
         warm = bool(self.warm_start and hasattr(self, "converged_"))
         best: _Climb | None = None
         for restart in range(1 if warm else self.n_init):
@@ -450,10 +453,10 @@ class GaussianMixture(DensityMixin, Estimator):
 
     def _climb(self, data: _Data, state: MixtureState, before: float, restart: int) -> _Climb:
         """Run EM from a start; `before` is the lower bound that the first iteration is compared with."""
-        threads, reg_covar = self._threads(), math.ldexp(self.reg_covar, -2 * data.power)
+        reg_covar = math.ldexp(self.reg_covar, -2 * data.power)
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
-            return steps.step(data.blocks, state, threads, reg_covar=reg_covar)
+            return steps.step(data.blocks, state, data.threads, reg_covar=reg_covar)
 
         def settled(reports: list[StepReport]) -> bool:
             last = reports[-1]
@@ -584,7 +587,7 @@ class GaussianMixture(DensityMixin, Estimator):
         self, data: _Data, state: MixtureState, rows: Callable[[], seeding.Multiset], seed: int, restart: int
     ) -> MixtureState:
         """Make the start that `init_params` names; an M step turns labels or responsibilities into parameters."""
-        k, threads, block = self.n_components, self._threads(), data.sample
+        k, threads, block = self.n_components, data.threads, data.sample
         if self.init_params == "random":
             return self._m_step(data, state, lambda of: _random(block, rows(), of, seed, restart, threads))
         if self.init_params == "random_from_data":
@@ -798,10 +801,10 @@ class GaussianMixture(DensityMixin, Estimator):
             The criterion: the smaller the better, and never below `bic`.
         """
         points, weights = self._weighted(X, sample_weight)
-        state, best = self._state(), np.empty(len(points))
-        for begin in range(0, len(points), _core.GRAIN):  # (n, k) is never held
-            rows = slice(begin, begin + _core.GRAIN)
-            best[rows] = steps.log_joint(points[rows], state, self._threads()).max(axis=1)
+        state, threads, best = self._state(), self._threads(), np.empty(len(points))
+        for begin in range(0, len(points), _ROWS):  # (n, k) is never held
+            rows = slice(begin, begin + _ROWS)
+            best[rows] = steps.log_joint(points[rows], state, threads).max(axis=1)
         if state.noise is not None and state.noise.weight > 0:
             np.maximum(best, math.log(state.noise.weight) + state.noise.log_density, out=best)
         return -2 * _total(best, weights) + self._penalty(points, weights)
@@ -836,8 +839,8 @@ class GaussianMixture(DensityMixin, Estimator):
         generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
         shares = np.append(np.asarray(self.weights_, dtype=np.float64), self.noise_weight_)
         y = np.sort(generator.choice(k + 1, size=n, p=shares / shares.sum()))
-        points = np.empty((n, d))
-        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), self._threads())
+        points, threads = np.empty((n, d)), self._threads()
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), threads)
         cuts = np.searchsorted(y, np.arange(k + 2))
         means, factors = (np.asarray(a, dtype=np.float64) for a in (self.means_, self.precisions_cholesky_))
         for c in range(k):
@@ -846,7 +849,7 @@ class GaussianMixture(DensityMixin, Estimator):
             if factor.ndim == 2:
                 lower = np.empty((d, d))
                 _core.invert_lower(np.ascontiguousarray(factor.T), lower)
-                _core.colour(part, means[c], lower, self._threads())
+                _core.colour(part, means[c], lower, threads)
             else:
                 part[:] = means[c] + part / factor
         if cuts[k] < n:
@@ -937,8 +940,8 @@ def _random(
     k = len(state.weights)
     generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
     parts = []
-    for begin in range(0, len(rows.rows), _core.GRAIN):
-        some = slice(begin, begin + _core.GRAIN)
+    for begin in range(0, len(rows.rows), _ROWS):
+        some = slice(begin, begin + _ROWS)
         resp = generator.random((len(rows.rows[some]), k))
         resp /= resp.sum(axis=1, keepdims=True)
         parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
