@@ -310,7 +310,7 @@ def test_samples_have_the_statistics_of_the_model():
 
 
 def test_blocks_larger_than_the_sample_start_from_some_of_the_rows(monkeypatch):
-    monkeypatch.setattr("knoll.gaussian_mixture._SAMPLE", 500)
+    monkeypatch.setattr("knoll.steps.mixture_rows.SAMPLE", 500)
     X = blobs(9_000, seed=0, far=25.0)
     whole = GaussianMixture(3, random_state=0).fit(X)
     a = GaussianMixture(3, random_state=0).fit_blocks(lambda: np.array_split(X, 3))
@@ -341,6 +341,20 @@ def test_extreme_data_gives_the_right_answer(scale, shift, shape):
     if abs(math.log10(scale)) < 160:  # else the squares leave float64
         np.testing.assert_allclose(extreme.covariances_ / scale / scale, plain.covariances_, rtol=1e-6, atol=1e-6)
     assert extreme.score(X * scale + shift) == pytest.approx(plain.score(X) - 2 * math.log(scale), rel=1e-6)
+
+
+def test_what_is_held_survives_extreme_data():
+    """A regularisation or a fixed variance that is far from the data's own: no exception, and a finite model."""
+    X = blobs()
+    for scale in (1e-200, 1e-150, 1e150, 1e200):
+        for parameters in ({}, {"covariance_type": "fixed", "fixed_variance": 1e-3}, {"noise": True}, {"noise": 1e-5}):
+            model = quiet(X * scale, 3, **parameters)
+            assert np.isfinite(model.means_).all()
+            assert np.isfinite(model.weights_).all()
+            assert np.isfinite(model.predict_proba(X * scale)).all()
+            np.testing.assert_array_equal(model.predict(X * scale), model.labels_)
+            if "fixed_variance" in parameters:
+                np.testing.assert_array_equal(model.covariances_, np.full(3, 1e-3))
 
 
 def test_extreme_weights_do_not_matter():
