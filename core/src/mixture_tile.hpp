@@ -52,7 +52,26 @@ struct Component {
   int64_t index;
   std::vector<double> mean, factor;
   double constant;
+  std::vector<double> start;  // −Fμ where that is near, see below; else empty
 };
+
+// So much |F||μ| may cost: below it F x − F μ has an error of about (d + 2)·2⁻⁵³·kNear, in standard deviations.
+constexpr double kNear = 64;
+
+// −Fμ, padded, or nothing where a row of |F||μ| is too large.
+inline std::vector<double> near_start(const std::vector<double>& lower, const std::vector<double>& mean, int64_t d) {
+  std::vector<double> start(size_of(padded(d)), 0.0);
+  for (int64_t i = 0; i < d; ++i) {
+    double size = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      const double product = lower[size_of(i * d + j)] * mean[size_of(j)];
+      start[size_of(i)] -= product;
+      size += product < 0 ? -product : product;
+    }
+    if (!(size <= kNear)) return {};
+  }
+  return start;
+}
 
 // The living components, laid out for the kernels.
 struct Prepared {
@@ -67,9 +86,12 @@ struct Prepared {
     if (shape == Shape::tied) common = blocked(row_of(model.factors, 0), d);
     for (int64_t c = 0; c < k; ++c) {
       if (model.constants(c) == kNever) continue;
-      Component part{c, row_of(model.means, c), {}, model.constants(c)};
+      Component part{c, row_of(model.means, c), {}, model.constants(c), {}};
       if (shape != Shape::tied) part.factor = row_of(model.factors, c);
-      if (shape == Shape::full) part.factor = blocked(part.factor, d);
+      if (shape == Shape::full) {
+        if (d > 3) part.start = near_start(part.factor, part.mean, d);
+        part.factor = blocked(part.factor, d);
+      }
       alive.push_back(std::move(part));
     }
   }
@@ -155,7 +177,8 @@ struct Tile {
       double* const out = row(a++);
       switch (model.shape) {
         case Shape::full:
-          kernel.full(y, points, d, mean, factor, c.constant, other.data(), out);
+          kernel.full(y, points, d, mean, factor, c.start.empty() ? nullptr : c.start.data(), c.constant, other.data(),
+                      out);
           break;
         case Shape::tied:
           kernel.round(y, points, d, mean, 1.0, c.constant, out);

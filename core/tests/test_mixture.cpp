@@ -101,16 +101,21 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
     const double constant = -1.25;
     for (const Kernels* table : all_kernels()) {
       std::vector<double> out(at(tile.points)), away(tile.columns.size()), white(tile.columns.size());
-      table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), constant, away.data(),
-                          out.data());
-      for (int64_t l = 0; l < tile.points; ++l) {
-        double q = 0;
-        for (int64_t i = 0; i < d; ++i) {
-          double z = 0;
-          for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * (tile(l, j) - mean[at(j)]);
-          q += z * z;
+      std::vector<double> start(at(tile.ld), 0.0);  // −Fμ
+      for (int64_t i = 0; i < d; ++i)
+        for (int64_t j = 0; j <= i; ++j) start[at(i)] -= lower[at(i * d + j)] * mean[at(j)];
+      for (const double* given : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
+        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), given, constant,
+                            away.data(), out.data());
+        for (int64_t l = 0; l < tile.points; ++l) {
+          double q = 0;
+          for (int64_t i = 0; i < d; ++i) {
+            double z = 0;
+            for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * (tile(l, j) - mean[at(j)]);
+            q += z * z;
+          }
+          CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " full " << d);
         }
-        CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " full " << d);
       }
       table->mixture.whiten(tile.columns.data(), tile.points, d, factor.data(), white.data());
       for (int64_t l = 0; l < tile.points; ++l)

@@ -17,7 +17,7 @@ struct MixtureKernels {
 
   // One component's log π_c N(x | μ_c, Σ_c), by the shape of its covariance.
   void (*full)(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
-               double constant, double* away, double* out);
+               const double* start, double constant, double* away, double* out);
   void (*diagonal)(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
                    double constant, double* out);
   void (*round)(const double* columns, int64_t points, int64_t d, const double* mean, double factor, double constant,

@@ -30,21 +30,31 @@ KNOLL_INLINE void put_square(f64 v[4], int64_t l, int64_t points, double* column
   for (int t = 0; t < 4; ++t) store(columns + t * points + l, v[t]);
 }
 
-template <int Count, class T>
-KNOLL_INLINE void pack_strip(const T* x, int64_t stride, int64_t rows, int64_t points, const double* origin,
-                             double scale, double* columns, double* strip) {
-  const f64 o = load_tail(origin, Count, 0.0), s = broadcast(scale);
-  int64_t l = 0;
-  for (; l + 4 <= rows; l += 4) {
-    f64 v[4];
-    for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Count>(x + (l + t) * stride) - o) * s;
-    put_square(v, l, points, columns, strip);
-  }
-  for (; l < points; l += 4) {
-    f64 v[4] = {};
-    for (int t = 0; t < 4; ++t)
-      if (l + t < rows) v[t] = (load_some_as_f64<Count>(x + (l + t) * stride) - o) * s;
-    put_square(v, l, points, columns, strip);
+// Four rows at a time, from left to right. Of the last strip `Last` columns are there, all where that is 0.
+template <int Last, class T>
+KNOLL_INLINE void pack_squares(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
+                               const double* origin, double scale, double* columns, double* strips) {
+  const int64_t whole = d - Last;
+  const f64 s = broadcast(scale), last = load_tail(origin + whole, Last, 0.0);
+  for (int64_t l = 0; l < points; l += 4, x += 4 * stride) {
+    const int64_t there = rows - l < 4 ? rows - l : 4;
+    for (int64_t j = 0; j < whole; j += 4) {
+      const f64 o = load(origin + j);
+      f64 v[4] = {};
+      if (there == 4)
+        for (int t = 0; t < 4; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
+      else
+        for (int t = 0; t < there; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
+      put_square(v, l, points, columns + j * points, strips == nullptr ? nullptr : strips + j * points);
+    }
+    if constexpr (Last > 0) {
+      f64 v[4] = {};
+      if (there == 4)
+        for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
+      else
+        for (int t = 0; t < there; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
+      put_square(v, l, points, columns + whole * points, strips == nullptr ? nullptr : strips + whole * points);
+    }
   }
 }
 
@@ -68,15 +78,10 @@ KNOLL_INLINE void mixture_pack(const T* x, int64_t stride, int64_t rows, int64_t
     pack_plane(x, points, origin, scale, columns);
     return;
   }
-  for (int64_t j = 0; j < d; j += 4) {
-    double* const strip = strips == nullptr ? nullptr : strips + j * points;
-#define KNOLL_PACK(Count) pack_strip<Count>(x + j, stride, rows, points, origin + j, scale, columns + j * points, strip)
-    if (d - j >= 4) KNOLL_PACK(4);
-    if (d - j == 3) KNOLL_PACK(3);
-    if (d - j == 2) KNOLL_PACK(2);
-    if (d - j == 1) KNOLL_PACK(1);
-#undef KNOLL_PACK
-  }
+  if (d % 4 == 0) pack_squares<0>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 1) pack_squares<1>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 2) pack_squares<2>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 3) pack_squares<3>(x, stride, rows, points, d, origin, scale, columns, strips);
 }
 static void mixture_pack_f64(const double* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                              const double* origin, double scale, double* columns, double* strips) {
@@ -87,8 +92,7 @@ static void mixture_pack_f32(const float* x, int64_t stride, int64_t rows, int64
   mixture_pack(x, stride, rows, points, d, origin, scale, columns, strips);
 }
 
-// ---- the E step
-// ------------------------------------------------------------------------------------------------------
+// ---- the E step ----
 
 // constant − ½ q, where an overflow of q counts as the largest double: far out, not nowhere.
 KNOLL_INLINE f64 log_density(f64 q, double constant) {
@@ -99,12 +103,14 @@ KNOLL_INLINE f64 log_density(f64 q, double constant) {
 // diagonal's block: F[4b + t, j] at 8b(b+1) + 4j + t for j < 4b + 4. Zeros above the diagonal and from d on. For
 // d ≤ 3: the lower triangle, row by row.
 //
-// body(i, l, z) for z = rows i … i+3 of F u, points l … l+11.
+// body(i, l, z) for z = rows i … i+3 of start + F u, points l … l+11; start (ld) may be null, for 0.
 template <class F>
-KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, F&& body) {
+KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, const double* start,
+                               F&& body) {
   for (int64_t i = 0; i < d; factor += 4 * (i + 4), i += 4)
     for (int64_t l = 0; l < points; l += 3 * kLanes) {
-      f64 z[4][3] = {};
+      f64 z[4][3];
+      for (int t = 0; t < 4; ++t) z[t][0] = z[t][1] = z[t][2] = broadcast(start == nullptr ? 0.0 : start[i + t]);
       const double *f = factor, *y = u + l;
       const double* const end = factor + 4 * (i + 4);
       do {  // there is a column: said this way, g++ keeps all of z in registers
@@ -136,32 +142,38 @@ KNOLL_INLINE void full_small(const double* columns, int64_t points, const double
   }
 }
 
-// out[l] = constant − ½ ‖F (x_l − μ)‖², F lower triangular. `away` has room for a tile.
+// out[l] = constant − ½ ‖F (x_l − μ)‖², F lower triangular. `start` (ld) may hold −Fμ, where |F||μ| is so small that
+// F x − F μ keeps its digits; else it is null, and differences are taken first, into `away`, which has room for a tile.
+// For d ≤ 3 it is never read.
 static void mixture_full(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
-                         double constant, double* away, double* out) {
+                         const double* start, double constant, double* away, double* out) {
   if (d == 1) return full_small<1>(columns, points, mean, factor, constant, out);
   if (d == 2) return full_small<2>(columns, points, mean, factor, constant, out);
   if (d == 3) return full_small<3>(columns, points, mean, factor, constant, out);
-  const int64_t ld = (d + 3) / 4 * 4;
-  for (int64_t j = 0; j < ld; ++j) {
-    const f64 m = broadcast(j < d ? mean[j] : 0.0);
-    for (int64_t l = 0; l < points; l += kLanes) store(away + j * points + l, load(columns + j * points + l) - m);
+  if (start == nullptr) {
+    const int64_t ld = (d + 3) / 4 * 4;
+    for (int64_t j = 0; j < ld; ++j) {
+      const f64 m = broadcast(j < d ? mean[j] : 0.0);
+      for (int64_t l = 0; l < points; l += kLanes) store(away + j * points + l, load(columns + j * points + l) - m);
+    }
+    columns = away;
   }
   for (int64_t l = 0; l < points; l += kLanes) store(out + l, f64{});
-  lower_blocks(away, points, d, factor, [&](int64_t, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
-    for (int v = 0; v < 3; ++v) {
-      f64 q = load(out + l + 4 * v);
-      for (int t = 0; t < 4; ++t) q = fma(z[t][v], z[t][v], q);
-      store(out + l + 4 * v, q);
-    }
-  });
+  lower_blocks(columns, points, d, factor, start,
+               [&](int64_t, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
+                 for (int v = 0; v < 3; ++v) {
+                   f64 q = load(out + l + 4 * v);
+                   for (int t = 0; t < 4; ++t) q = fma(z[t][v], z[t][v], q);
+                   store(out + l + 4 * v, q);
+                 }
+               });
   for (int64_t l = 0; l < points; l += kLanes) store(out + l, log_density(load(out + l), constant));
 }
 
 // out = F x, as a tile.
 static void mixture_whiten(const double* columns, int64_t points, int64_t d, const double* factor, double* out) {
   if (d > 3) {
-    lower_blocks(columns, points, d, factor,
+    lower_blocks(columns, points, d, factor, nullptr,
                  [&](int64_t i, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
                    for (int t = 0; t < 4; ++t)
                      for (int v = 0; v < 3; ++v) store(out + (i + t) * points + l + 4 * v, z[t][v]);
@@ -253,8 +265,7 @@ static void mixture_normalise(double* rows, int64_t k, int64_t points, const dou
   }
 }
 
-// ---- the sums of the M step, about a centre o
-// ------------------------------------------------------------------------
+// ---- the sums of the M step, about a centre o ----
 
 // sums by lanes: mass (4), then first (ld, 4) += λ (x − o)_j, then, if `second`, (ld, 4) += λ (x − o)_j².
 static void mixture_column_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
