@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from benchmarks.case import Case, Contestant, Data, Target, register
+from benchmarks.case import Case, Contestant, Data, Quality, Target, register
 
 ROWS = 20_000  # judged rows: the likelihood of a few is as telling, and cheap
 
@@ -37,7 +38,7 @@ def make(n: int, d: int, k: int, std: float, shape: str) -> dict[str, np.ndarray
     return {"X": X, "weights": np.full(k, 1 / k), "means": means, "precisions": precisions}
 
 
-def parameters(data: Data, shape: str, iterations: int) -> dict[str, object]:
+def parameters(data: Data, shape: str, iterations: int) -> dict[str, Any]:
     """Exactly so many iterations: no change of the likelihood is below a tolerance of zero."""
     return {
         "n_components": len(data["means"]),
@@ -71,14 +72,14 @@ def fit_sklearn(data: Data, threads: int, *, shape: str, iterations: int) -> Fit
     return model.weights_, model.means_, model.precisions_cholesky_
 
 
-def likelihood(data: Data, result: Fitted) -> dict[str, float]:
-    """The mean log-likelihood of the first rows; a shape is known by the dimensions of its factors."""
+def likelihood(data: Data, result: Fitted, *, shape: str) -> dict[str, float]:
+    """The mean log-likelihood of the first rows."""
     weights, means, factors = (np.asarray(part, dtype=np.float64) for part in result)
     X = np.asarray(data["X"][:ROWS], dtype=np.float64)
     k, d = means.shape
     log_joint = np.empty((len(X), k))
     for c in range(k):
-        factor = factors if factors.ndim == 2 and factors.shape == (d, d) and k != d else factors[c]
+        factor = factors if shape == "tied" else factors[c]
         away = X - means[c]
         z = away @ factor if factor.ndim == 2 else away * factor
         diagonal = np.diag(factor) if factor.ndim == 2 else np.broadcast_to(factor, (d,))
@@ -86,13 +87,13 @@ def likelihood(data: Data, result: Fitted) -> dict[str, float]:
     return {"log-likelihood": float(np.logaddexp.reduce(log_joint, axis=1).mean())}
 
 
-def as_likely(ours: dict[str, float], peer: dict[str, float]) -> bool:
+def as_likely(ours: Quality, peer: Quality) -> bool:
     """Equal from the same start, up to rounding, which twenty iterations may carry on."""
     return ours["log-likelihood"] >= peer["log-likelihood"] - 1e-8 * abs(peer["log-likelihood"])
 
 
 def case(name: str, n: int, d: int, k: int, std: float, shape: str, target: float, memory: float | None = None) -> None:
-    options = {"shape": shape, "iterations": 20}
+    options: dict[str, Any] = {"shape": shape, "iterations": 20}
     register(
         Case(
             name=name,
@@ -101,7 +102,7 @@ def case(name: str, n: int, d: int, k: int, std: float, shape: str, target: floa
             data=partial(make, n, d, k, std, shape),
             ours=Contestant("knoll", partial(fit_knoll, **options), ("knoll.gaussian_mixture",)),
             peers=(Contestant("scikit-learn", partial(fit_sklearn, **options), ("sklearn.mixture",)),),
-            judge=likelihood,
+            judge=partial(likelihood, shape=shape),
             not_worse=as_likely,
             targets=(Target(target),),
             memory_limit=memory,
@@ -149,7 +150,7 @@ register(
         data=iris,
         ours=Contestant("knoll", default_knoll, ("knoll.gaussian_mixture",)),
         peers=(Contestant("scikit-learn", default_sklearn, ("sklearn.mixture",)),),
-        judge=likelihood,
+        judge=partial(likelihood, shape="full"),
         # another start may end a little lower or higher: within a thousandth
         not_worse=lambda ours, peer: ours["log-likelihood"] >= peer["log-likelihood"] - 1e-3,
         targets=(Target(4),),

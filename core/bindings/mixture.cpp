@@ -136,6 +136,30 @@ static void py_factorise(const In<double, 2>& covariances, double tolerance, con
        [&](Run run) { factorise(in, tolerance, out, view<1>(log_dets), view<1>(failed), run); });
 }
 
+static double py_central_moments(const In<int64_t, 2>& sums, const In<double, 1>& peaks, const In<double, 2>& centers,
+                                 int scatter, double dead, const Out<double, 1>& head, const Out<double, 1>& mass,
+                                 const Out<double, 2>& mean, const Out<double, 2>& covariance,
+                                 const Out<bool, 1>& alive, int threads) {
+  const auto k = static_cast<int64_t>(centers.shape(0)), d = static_cast<int64_t>(centers.shape(1));
+  const Scatter which = scatter_of(scatter);
+  const int64_t wide = which == Scatter::full ? d * d : which == Scatter::columns ? d : 0;
+  need(static_cast<int64_t>(sums.shape(0)) == kLimbs &&
+           static_cast<int64_t>(sums.shape(1)) == kMixtureHead + k * mixture_component_sums(d, which),
+       "sums must be (limbs, sums)");
+  need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(peaks.shape(0)) == k &&
+           static_cast<int64_t>(mass.shape(0)) == k && static_cast<int64_t>(alive.shape(0)) == k,
+       "head, peaks, mass and alive must fit");
+  need(static_cast<int64_t>(mean.shape(0)) == k && static_cast<int64_t>(mean.shape(1)) == d &&
+           static_cast<int64_t>(covariance.shape(0)) == k && static_cast<int64_t>(covariance.shape(1)) == wide,
+       "mean and covariance must fit");
+  double far = 0;
+  call(threads, 300.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
+    far = central_moments(view<2>(sums), view<1>(peaks), view<2>(centers), which, dead, view<1>(head), view<1>(mass),
+                          view<2>(mean), view<2>(covariance), view<1>(alive), run);
+  });
+  return far;
+}
+
 template <class T>
 static void bind_for(nb::module_& m) {
   m.def("add_mixture", &py_add_mixture<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("shape"),
@@ -157,6 +181,11 @@ void bind_mixture(nb::module_& m) {
   m.attr("MIXTURE_HEAD") = kMixtureHead;
   bind_for<double>(m);
   bind_for<float>(m);
+  m.def("central_moments", &py_central_moments, nb::arg("sums").noconvert(), nb::arg("peaks"), nb::arg("centers"),
+        nb::arg("scatter"), nb::arg("dead"), nb::arg("head").noconvert(), nb::arg("mass").noconvert(),
+        nb::arg("mean").noconvert(), nb::arg("covariance").noconvert(), nb::arg("alive").noconvert(),
+        nb::arg("threads"),
+        "Means and central moments from exact sums; returns how far the means lie from the centers.");
   m.def("factorise", &py_factorise, nb::arg("covariances"), nb::arg("tolerance"), nb::arg("whiteners").noconvert(),
         nb::arg("log_dets").noconvert(), nb::arg("failed").noconvert(), nb::arg("threads"),
         "Whiteners and log-determinants of k covariances; failed: -1, or the pivot that failed.");

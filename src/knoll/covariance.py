@@ -161,9 +161,8 @@ class Full(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, covariances, unit))
+        unit = _own_scale(covariances) if scale is None else scale
+        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -181,13 +180,12 @@ class Full(_Common):
         assert stats.covariance is not None
         covariances = _regularised(stats.covariance, stats.reg_covar)
         whiteners, log_dets, failed = _factorise(covariances, stats.scale)
-        floored = []
-        alive = np.ones(len(covariances), dtype=bool) if stats.alive is None else stats.alive
-        for c in np.flatnonzero((failed >= 0) & alive):
-            floored.append((int(c), int(failed[c])))
-            covariances[c], whiteners[c], log_dets[c] = _clipped(covariances[c], stats.scale)
-        means = stats.mean
-        if not alive.all():
+        floored, means, alive = [], stats.mean, stats.alive
+        for c, column in enumerate(failed.tolist()):
+            if column >= 0 and (alive is None or alive[c]):
+                floored.append((c, column))
+                covariances[c], whiteners[c], log_dets[c] = _clipped(covariances[c], stats.scale)
+        if alive is not None:
             one, two = alive[:, None], alive[:, None, None]
             means, covariances = np.where(one, means, self.means), np.where(two, covariances, self.covariances)
             whiteners, log_dets = np.where(two, whiteners, self.whiteners), np.where(alive, log_dets, self.log_dets)
@@ -245,7 +243,7 @@ class Full(_Common):
             means=(self.means - origin) * scale,
             covariances=self.covariances * scale * scale,
             whiteners=self.whiteners / scale,
-            log_dets=self.log_dets + 2 * self.means.shape[1] * np.log(scale),
+            log_dets=_log_dets_of(self.whiteners / scale),  # anew: a function of the frame's numbers alone
         )
 
 
@@ -268,10 +266,9 @@ class Tied(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from Σ (d, d)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        same = np.broadcast_to(covariances, (k, d, d))
-        return cls().update(Moments(np.ones(k), means, same, unit))
+        unit = _own_scale(np.asarray(covariances)[None]) if scale is None else scale
+        one = cls().update(Moments(np.ones(1), means[:1], np.asarray(covariances)[None], unit))
+        return replace(one, means=means)
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -297,18 +294,19 @@ class Tied(_Common):
 
     def update(self, stats: Moments) -> Self:
         """Average the components' covariances by their mass; clip the eigenvalues if that cannot be factorised."""
-        alive = np.ones(len(stats.mass), dtype=bool) if stats.alive is None else stats.alive
-        share = np.where(alive, stats.mass, 0.0) / stats.mass[alive].sum()  # (k,)
-        means = stats.mean if alive.all() else np.where(alive[:, None], stats.mean, self.means)
+        mass, means = stats.mass, stats.mean
+        if stats.alive is not None:
+            mass, means = np.where(stats.alive, mass, 0.0), np.where(stats.alive[:, None], means, self.means)
+        share = mass / mass.sum()  # (k,)
         if stats.covariance is not None:
-            covariance = np.einsum("c,cij->ij", share[alive], stats.covariance[alive])
+            covariance = np.einsum("c,cij->ij", share, stats.covariance)
         else:
             assert stats.total is not None
             weighted = means * share[:, None]
             covariance = stats.total - weighted.T @ means
             covariance = (covariance + covariance.T) / 2
-            diagonal = covariance.diagonal()
-            covariance[np.diag_indices(len(covariance))] = np.maximum(diagonal, 0.0)
+            diagonal = covariance.reshape(-1)[:: len(covariance) + 1]
+            np.maximum(diagonal, 0.0, out=diagonal)
         covariances = _regularised(covariance[None], stats.reg_covar)
         whiteners, log_dets, failed = _factorise(covariances, stats.scale)
         floored: tuple[tuple[int, int], ...] = ()
@@ -366,7 +364,7 @@ class Tied(_Common):
             means=(self.means - origin) * scale,
             covariance=self.covariance * scale * scale,
             whitener=self.whitener / scale,
-            log_det=float(self.log_det + 2 * self.means.shape[1] * np.log(scale)),
+            log_det=float(_log_dets_of(self.whitener[None] / scale)[0]),
         )
         return changed.prepared(self.direct)
 
@@ -384,9 +382,8 @@ class Diagonal(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from the variances (k, d)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, covariances, unit))
+        unit = _own_scale(covariances) if scale is None else scale
+        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -406,7 +403,7 @@ class Diagonal(_Common):
         bad = ~(variances > NOTHING * unit)
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
-        if stats.alive is not None and not stats.alive.all():
+        if stats.alive is not None:
             alive = stats.alive[:, None]
             bad &= alive
             means, variances = np.where(alive, means, self.means), np.where(alive, variances, self.variances)
@@ -462,9 +459,10 @@ class Spherical(_Common):
     @classmethod
     def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from the variances (k,)."""
-        k, d = means.shape
-        unit = np.ones(d) if scale is None else scale
-        return cls().update(Moments(np.ones(k), means, np.repeat(np.asarray(covariances)[:, None], d, axis=1), unit))
+        columns = np.repeat(np.asarray(covariances)[:, None], means.shape[1], axis=1)
+        return cls().update(
+            Moments(np.ones(len(means)), means, columns, _own_scale(columns) if scale is None else scale)
+        )
 
     @classmethod
     def from_precisions_cholesky(cls, means: Floats, precisions_cholesky: Floats) -> Self:
@@ -484,7 +482,7 @@ class Spherical(_Common):
         bad = ~(variances > NOTHING * unit)
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
-        if stats.alive is not None and not stats.alive.all():
+        if stats.alive is not None:
             bad &= stats.alive
             means = np.where(stats.alive[:, None], means, self.means)
             variances = np.where(stats.alive, variances, self.variances)
@@ -539,7 +537,7 @@ class Fixed(_Common):
 
     def update(self, stats: Moments) -> Self:
         """Move the means only."""
-        if stats.alive is None or stats.alive.all():
+        if stats.alive is None:
             return replace(self, means=stats.mean)
         return replace(self, means=np.where(stats.alive[:, None], stats.mean, self.means))
 
@@ -593,6 +591,12 @@ def _regularised(covariances: Floats, reg_covar: float) -> Floats:
 def _variances(covariance: Floats) -> Floats:
     """Return the variances of the columns (k, d), whichever second moments were summed."""
     return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _own_scale(covariance: Floats) -> Floats:
+    """Return the standard deviations (d,) of covariances that come without data to compare them with."""
+    scale: Floats = np.sqrt(_variances(np.asarray(covariance)).mean(axis=0))
+    return scale
 
 
 def _factorise(covariances: Floats, scale: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -656,6 +660,6 @@ def _row_products(rows: Floats, matrix: Floats) -> Floats:
 
 def _change(means: Floats, old: Floats, sigma: Floats, values: Floats, before: Floats, unit: Floats) -> float:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        moved = np.abs(means - old) / sigma
-        grown = np.abs(values - before) / unit
-    return float(max(np.max(moved, initial=0.0), np.max(grown, initial=0.0)))
+        moved = np.abs((means - old) / sigma).max()
+        grown = np.abs((values - before) / unit).max()
+    return float(max(moved, grown))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,11 +27,12 @@ from knoll.exceptions import (
     InvalidParameter,
     SuspiciousResultWarning,
 )
-from knoll.steps import gaussian, kmeans
 from knoll.steps import gaussian_mixture as steps
-from knoll.steps.blocks import Block, BlockSource
+from knoll.steps.blocks import BlockSource
 from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
 from knoll.steps.loop import History, StepReport, iterate, live
+from knoll.steps.mixture_rows import Rows, look, look_through
+from knoll.steps.mixture_start import NARROWEST, SHAPES, Start, check_given
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -43,40 +44,14 @@ from knoll.validation import (
     check_points,
     check_weights,
     draw_seed,
-    refuse_not_finite,
 )
 
 __all__ = ["GaussianMixture"]
 
 Floats = NDArray[np.float64]
-Blocks = Callable[[], Iterator[Block]]
 
-_SHAPES: dict[str, Any] = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
-_SAMPLE = 20_000  # rows from which fit_blocks draws a start that is given by name
-_EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
-_PASSES = 3  # for the pooled moments: one is enough unless the first rows lie far from the rest
-_COMPONENT, _START, _SHUFFLE = 2, 3, 5  # purposes of random numbers, numbered as in the core
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The rows as the loop meets them, divided by 2^power, and what a look at all of them told."""
-
-    blocks: Blocks  # a fresh pass
-    sample: Block  # where a start that is given by name is drawn from: all rows, or some
-    frame: Frame
-    power: int  # 0 unless the values are extreme
-    box: Floats  # (2, d) least and largest value of each column; empty unless there is noise
-    dtype: Any
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What of the start was given: π, μ and Σ⁻¹, in the units of the data."""
-
-    weights: Floats | None
-    means: Floats | None
-    precisions: Floats | None
+_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
 
 
 @dataclass(frozen=True)
@@ -283,16 +258,12 @@ class GaussianMixture(DensityMixin, Estimator):
         self._check_parameters()
         points = check_points(X, estimator=self, finite=False)
         weights = check_weights(sample_weight, len(points), owner="GaussianMixture")
-        data = self._look(points, weights)
-        state = self._fit(data, draw_seed(self.random_state))
-        self.labels_ = np.empty(len(points), dtype=np.int64)
-        steps.expect(points, self._state(), self._threads(), labels=self.labels_)
-        self._warn_of_collapse(
-            state,
-            data,
-            points if weights is None else points[weights > 0],
-            self.labels_ if weights is None else self.labels_[weights > 0],
-        )
+        rows = look(points, weights, **self._ask())
+        state = self._fit(rows, draw_seed(self.random_state))
+        labels = np.empty(len(points), dtype=np.int64)
+        steps.expect(points, self._state(), rows.threads, labels=labels)
+        self.labels_ = labels
+        self._warn_of_collapse(state, rows, points, labels if weights is None else np.where(weights > 0, labels, -2))
         return self
 
     def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -341,101 +312,58 @@ class GaussianMixture(DensityMixin, Estimator):
         """
         self._check_parameters()
         seed = draw_seed(self.random_state)
-        data = self._look_through(BlockSource(make_blocks, self), seed)
-        state = self._fit(data, seed)
-        vars(self).pop("labels_", None)
-        self._warn_of_collapse(state, data, None, None)
+        rows = look_through(BlockSource(make_blocks, self), seed=seed, **self._ask())
+        state = self._fit(rows, seed)
+        if hasattr(self, "labels_"):
+            del self.labels_  # of an earlier fit
+        self._warn_of_collapse(state, rows, None, None)
         return self
-
-    # ---- a look at the data ----------------------------------------------------------------------------------------
-
-    def _look(self, points: NDArray[Any], weights: Floats | None) -> _Data:
-        """Look at one array: its pooled moments show whether every value is finite, and how large they are."""
-        self._check_rows(len(points) if weights is None else max(np.count_nonzero(weights), float(weights.sum())))
-        if weights is not None and (heavy := _power(float(weights.max()))):
-            weights = np.ldexp(weights, -heavy)
-        block, power, threads = Block(points, weights), 0, self._threads()
-        pooled = _pooled(lambda: iter([block]), block, threads)
-        spread = float(pooled.covariance.diagonal().max())
-        if not 4.0**-_EXTREME < spread < 4.0**_EXTREME:
-            refuse_not_finite(points, self)
-            power = _extreme(float(points.min()), float(points.max()))
-            if power:
-                block = Block(np.ldexp(points, -power), weights)
-                pooled = _pooled(lambda: iter([block]), block, threads)
-        box = np.zeros((0, points.shape[1]))
-        if self.noise is not False:
-            present = block.points if weights is None else block.points[weights > 0]
-            box = np.array([present.min(axis=0), present.max(axis=0)], dtype=np.float64)
-        return _Data(lambda: iter([block]), block, Frame.of(pooled), power, box, points.dtype)
-
-    def _look_through(self, source: BlockSource, seed: int) -> _Data:
-        """Look at blocks: the same facts in two passes, and a sample that does not depend on the cuts."""
-        threads, rows, mass, heaviest, present, weighted = self._threads(), 0, 0.0, 0.0, 0, False
-        lows: list[Floats] = []
-        highs: list[Floats] = []
-        keys = np.random.Generator(np.random.Philox(key=[seed, _SHUFFLE]))
-        sample: tuple[Any, ...] | None = None  # keys, numbers, points and weights of the rows with the least keys
-        for points, weights in source():
-            if not _core.all_finite(points, threads):
-                refuse_not_finite(points, self, first_row=rows)
-            weighted |= weights is not None
-            each = np.ones(len(points)) if weights is None else weights
-            here = points[each > 0]
-            if len(here):
-                lows = [np.min([*lows, here.min(axis=0)], axis=0)]
-                highs = [np.max([*highs, here.max(axis=0)], axis=0)]
-            mass, heaviest, present = mass + each.sum(), max(heaviest, each.max()), present + len(here)
-            sample = _least(sample, (keys.random(len(points)), np.arange(rows, rows + len(points)), points, each))
-            rows += len(points)
-        if sample is None:
-            raise BadData("GaussianMixture: make_blocks() gave no rows. Give at least one block with one row.")
-        if not present:
-            raise BadData("GaussianMixture: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
-        self._check_rows(max(present, mass) if weighted else rows)
-        heavy = _power(heaviest) if weighted else 0
-        power = _extreme(float(lows[0].min()), float(highs[0].max()))
-
-        def scaled(block: Block) -> Block:
-            points = np.ldexp(block.points, -power) if power else block.points
-            return Block(
-                points, np.ldexp(block.weights, -heavy) if heavy and block.weights is not None else block.weights
-            )
-
-        def blocks() -> Iterator[Block]:
-            return map(scaled, source())
-
-        _, _, points, each = sample
-        chosen = scaled(Block(points, each if weighted else None))
-        pooled = _pooled(blocks, next(blocks()), threads)
-        box = np.ldexp(np.array([lows[0], highs[0]], dtype=np.float64), -power)
-        return _Data(blocks, chosen, Frame.of(pooled), power, box if self.noise is not False else box[:0], source.dtype)
-
-    def _check_rows(self, rows: float) -> None:
-        if rows < self.n_components:
-            raise BadData(
-                f"GaussianMixture: Expected n_samples >= n_components but got n_components = {self.n_components}, "
-                f"n_samples = {rows:g}. Take fewer components."
-            )
 
     # ---- the climb -------------------------------------------------------------------------------------------------
 
-    def _fit(self, data: _Data, seed: int) -> MixtureState:
+    def _ask(self) -> dict[str, Any]:
+        """Say what a look at the data should tell."""
+        if self.covariance_type == "fixed" and self.fixed_variance is None:
+            raise InvalidParameter(
+                "GaussianMixture: covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is held."
+            )
+        if self.covariance_type != "fixed" and self.fixed_variance is not None:
+            raise InvalidParameter(
+                f"GaussianMixture: fixed_variance={self.fixed_variance!r} means nothing with covariance_type="
+                f"{self.covariance_type!r}. Give covariance_type='fixed', or leave it out."
+            )
+        if self.covariance_type == "fixed" and self.precisions_init is not None:
+            raise InvalidParameter(
+                "GaussianMixture: precisions_init means nothing with covariance_type='fixed'. "
+                "Give fixed_variance alone."
+            )
+        held = self.reg_covar if self.fixed_variance is None else self.fixed_variance
+        box = self.noise is not False
+        return {"estimator": self, "box": box, "unit": math.sqrt(held), "threads": self._threads()}
+
+    def _fit(self, rows: Rows, seed: int) -> MixtureState:
         """Climb from each start, keep the best, and set what it found; labels are the caller's."""
-        given = self._given(len(data.frame.origin))
-        rows = functools.cache(lambda: seeding.multiset(*data.sample, self._threads()))
+        k, shape, d = self.n_components, self.covariance_type, len(rows.frame.origin)
+        if rows.count < k:
+            raise BadData(
+                f"GaussianMixture: Expected n_samples >= n_components but got n_components = {k}, "
+                f"n_samples = {rows.count:g}. Take fewer components."
+            )
+        given = check_given(k, d, shape, self.weights_init, self.means_init, self.precisions_init)
+        start = Start(self.init_params, k, shape, self.fixed_variance, self.noise, self.reg_covar, given, seed)
+        distinct = functools.cache(lambda: seeding.multiset(*rows.sample, rows.threads))
         warm = bool(self.warm_start and hasattr(self, "converged_"))
         best: _Climb | None = None
         for restart in range(1 if warm else self.n_init):
             if warm:
-                start, before = self._state(data), self.lower_bound_ + self._shift(data)
+                state, before = self._state(rows), self.lower_bound_ + rows.shift
             else:
-                start, before = self._start(data, given, rows, seed, restart), -math.inf
-            climb = self._climb(data, start, before, restart)
+                state, before = start.state(rows, distinct, restart), -math.inf
+            climb = self._climb(rows, state, before, restart)
             if best is None or climb.bound > best.bound:
                 best = climb
         assert best is not None
-        self._keep(best, data)
+        self._keep(best, rows)
         if not best.converged and self.max_iter > 0:
             warnings.warn(
                 "GaussianMixture: Best performing initialization did not converge. Try different init parameters, or "
@@ -445,12 +373,12 @@ class GaussianMixture(DensityMixin, Estimator):
             )
         return best.state
 
-    def _climb(self, data: _Data, state: MixtureState, before: float, restart: int) -> _Climb:
+    def _climb(self, rows: Rows, state: MixtureState, before: float, restart: int) -> _Climb:
         """Run EM from a start; `before` is the lower bound that the first iteration is compared with."""
-        threads, reg_covar = self._threads(), math.ldexp(self.reg_covar, -2 * data.power)
+        reg_covar = rows.down(self.reg_covar, 2)
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
-            return steps.step(data.blocks, state, threads, reg_covar=reg_covar)
+            return steps.step(rows.blocks, state, rows.threads, reg_covar=reg_covar)
 
         def settled(reports: list[StepReport]) -> bool:
             last = reports[-1]
@@ -469,170 +397,51 @@ class GaussianMixture(DensityMixin, Estimator):
         state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
         return _Climb(state, history, bool(reports) and settled(reports))
 
-    def _keep(self, best: _Climb, data: _Data) -> None:
+    def _keep(self, best: _Climb, rows: Rows) -> None:
         """Set what was found, in the units and the kind of the data."""
-        state, power, kind = best.state, data.power, data.dtype
+        state, power, kind = best.state, rows.power, rows.dtype
         with np.errstate(over="ignore", under="ignore"):
             self.weights_ = state.weights.astype(kind)
             self.means_ = _in_kind(np.ldexp(state.means, power), kind)
             self.covariances_ = _in_kind(np.ldexp(state.covariances_, 2 * power), kind)
             self.precisions_ = _in_kind(np.ldexp(state.precisions_, -2 * power), kind)
             self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -power), kind)
+            if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
+                self.covariances_ = _in_kind(np.full(self.n_components, float(self.fixed_variance)), kind)
         noise = state.noise
         self.noise_weight_ = 0.0 if noise is None else noise.weight
-        self.noise_log_density_ = -math.inf if noise is None else noise.log_density - self._shift(data)
-        self.noise_box_ = np.ldexp(data.box, power)
-        history = {**best.history, "objective": best.history["objective"] - self._shift(data)}
+        self.noise_log_density_ = -math.inf if noise is None else noise.log_density - rows.shift
+        self.noise_box_ = np.ldexp(rows.box, power)
+        history = {**best.history, "objective": best.history["objective"] - rows.shift}
         self.converged_ = best.converged
         self.n_iter_ = len(history["iteration"])
         self.lower_bounds_ = history["objective"].copy()
-        self.lower_bound_ = best.bound - self._shift(data)
+        self.lower_bound_ = best.bound - rows.shift
         self.history_ = history
-
-    @staticmethod
-    def _shift(data: _Data) -> float:
-        """Return what a log-density of the scaled rows has more than that of the rows."""
-        return data.power * len(data.frame.origin) * math.log(2)
-
-    # ---- where EM starts -------------------------------------------------------------------------------------------
-
-    def _given(self, d: int) -> _Given:
-        """Check what of the start was given, in scikit-learn's words and ours."""
-        k, shape = self.n_components, self.covariance_type
-        if shape == "fixed" and self.fixed_variance is None:
-            raise InvalidParameter(
-                "GaussianMixture: covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is held."
-            )
-        if shape != "fixed" and self.fixed_variance is not None:
-            raise InvalidParameter(
-                f"GaussianMixture: fixed_variance={self.fixed_variance!r} means nothing with covariance_type="
-                f"{shape!r}. Give covariance_type='fixed', or leave it out."
-            )
-        if shape == "fixed" and self.precisions_init is not None:
-            raise InvalidParameter(
-                "GaussianMixture: precisions_init means nothing with covariance_type='fixed'. "
-                "Give fixed_variance alone."
-            )
-        weights = _array(self.weights_init, "weights", (k,))
-        if weights is not None:
-            if (weights < 0).any() or (weights > 1).any():
-                raise InvalidParameter(
-                    "The parameter 'weights' should be in the range [0, 1], but got values from "
-                    f"{weights.min():.5f} to {weights.max():.5f}. They are the shares of the components."
-                )
-            if abs(1 - weights.sum()) > (1e-6 if np.asarray(self.weights_init).dtype == np.float32 else 1e-8):
-                raise InvalidParameter(
-                    f"The parameter 'weights' should be normalized, but got sum(weights) = {weights.sum():.5f}. "
-                    "Divide them by it."
-                )
-        means = _array(self.means_init, "means", (k, d))
-        sizes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
-        precisions = _array(self.precisions_init, f"{shape} precision", sizes.get(shape, ()))
-        if precisions is not None:
-            if shape in ("diag", "spherical"):
-                if (precisions <= 0).any():
-                    raise InvalidParameter(f"'{shape} precision' should be positive, got {precisions.min():.5g}.")
-            elif not _positive_definite(precisions):
-                raise InvalidParameter(
-                    f"'{shape} precision' should be symmetric, positive-definite. Invert covariances that are."
-                )
-        return _Given(weights, means, precisions)
-
-    def _start(
-        self, data: _Data, given: _Given, rows: Callable[[], seeding.Multiset], seed: int, restart: int
-    ) -> MixtureState:
-        """Make the start: by its name, then what was given takes its place."""
-        k, frame, noise = self.n_components, data.frame, self._noise(data)
-        if self.covariance_type == "fixed":
-            shape: Covariance = Fixed(variance=math.ldexp(float(self.fixed_variance or 0.0), -2 * data.power))
-        else:
-            shape = _SHAPES[self.covariance_type]()
-        state = steps.blank(shape, k, frame, noise)
-        if given.means is None or given.weights is None or (given.precisions is None and not isinstance(shape, Fixed)):
-            state = self._named(data, state, rows, seed, restart)
-        if given.weights is not None:
-            state = replace(state, weights=given.weights * (1.0 if noise is None else 1.0 - noise.weight))
-        means = state.covariance.means
-        if given.means is not None:
-            means = (np.ldexp(given.means, -data.power) - frame.origin) * frame.scale
-        if given.precisions is not None:
-            precisions = np.ldexp(given.precisions, 2 * data.power) / frame.scale / frame.scale
-            shape = _SHAPES[self.covariance_type].from_precisions(means, precisions)
-        else:
-            shape = replace(state.covariance, means=means)  # type: ignore[type-var]
-        return replace(state, covariance=shape.prepared(direct=noise is not None))
-
-    def _noise(self, data: _Data) -> Noise | None:
-        """Make the noise component (eq. 2.12): uniform over the box, or of the density that was given."""
-        if self.noise is False:
-            return None
-        if self.noise is True or isinstance(self.noise, np.bool_):
-            extents = data.box[1] - data.box[0]
-            some = extents[extents > 0]
-            stand_in = math.sqrt(np.mean(np.square(some))) if len(some) else math.ldexp(1.0, -data.power)
-            # in the units of the frame, whose logarithms do not depend on a power of two
-            extents = np.where(extents > 0, extents, stand_in) * data.frame.scale
-            log_density = data.frame.shift - float(np.log(extents).sum())
-        else:
-            log_density = math.log(self.noise) + self._shift(data)
-        return Noise(1.0 / (self.n_components + 1), log_density)
-
-    def _named(
-        self, data: _Data, state: MixtureState, rows: Callable[[], seeding.Multiset], seed: int, restart: int
-    ) -> MixtureState:
-        """Make the start that `init_params` names; an M step turns labels or responsibilities into parameters."""
-        k, threads, block = self.n_components, self._threads(), data.sample
-        if self.init_params == "random":
-            return self._m_step(data, state, lambda of: _random(block, rows(), of, seed, restart, threads))
-        if self.init_params == "random_from_data":
-            chosen = seeding.random_rows(rows(), k, seed, restart=restart)
-        else:
-            chosen = seeding.kmeans_plus_plus(block.points, rows(), k, seed, restart=restart, threads=threads)
-        centers = np.asarray(block.points[chosen], dtype=np.float64)
-        if self.init_params == "kmeans":
-            found = kmeans.lloyd(block.points, block.weights, centers, threads=threads)
-            assert found.labels is not None
-            labels = found.labels.astype(np.int64)
-            return self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
-        means = (centers - data.frame.origin) * data.frame.scale
-        nearest = MixtureState(np.full(k, 1.0 / k), Fixed(means), None, data.frame)
-        labels = np.empty(len(block.points), dtype=np.int64)
-        steps.expect(block.points, nearest, threads, labels=labels)
-        state = self._m_step(data, state, lambda of: steps.partial_labels(block, labels, of, threads))
-        return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
-
-    def _m_step(
-        self, data: _Data, state: MixtureState, sums: Callable[[MixtureState], steps.MixtureSums]
-    ) -> MixtureState:
-        stats = sums(state)
-        better = steps.recentred(stats, state)
-        if better is not None:
-            state, stats = better, sums(better)
-        return steps.finish(stats, state, reg_covar=math.ldexp(self.reg_covar, -2 * data.power))[0]
 
     # ---- warnings --------------------------------------------------------------------------------------------------
 
     def _warn_of_collapse(
-        self, state: MixtureState, data: _Data, points: NDArray[Any] | None, labels: NDArray[np.int64] | None
+        self, state: MixtureState, rows: Rows, points: NDArray[Any] | None, labels: NDArray[np.int64] | None
     ) -> None:
         """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
-        frame, names = data.frame, getattr(self, "feature_names_in_", None)
-        reg_covar = math.ldexp(self.reg_covar, -2 * data.power) * frame.scale * frame.scale
+        frame, names = rows.frame, getattr(self, "feature_names_in_", None)
+        reg_covar = rows.down(self.reg_covar, 2) * frame.scale * frame.scale
         floored = dict(reversed(state.covariance.floored))  # component → its first column
         propped: dict[int, int] = {}
         largest = float(frame.covariance.diagonal().max())
         if 0 < largest <= reg_covar:
             self._warn(
                 f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most "
-                f"{math.ldexp(largest / frame.scale / frame.scale, 2 * data.power):.3g}): it drowns the data. "
+                f"{math.ldexp(largest / frame.scale / frame.scale, 2 * rows.power):.3g}): it drowns the data. "
                 "Give a smaller reg_covar, or 0.",
                 SuspiciousResultWarning,
             )
         elif reg_covar > 0:
             propped = _singular_without(state.covariance, reg_covar, frame)
-        for c in np.flatnonzero(state.weights == 0):
+        for dead in np.flatnonzero(state.weights == 0):
             self._warn(
-                f"component {c} is dead: no point is left to it, and its weight is 0. "
+                f"component {dead} is dead: no point is left to it, and its weight is 0. "
                 "Take fewer components, or another start."
             )
         for c, column in sorted({**propped, **floored}.items()):
@@ -645,8 +454,8 @@ class GaussianMixture(DensityMixin, Estimator):
             )
             count = 0
             if points is not None and labels is not None and c >= 0:
-                rows = points[labels == c]
-                count = len(np.unique(rows, axis=0)) if 0 < len(rows) <= 10_000 else 0
+                own = points[labels == c]
+                count = len(np.unique(own, axis=0)) if 0 < len(own) <= 10_000 else 0
             if 0 < count <= points.shape[1]:  # type: ignore[union-attr]
                 self._warn(f"component {c} has collapsed onto {count} point{'s' if count > 1 else ''}; {remedy}")
             else:
@@ -788,10 +597,10 @@ class GaussianMixture(DensityMixin, Estimator):
             The criterion: the smaller the better, and never below `bic`.
         """
         points, weights = self._weighted(X, sample_weight)
-        state, best = self._state(), np.empty(len(points))
-        for begin in range(0, len(points), _core.GRAIN):  # (n, k) is never held
-            rows = slice(begin, begin + _core.GRAIN)
-            best[rows] = steps.log_joint(points[rows], state, self._threads()).max(axis=1)
+        state, threads, best = self._state(), self._threads(), np.empty(len(points))
+        for begin in range(0, len(points), _ROWS):  # (n, k) is never held
+            rows = slice(begin, begin + _ROWS)
+            best[rows] = steps.log_joint(points[rows], state, threads).max(axis=1)
         if state.noise is not None and state.noise.weight > 0:
             np.maximum(best, math.log(state.noise.weight) + state.noise.log_density, out=best)
         return -2 * _total(best, weights) + self._penalty(points, weights)
@@ -826,8 +635,8 @@ class GaussianMixture(DensityMixin, Estimator):
         generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
         shares = np.append(np.asarray(self.weights_, dtype=np.float64), self.noise_weight_)
         y = np.sort(generator.choice(k + 1, size=n, p=shares / shares.sum()))
-        points = np.empty((n, d))
-        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), self._threads())
+        points, threads = np.empty((n, d)), self._threads()
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), threads)
         cuts = np.searchsorted(y, np.arange(k + 2))
         means, factors = (np.asarray(a, dtype=np.float64) for a in (self.means_, self.precisions_cholesky_))
         for c in range(k):
@@ -836,7 +645,7 @@ class GaussianMixture(DensityMixin, Estimator):
             if factor.ndim == 2:
                 lower = np.empty((d, d))
                 _core.invert_lower(np.ascontiguousarray(factor.T), lower)
-                _core.colour(part, means[c], lower, self._threads())
+                _core.colour(part, means[c], lower, threads)
             else:
                 part[:] = means[c] + part / factor
         if cuts[k] < n:
@@ -859,30 +668,31 @@ class GaussianMixture(DensityMixin, Estimator):
         steps.expect(points, self._state(), self._threads(), log_prob=log_prob)
         return log_prob
 
-    def _state(self, data: _Data | None = None) -> MixtureState:
+    def _state(self, rows: Rows | None = None) -> MixtureState:
         """Return the mixture that the attributes describe, in the frame of the data, or in one of its own."""
         check_is_fitted(self)
-        power = 0 if data is None else data.power
+        power = 0 if rows is None else rows.power
         weights, means, factors = (
             np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.precisions_cholesky_)
         )
         means, factors = np.ldexp(means, -power), np.ldexp(factors, power)
-        if data is None:
+        if rows is None:
             matrices = self.covariance_type in ("full", "tied")
             narrowest = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
             frame = _own_frame(weights, means, 1.0 / float(narrowest.min()))
         else:
-            frame = data.frame
+            frame = rows.frame
         means, factors = (means - frame.origin) * frame.scale, factors / frame.scale
         noise = None
         if self.noise_weight_ > 0:
-            shift = 0.0 if data is None else self._shift(data)
+            shift = 0.0 if rows is None else rows.shift
             noise = Noise(self.noise_weight_, self.noise_log_density_ + shift)
         if self.covariance_type == "fixed":
-            variance = float(self.fixed_variance or 0.0)  # ε itself: a root and a square would round it
-            shape: Covariance = Fixed(means, math.ldexp(variance, -2 * power) * frame.scale * frame.scale)
+            with np.errstate(under="ignore"):  # ε itself: the root of a square would round it
+                variance = np.ldexp(float(self.fixed_variance or 0.0), -2 * power) * frame.scale * frame.scale
+            shape: Covariance = Fixed(means, max(float(variance), NARROWEST))
         else:
-            shape = _SHAPES[self.covariance_type].from_precisions_cholesky(means, factors)
+            shape = SHAPES[self.covariance_type].from_precisions_cholesky(means, factors)
         return MixtureState(weights, shape.prepared(direct=noise is not None), noise, frame)
 
     def _n_parameters(self) -> int:
@@ -893,46 +703,6 @@ class GaussianMixture(DensityMixin, Estimator):
 
     def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
         return self._n_parameters() * math.log(len(points) if weights is None else weights.sum())
-
-
-def _pooled(blocks: Blocks, first: Block, threads: int) -> gaussian.GaussianState:
-    """Compute mean and covariance of all rows together (section 1)."""
-
-    def step(state: gaussian.GaussianState) -> tuple[gaussian.GaussianState, StepReport]:
-        parts = (gaussian.partial(block, state, threads) for block in blocks())
-        return gaussian.finish(functools.reduce(lambda a, b: gaussian.merge(a, b, threads), parts), state, threads)
-
-    return iterate(step, gaussian.start(first), max_iter=_PASSES, stop=gaussian.settled)[0]
-
-
-def _extreme(low: float, high: float) -> int:
-    """Return the power of two by which values are divided: 0 unless they are all equal, or not extreme."""
-    exponent = math.frexp(max(-low, high))[1]
-    return exponent if abs(exponent) > _EXTREME and high > low else 0
-
-
-def _least(a: tuple[Any, ...] | None, b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Join two samples (keys, numbers, …) and keep the rows with the least keys, in the order of their numbers."""
-    keys, numbers, *rest = (np.concatenate(pair) for pair in zip(a, b, strict=True)) if a is not None else b
-    if len(keys) <= _SAMPLE:
-        return keys, numbers, *rest
-    kept = np.sort(np.argpartition(keys, _SAMPLE - 1)[:_SAMPLE])
-    return keys[kept], numbers[kept], *(column[kept] for column in rest)
-
-
-def _random(
-    block: Block, rows: seeding.Multiset, state: MixtureState, seed: int, restart: int, threads: int
-) -> steps.MixtureSums:
-    """Sum for responsibilities by chance; equal rows have equal ones, and a row keeps its own wherever it stands."""
-    k = len(state.weights)
-    generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
-    parts = []
-    for begin in range(0, len(rows.rows), _core.GRAIN):
-        some = slice(begin, begin + _core.GRAIN)
-        resp = generator.random((len(rows.rows[some]), k))
-        resp /= resp.sum(axis=1, keepdims=True)
-        parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
-    return functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
 
 
 def _own_frame(weights: Floats, means: Floats, widest: float) -> Frame:
@@ -961,40 +731,8 @@ def _singular_without(covariance: Covariance, reg_covar: float, frame: Frame) ->
     return {}
 
 
-def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:
-    """Turn a given part of the start into an array of the right shape and of finite numbers."""
-    if value is None:
-        return None
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidParameter(f"The parameter '{name}' should be an array of numbers, got {value!r:.60}.") from None
-    if array.shape != shape:
-        raise InvalidParameter(f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}")
-    if not np.isfinite(array).all():
-        raise InvalidParameter(f"The parameter '{name}' should be finite, but has a NaN or an infinity.")
-    return array
-
-
-def _positive_definite(matrices: Floats) -> bool:
-    stack = matrices.reshape(-1, *matrices.shape[-2:])
-    if not np.allclose(stack, stack.transpose(0, 2, 1)):
-        return False
-    try:
-        np.linalg.cholesky(stack)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
 def _total(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     return float(values.sum() if weights is None else values @ weights)
-
-
-def _power(largest: float) -> int:
-    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
-    power = math.frexp(largest)[1]
-    return power if abs(power) > 64 and largest > 0 else 0
 
 
 def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

@@ -56,8 +56,8 @@ def fit(Estimator, X, **parameters):
 # ---- the reference ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
-@given(seed=seeds, n=st.integers(60, 200), d=st.integers(1, 4), k=st.integers(1, 4))
+@settings(max_examples=20)
+@given(seed=seeds, n=st.integers(60, 150), d=st.integers(1, 4), k=st.integers(1, 4))
 def test_equals_the_paper_step_by_step(seed, n, d, k):
     X = cloud(seed, n, d, k)
     given_start = start(seed, X, k)
@@ -79,7 +79,7 @@ def test_equals_the_paper_step_by_step(seed, n, d, k):
 
 
 def reference_lam(X: np.ndarray, state: reference.EMState) -> np.ndarray:
-    return reference.run(reference.em_gmm(X, state.pi, state.mu, state.Sigma, max_iter=0)).lam
+    return next(reference.em_gmm(X, state.pi, state.mu, state.Sigma)).lam
 
 
 def test_labels_are_those_of_the_paper():
@@ -135,8 +135,8 @@ def test_equals_scikit_learn_on_data_that_is_shifted_and_stretched(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_stops_where_scikit_learn_stops(shape):
     X = cloud(11, 400, 2, 3)
-    for tol in (1e-1, 1e-3, 1e-6):
-        parameters = {"n_components": 3, "covariance_type": shape, "tol": tol, "max_iter": 400}
+    for tol in (1e-1, 1e-3, 1e-5):
+        parameters = {"n_components": 3, "covariance_type": shape, "tol": tol, "max_iter": 150}
         ours = fit(GaussianMixture, X, **parameters, **start(11, X, 3, shape))
         theirs = fit(sklearn.mixture.GaussianMixture, X, **parameters, **start(11, X, 3, shape))
         assert ours.n_iter_ == theirs.n_iter_

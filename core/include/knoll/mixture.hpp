@@ -83,6 +83,20 @@ void expect_mixture(View<const T, 2> x,         // in  (n, d)
                     View<double, 2> log_joint,  // out (n, k) log π_c N(x_i | μ_c, Σ_c)
                     Run run);
 
+// Rounds the sums of a pass and makes means and central moments of them. Returns the largest squared distance, in
+// variances, of a mean from the centre that its moments were taken about: what the subtraction of eq. 1.7 costs.
+double central_moments(View<const int64_t, 2> sums,    // in  (kLimbs, kMixtureHead + k·mixture_component_sums)
+                       View<const double, 1> peaks,    // in  (k)
+                       View<const double, 2> centers,  // in  (k, d)
+                       Scatter scatter,                //
+                       double dead,                    // a component whose peak is lower is dead
+                       View<double, 1> head,           // out (kMixtureHead) log-likelihood, Σw, Σwλ of the noise
+                       View<double, 1> mass,           // out (k) Σwλ, 0 for the dead
+                       View<double, 2> mean,           // out (k, d)
+                       View<double, 2> covariance,     // out (k, d·d), (k, d) or (k, 0), as `scatter` says
+                       View<bool, 1> alive,            // out (k)
+                       Run run);
+
 // Factorises k covariances: whiteners_c = L_c⁻¹, log_dets_c = log |Σ_c|, failed_c = −1 or the column whose pivot is
 // below `tolerance` of its variance; then the component's other results are unspecified.
 void factorise(View<const double, 2> covariances,  // in  (k, d·d)

@@ -6,6 +6,8 @@
 
 namespace knoll {
 
+constexpr int kMixturePoints = 96;  // at most so many points in a tile of these kernels, which is a multiple of 48
+
 struct MixtureKernels {
   // Points into lanes, and into strips where those are not null.
   void (*pack_f64)(const double* x, int64_t stride, int64_t rows, int64_t points, int64_t d, const double* origin,
@@ -15,7 +17,7 @@ struct MixtureKernels {
 
   // One component's log π_c N(x | μ_c, Σ_c), by the shape of its covariance.
   void (*full)(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
-               double constant, double* away, double* out);
+               const double* start, double constant, double* away, double* out);
   void (*diagonal)(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
                    double constant, double* out);
   void (*round)(const double* columns, int64_t points, int64_t d, const double* mean, double factor, double constant,

@@ -1,5 +1,5 @@
 // One pass of EM over a tile of points (docs/theory/02-gaussian-mixture.md, eq. 2.5–2.8). The tile's `points`, a
-// multiple of 32, stand in lanes:  columns[j · points + l]  is column j of point l, with rows of zeros up to the next
+// multiple of 48, stand in lanes:  columns[j · points + l]  is column j of point l, with rows of zeros up to the next
 // multiple of 4 columns. Every distance is taken from differences x − μ, never from expanded squares, so a narrow
 // component far from the origin keeps its digits.
 
@@ -13,8 +13,6 @@ KNOLL_INLINE f64 vsqrt(f64 x) {
 #endif
 }
 
-KNOLL_INLINE f64 larger(f64 a, f64 b) { return select(less(a, b), b, a); }
-
 KNOLL_INLINE void transpose(f64 v[4]) {
   const f64 p = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6), q = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7);
   const f64 r = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6), s = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
@@ -24,19 +22,50 @@ KNOLL_INLINE void transpose(f64 v[4]) {
   v[3] = __builtin_shufflevector(q, s, 2, 3, 6, 7);
 }
 
-// Four columns, of which `Count` are there, of all points.
-template <int Count, class T>
-KNOLL_INLINE void pack_strip(const T* x, int64_t stride, int64_t rows, int64_t points, const double* origin,
-                             double scale, double* columns, double* strip) {
-  const f64 o = load_tail(origin, Count, 0.0), s = broadcast(scale);
+// Four points and four columns.
+KNOLL_INLINE void put_square(f64 v[4], int64_t l, int64_t points, double* columns, double* strip) {
+  if (strip != nullptr)
+    for (int t = 0; t < 4; ++t) store(strip + (l + t) * 4, v[t]);
+  transpose(v);
+  for (int t = 0; t < 4; ++t) store(columns + t * points + l, v[t]);
+}
+
+// Four rows at a time, from left to right. Of the last strip `Last` columns are there, all where that is 0.
+template <int Last, class T>
+KNOLL_INLINE void pack_squares(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
+                               const double* origin, double scale, double* columns, double* strips) {
+  const int64_t whole = d - Last;
+  const f64 s = broadcast(scale), last = load_tail(origin + whole, Last, 0.0);
+  for (int64_t l = 0; l < points; l += 4, x += 4 * stride) {
+    const int64_t there = rows - l < 4 ? rows - l : 4;
+    for (int64_t j = 0; j < whole; j += 4) {
+      const f64 o = load(origin + j);
+      f64 v[4] = {};
+      if (there == 4)
+        for (int t = 0; t < 4; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
+      else
+        for (int t = 0; t < there; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
+      put_square(v, l, points, columns + j * points, strips == nullptr ? nullptr : strips + j * points);
+    }
+    if constexpr (Last > 0) {
+      f64 v[4] = {};
+      if (there == 4)
+        for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
+      else
+        for (int t = 0; t < there; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
+      put_square(v, l, points, columns + whole * points, strips == nullptr ? nullptr : strips + whole * points);
+    }
+  }
+}
+
+// The plane, rows one after the other: two vectors hold four points.
+template <class T>
+KNOLL_INLINE void pack_plane(const T* x, int64_t points, const double* origin, double scale, double* columns) {
+  const f64 o = {origin[0], origin[1], origin[0], origin[1]}, s = broadcast(scale);
   for (int64_t l = 0; l < points; l += 4) {
-    f64 v[4] = {};
-    for (int t = 0; t < 4; ++t)
-      if (l + t < rows) v[t] = (load_some_as_f64<Count>(x + (l + t) * stride) - o) * s;
-    if (strip != nullptr)
-      for (int t = 0; t < 4; ++t) store(strip + (l + t) * 4, v[t]);
-    transpose(v);
-    for (int t = 0; t < 4; ++t) store(columns + t * points + l, v[t]);
+    const f64 a = (load_as_f64(x + 2 * l) - o) * s, b = (load_as_f64(x + 2 * l + 4) - o) * s;
+    store(columns + l, __builtin_shufflevector(a, b, 0, 2, 4, 6));
+    store(columns + points + l, __builtin_shufflevector(a, b, 1, 3, 5, 7));
   }
 }
 
@@ -45,15 +74,14 @@ KNOLL_INLINE void pack_strip(const T* x, int64_t stride, int64_t rows, int64_t p
 template <class T>
 KNOLL_INLINE void mixture_pack(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                                const double* origin, double scale, double* columns, double* strips) {
-  for (int64_t j = 0; j < d; j += 4) {
-    double* const strip = strips == nullptr ? nullptr : strips + j * points;
-#define KNOLL_PACK(Count) pack_strip<Count>(x + j, stride, rows, points, origin + j, scale, columns + j * points, strip)
-    if (d - j >= 4) KNOLL_PACK(4);
-    if (d - j == 3) KNOLL_PACK(3);
-    if (d - j == 2) KNOLL_PACK(2);
-    if (d - j == 1) KNOLL_PACK(1);
-#undef KNOLL_PACK
+  if (d == 2 && stride == 2 && rows == points && strips == nullptr) {
+    pack_plane(x, points, origin, scale, columns);
+    return;
   }
+  if (d % 4 == 0) pack_squares<0>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 1) pack_squares<1>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 2) pack_squares<2>(x, stride, rows, points, d, origin, scale, columns, strips);
+  if (d % 4 == 3) pack_squares<3>(x, stride, rows, points, d, origin, scale, columns, strips);
 }
 static void mixture_pack_f64(const double* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                              const double* origin, double scale, double* columns, double* strips) {
@@ -64,8 +92,7 @@ static void mixture_pack_f32(const float* x, int64_t stride, int64_t rows, int64
   mixture_pack(x, stride, rows, points, d, origin, scale, columns, strips);
 }
 
-// ---- the E step
-// ------------------------------------------------------------------------------------------------------
+// ---- the E step ----
 
 // constant − ½ q, where an overflow of q counts as the largest double: far out, not nowhere.
 KNOLL_INLINE f64 log_density(f64 q, double constant) {
@@ -76,21 +103,26 @@ KNOLL_INLINE f64 log_density(f64 q, double constant) {
 // diagonal's block: F[4b + t, j] at 8b(b+1) + 4j + t for j < 4b + 4. Zeros above the diagonal and from d on. For
 // d ≤ 3: the lower triangle, row by row.
 //
-// body(i, l, z) for z = rows i … i+3 of F u, points l … l+7.
+// body(i, l, z) for z = rows i … i+3 of start + F u, points l … l+11; start (ld) may be null, for 0.
 template <class F>
-KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, F&& body) {
+KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, const double* start,
+                               F&& body) {
   for (int64_t i = 0; i < d; factor += 4 * (i + 4), i += 4)
-    for (int64_t l = 0; l < points; l += 8) {
-      f64 z[4][2] = {};
+    for (int64_t l = 0; l < points; l += 3 * kLanes) {
+      f64 z[4][3];
+      for (int t = 0; t < 4; ++t) z[t][0] = z[t][1] = z[t][2] = broadcast(start == nullptr ? 0.0 : start[i + t]);
       const double *f = factor, *y = u + l;
-      for (int64_t j = 0; j < i + 4; ++j, f += 4, y += points) {
-        const f64 y0 = load(y), y1 = load(y + 4);
+      const double* const end = factor + 4 * (i + 4);
+      do {  // there is a column: said this way, g++ keeps all of z in registers
+        const f64 y0 = load(y), y1 = load(y + kLanes), y2 = load(y + 2 * kLanes);
         for (int t = 0; t < 4; ++t) {
           const f64 g = broadcast(f[t]);
           z[t][0] = fma(g, y0, z[t][0]);
           z[t][1] = fma(g, y1, z[t][1]);
+          z[t][2] = fma(g, y2, z[t][2]);
         }
-      }
+        f += 4, y += points;
+      } while (f < end);
       body(i, l, z);
     }
 }
@@ -110,35 +142,41 @@ KNOLL_INLINE void full_small(const double* columns, int64_t points, const double
   }
 }
 
-// out[l] = constant − ½ ‖F (x_l − μ)‖², F lower triangular. `away` has room for a tile.
+// out[l] = constant − ½ ‖F (x_l − μ)‖², F lower triangular. `start` (ld) may hold −Fμ, where |F||μ| is so small that
+// F x − F μ keeps its digits; else it is null, and differences are taken first, into `away`, which has room for a tile.
+// For d ≤ 3 it is never read.
 static void mixture_full(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
-                         double constant, double* away, double* out) {
+                         const double* start, double constant, double* away, double* out) {
   if (d == 1) return full_small<1>(columns, points, mean, factor, constant, out);
   if (d == 2) return full_small<2>(columns, points, mean, factor, constant, out);
   if (d == 3) return full_small<3>(columns, points, mean, factor, constant, out);
-  const int64_t ld = (d + 3) / 4 * 4;
-  for (int64_t j = 0; j < ld; ++j) {
-    const f64 m = broadcast(j < d ? mean[j] : 0.0);
-    for (int64_t l = 0; l < points; l += kLanes) store(away + j * points + l, load(columns + j * points + l) - m);
+  if (start == nullptr) {
+    const int64_t ld = (d + 3) / 4 * 4;
+    for (int64_t j = 0; j < ld; ++j) {
+      const f64 m = broadcast(j < d ? mean[j] : 0.0);
+      for (int64_t l = 0; l < points; l += kLanes) store(away + j * points + l, load(columns + j * points + l) - m);
+    }
+    columns = away;
   }
   for (int64_t l = 0; l < points; l += kLanes) store(out + l, f64{});
-  lower_blocks(away, points, d, factor, [&](int64_t, int64_t l, const f64 z[4][2]) __attribute__((always_inline)) {
-    for (int v = 0; v < 2; ++v) {
-      f64 q = load(out + l + 4 * v);
-      for (int t = 0; t < 4; ++t) q = fma(z[t][v], z[t][v], q);
-      store(out + l + 4 * v, q);
-    }
-  });
+  lower_blocks(columns, points, d, factor, start,
+               [&](int64_t, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
+                 for (int v = 0; v < 3; ++v) {
+                   f64 q = load(out + l + 4 * v);
+                   for (int t = 0; t < 4; ++t) q = fma(z[t][v], z[t][v], q);
+                   store(out + l + 4 * v, q);
+                 }
+               });
   for (int64_t l = 0; l < points; l += kLanes) store(out + l, log_density(load(out + l), constant));
 }
 
 // out = F x, as a tile.
 static void mixture_whiten(const double* columns, int64_t points, int64_t d, const double* factor, double* out) {
   if (d > 3) {
-    lower_blocks(columns, points, d, factor,
-                 [&](int64_t i, int64_t l, const f64 z[4][2]) __attribute__((always_inline)) {
+    lower_blocks(columns, points, d, factor, nullptr,
+                 [&](int64_t i, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
                    for (int t = 0; t < 4; ++t)
-                     for (int v = 0; v < 2; ++v) store(out + (i + t) * points + l + 4 * v, z[t][v]);
+                     for (int v = 0; v < 3; ++v) store(out + (i + t) * points + l + 4 * v, z[t][v]);
                  });
     return;
   }
@@ -155,7 +193,7 @@ static void mixture_whiten(const double* columns, int64_t points, int64_t d, con
 // out[l] = constant − ½ Σ_j (f_j (x_lj − μ_j))².
 static void mixture_diagonal(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
                              double constant, double* out) {
-  constexpr int kVectors = 8;
+  constexpr int kVectors = 6;
   for (int64_t l = 0; l < points; l += kVectors * kLanes) {
     f64 q[kVectors] = {};
     for (int64_t j = 0; j < d; ++j) {
@@ -172,7 +210,7 @@ static void mixture_diagonal(const double* columns, int64_t points, int64_t d, c
 // out[l] = constant − ½ factor ‖x_l − μ‖².
 static void mixture_round(const double* columns, int64_t points, int64_t d, const double* mean, double factor,
                           double constant, double* out) {
-  constexpr int kVectors = 8;
+  constexpr int kVectors = 6;
   for (int64_t l = 0; l < points; l += kVectors * kLanes) {
     f64 q[kVectors] = {};
     for (int64_t j = 0; j < d; ++j) {
@@ -188,34 +226,46 @@ static void mixture_round(const double* columns, int64_t points, int64_t d, cons
 
 // From rows[c, l] = log p(x_l, c), which is finite, to rows[c, l] = w_l λ_lc (eq. 2.5), by the largest of each column;
 // log_p[l] = log Σ_c e^…; likelihood (4) += w_l log_p[l] by lanes; peaks (k, 4): the largest λ_lc with w_l > 0, by
-// lanes.
+// lanes. Weights may be null: then all are 1.
 static void mixture_normalise(double* rows, int64_t k, int64_t points, const double* weights, double* log_p,
                               double* likelihood, double* peaks) {
+  double inverses[kMixturePoints];
   f64 total = load(likelihood);
   for (int64_t l = 0; l < points; l += kLanes) {
     f64 top = load(rows + l);
-    for (int64_t c = 1; c < k; ++c) top = larger(top, load(rows + c * points + l));
+    for (int64_t c = 1; c < k; ++c) top = at_least(top, load(rows + c * points + l));
     f64 sum = {};
     for (int64_t c = 0; c < k; ++c) {
       const f64 e = vexp(load(rows + c * points + l) - top);
       store(rows + c * points + l, e);
       sum += e;
     }
-    const f64 lp = top + vlog(sum), w = load(weights + l), inverse = broadcast(1.0) / sum;
+    const f64 lp = top + vlog(sum);
+    store(inverses + l, broadcast(1.0) / sum);
     store(log_p + l, lp);
-    total += w * lp;
-    const i64 counts = less(f64{}, w);
-    for (int64_t c = 0; c < k; ++c) {
-      const f64 lambda = load(rows + c * points + l) * inverse;
-      store(peaks + c * kLanes, larger(load(peaks + c * kLanes), select(counts, lambda, f64{})));
-      store(rows + c * points + l, lambda * w);
-    }
+    total += weights == nullptr ? lp : load(weights + l) * lp;
   }
   store(likelihood, total);
+  for (int64_t c = 0; c < k; ++c) {
+    double* const row = rows + c * points;
+    f64 peak = load(peaks + c * kLanes);
+    if (weights == nullptr)
+      for (int64_t l = 0; l < points; l += kLanes) {
+        const f64 lambda = load(row + l) * load(inverses + l);
+        peak = at_least(peak, lambda);
+        store(row + l, lambda);
+      }
+    else
+      for (int64_t l = 0; l < points; l += kLanes) {
+        const f64 lambda = load(row + l) * load(inverses + l), w = load(weights + l);
+        peak = at_least(peak, select(less(f64{}, w), lambda, f64{}));
+        store(row + l, lambda * w);
+      }
+    store(peaks + c * kLanes, peak);
+  }
 }
 
-// ---- the sums of the M step, about a centre o
-// ------------------------------------------------------------------------
+// ---- the sums of the M step, about a centre o ----
 
 // sums by lanes: mass (4), then first (ld, 4) += λ (x − o)_j, then, if `second`, (ld, 4) += λ (x − o)_j².
 static void mixture_column_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
@@ -288,20 +338,23 @@ static void mixture_small_sums(const double* columns, int64_t points, int64_t d,
 // first[j] += λ (x − o)_j.
 static void mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
                           double* weighted, double* mass, double* first) {
+  double roots[kMixturePoints];
   f64 m = load(mass);
-  for (int64_t l = 0; l < points; l += kLanes) m += load(lambda + l);
+  for (int64_t l = 0; l < points; l += kLanes) {
+    const f64 r = load(lambda + l);
+    m += r;
+    store(roots + l, vsqrt(r));
+  }
   store(mass, m);
-  for (int64_t j = 0; j < d; j += 4) {
-    const f64 o = load_tail(center + j, d - j < 4 ? d - j : 4, 0.0);
+  for (int64_t j = 0; j < d; j += 4, strips += 4 * points, weighted += 4 * points) {
+    const f64 o = d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j);
     f64 s[4] = {load(first + j)};
-    for (int64_t l = 0; l < points; l += kLanes) {
-      const f64 roots = vsqrt(load(lambda + l));
+    for (int64_t l = 0; l < points; l += 4)
       for (int t = 0; t < 4; ++t) {
-        const f64 root = broadcast(roots[t]), a = root * (load(strips + j * points + (l + t) * 4) - o);
-        store(weighted + j * points + (l + t) * 4, a);
+        const f64 root = broadcast(roots[l + t]), a = root * (load(strips + (l + t) * 4) - o);
+        store(weighted + (l + t) * 4, a);
         s[t] = fma(root, a, s[t]);
       }
-    }
     store(first + j, (s[0] + s[1]) + (s[2] + s[3]));
   }
 }

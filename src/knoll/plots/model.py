@@ -111,8 +111,7 @@ def gaussian_mixture(
         if weights[c] == 0:
             continue  # a dead component has no points to stand for
         contour = Ellipse.of(center, plane.covariance(covariances[c]), n_std).points()
-        label = {"label": f"{n_std:g}σ"} if c == 0 else {}
-        ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, **label)
+        ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, label=f"{n_std:g}σ" if c == 0 else None)
         ax.plot(*center, "o", color=RED, markersize=4 + 6 * np.sqrt(shares[c]))
     return look(ax, plane.names)
 

@@ -125,7 +125,7 @@ class MixtureState:
             return -np.inf
         return float(np.log(self.noise.weight) + self.noise.log_density - self.frame.shift)
 
-    def model(self) -> tuple[Any, ...]:
+    def model(self) -> tuple[int, Floats, float, Floats, Floats, Floats, float]:
         """Return the mixture as the kernels read it."""
         shape, means, factors = self.covariance.kernel()
         return shape, self.frame.origin, self.frame.scale, means, factors, self.constants(), self.noise_constant()
@@ -155,7 +155,7 @@ def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = No
     if isinstance(covariance, Fixed):
         shape: Covariance = replace(covariance.moved(np.zeros(0), frame.scale), means=centers)
     else:
-        shape = type(covariance)().update(  # type: ignore[call-arg]
+        shape = type(covariance)().update(
             Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
         )
         shape = replace(shape, floored=())  # type: ignore[type-var]
@@ -227,22 +227,7 @@ def finish(
     or responsibilities), `changed` the largest change of a parameter: of π, of a mean in standard deviations, of a
     covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `hold_weights` keeps π.
     """
-    moments, mass, noise_mass, likelihood = _moments(stats, state, reg_covar)
-    alive = moments.alive
-    assert alive is not None
-    shape = state.covariance.update(moments) if alive.any() else state.covariance
-    weights, noise = state.weights, state.noise
-    if not hold_weights:
-        weights = np.where(alive, moments.mass, 0.0)
-        if stats.expected:
-            weights = weights / mass  # eq. 2.9
-            noise = None if noise is None else replace(noise, weight=float(noise_mass / mass))
-        else:
-            weights = weights * ((1.0 if noise is None else 1.0 - noise.weight) / weights.sum())
-    shape = shape.prepared(direct=noise is not None)
-    objective = likelihood / mass + state.frame.shift if stats.expected else np.nan
-    changed = max(shape.change_from(state.covariance), float(np.abs(weights - state.weights).max()))
-    return MixtureState(weights, shape, noise, state.frame), StepReport(float(objective), changed)
+    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights)
 
 
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
@@ -250,19 +235,7 @@ def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
 
     A pass with the state returned gives the same responsibilities, and the sums about better points.
     """
-    if stats.scatter == SCATTER_NONE:
-        return None
-    moments, *_ = _moments(stats, state, 0.0)
-    assert moments.covariance is not None
-    assert moments.alive is not None
-    offset2 = np.square(moments.mean - _centers(state))
-    variance = moments.covariance
-    if variance.ndim == 3:
-        variance = np.diagonal(variance, axis1=1, axis2=2)
-    good = (offset2 <= _FAR * variance) | ~moments.alive[:, None]
-    if good.all() or state.centers is not None:
-        return None
-    return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+    return _recentred(_moments(stats, state), state)
 
 
 def step(
@@ -275,10 +248,12 @@ def step(
         return functools.reduce(lambda a, b: merge(a, b, threads), parts)
 
     stats = total(state)
-    better = recentred(stats, state)
+    moments = _moments(stats, state)
+    better = _recentred(moments, state)
     if better is not None:
         state, stats = better, total(better)
-    return finish(stats, state, reg_covar=reg_covar)
+        moments = _moments(stats, state)
+    return _finish(moments, stats, state, reg_covar, False)
 
 
 # ---- what a mixture says of points ---------------------------------------------------------------------------------
@@ -332,43 +307,63 @@ def _room(state: MixtureState, scatter: int) -> tuple[NDArray[np.int64], Floats]
     return np.zeros((_core.LIMBS, columns), dtype=np.int64), np.zeros(k)
 
 
-@functools.lru_cache(maxsize=16)
-def _triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return rows and columns of the upper triangle in the order of the sums, and where (i, j) finds its sum."""
-    i, j = np.triu_indices(d)
-    place = np.empty((d, d), dtype=np.intp)
-    place[i, j] = place[j, i] = np.arange(len(i))
-    return i, j, place.reshape(-1)
+@dataclass(frozen=True)
+class _Rounded:
+    """What the sums of a pass say, rounded."""
+
+    likelihood: float
+    total: float  # Σw
+    noise: float  # Σwλ of the noise
+    mass: Floats  # (k,) Σwλ, 0 for the dead
+    mean: Floats  # (k, d) eq. 2.7
+    covariance: Floats | None  # eq. 2.8, about the new mean
+    alive: NDArray[np.bool_]  # (k,)
+    far: float  # how far the new means lie from the centers, in variances
 
 
-def _moments(stats: MixtureSums, state: MixtureState, reg_covar: float) -> tuple[Moments, float, float, float]:
-    """Round the sums and make central moments of them (eq. 1.7); also Σw, Σwλ of the noise, and the log-likelihood."""
+def _moments(stats: MixtureSums, state: MixtureState) -> _Rounded:
     k, d = state.covariance.means.shape
-    rounded = np.empty(stats.sums.shape[1])
-    _core.exact_round(stats.sums, rounded, 1)
-    likelihood, mass, noise = (float(value) for value in rounded[:3])
-    table = rounded[3:].reshape(k, -1)  # (k, 1 + d + …)
-    alive = (stats.peaks >= DEAD) & (table[:, 0] > 0)
-    n_c = np.where(alive, table[:, 0], 1.0)[:, None]
-    offset = table[:, 1 : 1 + d] / n_c  # (k, d)
-    second = table[:, 1 + d :] / n_c
-    covariance: Floats | None = None
-    if stats.scatter == SCATTER_COLUMNS:
-        covariance = np.maximum(second - offset * offset, 0.0)  # (k, d)
-    elif stats.scatter == SCATTER_FULL:
-        i, j, place = _triangle(d)
-        central = second - offset[:, i] * offset[:, j]
-        covariance = central[:, place].reshape(k, d, d)
-        diagonal = covariance.reshape(k, -1)[:, :: d + 1]
-        np.maximum(diagonal, 0.0, out=diagonal)
-    frame = state.frame
-    moments = Moments(
-        mass=table[:, 0],
-        mean=_centers(state) + offset,  # eq. 2.7
-        covariance=covariance,  # eq. 2.8, about the new mean
-        scale=_deviations(frame),
-        reg_covar=reg_covar * frame.scale * frame.scale,
-        alive=alive,
-        total=frame.covariance + np.outer(frame.mean, frame.mean) if stats.scatter == SCATTER_NONE else None,
+    head, mass, mean, alive = np.empty(3), np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.bool_)
+    covariance = np.empty((k, {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * d}[stats.scatter]))
+    far = _core.central_moments(
+        stats.sums, stats.peaks, _centers(state), stats.scatter, DEAD, head, mass, mean, covariance, alive, 1
     )
-    return moments, mass, noise, likelihood
+    likelihood, total, noise = head.tolist()
+    second = covariance.reshape(k, d, d) if stats.scatter == SCATTER_FULL else covariance
+    return _Rounded(likelihood, total, noise, mass, mean, second if stats.scatter else None, alive, far)
+
+
+def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
+    if moments.far <= _FAR or state.centers is not None:
+        return None
+    return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+
+
+def _finish(
+    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float, hold_weights: bool
+) -> tuple[MixtureState, StepReport]:
+    frame, alive = state.frame, moments.alive
+    shape = state.covariance
+    if alive.any():
+        pooled = frame.covariance + np.outer(frame.mean, frame.mean) if moments.covariance is None else None
+        shape = shape.update(
+            Moments(
+                mass=moments.mass,
+                mean=moments.mean,
+                covariance=moments.covariance,
+                scale=_deviations(frame),
+                reg_covar=reg_covar * frame.scale * frame.scale,
+                alive=None if alive.all() else alive,
+                total=pooled,
+            )
+        )
+    weights, noise = state.weights, state.noise
+    if not hold_weights and stats.expected:
+        weights = moments.mass / moments.total  # eq. 2.9
+        noise = None if noise is None else replace(noise, weight=moments.noise / moments.total)
+    elif not hold_weights:
+        weights = moments.mass * ((1.0 if noise is None else 1.0 - noise.weight) / moments.mass.sum())
+    shape = shape.prepared(direct=noise is not None)
+    objective = moments.likelihood / moments.total + frame.shift if stats.expected else np.nan
+    changed = max(shape.change_from(state.covariance), float(np.abs(weights - state.weights).max()))
+    return MixtureState(weights, shape, noise, frame), StepReport(objective, changed)

@@ -1,0 +1,136 @@
+// What a mixture says of points: responsibilities, labels, densities.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "knoll/cholesky.hpp"
+#include "knoll/mixture.hpp"
+#include "mixture_tile.hpp"
+
+namespace knoll {
+namespace {
+
+using namespace mixture;
+
+// A lead below this share of the value could be rounding: a covariance that could be factorised loses at most about six
+// of sixteen digits in a distance.
+constexpr double kClose = 0x1p-30;
+
+// Entry (i, j), j ≤ i, of a triangle that `blocked` laid out.
+double entry(const std::vector<double>& factor, int64_t d, int64_t i, int64_t j) {
+  const int64_t b = i / 4;
+  return factor[size_of(d <= 3 ? i * (i + 1) / 2 + j : 8 * b * (b + 1) + 4 * j + i % 4)];
+}
+
+// log p(x_l, c) again, in one plain order and never fused: the same bits on every instruction set.
+template <class T>
+double joint_again(const Tile<T>& tile, const Prepared& model, const Component& c, int64_t l) {
+  const int64_t d = model.d;
+  auto y = [&](int64_t j) { return tile.columns[size_of(j * tile.points + l)]; };
+  double q = 0;
+  for (int64_t i = 0; i < d; ++i) {
+    const double mean = c.mean[size_of(i)];
+    double z = 0;
+    switch (model.shape) {
+      case Shape::full:
+        for (int64_t j = 0; j <= i; ++j) z += entry(c.factor, d, i, j) * (y(j) - c.mean[size_of(j)]);
+        break;
+      case Shape::tied:
+        for (int64_t j = 0; j <= i; ++j) z += entry(model.common, d, i, j) * y(j);
+        z -= mean;
+        break;
+      case Shape::diagonal:
+        z = (y(i) - mean) * c.factor[size_of(i)];
+        break;
+      case Shape::round:
+        z = y(i) - mean;
+        break;
+    }
+    q += z * z;
+  }
+  if (model.shape == Shape::round) q *= c.factor[0];
+  return c.constant - 0.5 * std::min(q, std::numeric_limits<double>::max());
+}
+
+// The row of joint that is largest at point l, ties to the lowest. A close race is run again by joint_again.
+template <class T>
+int64_t winner(Tile<T>& tile, const Prepared& model, int64_t l) {
+  const int64_t rows = model.rows(), living = static_cast<int64_t>(model.alive.size());
+  int64_t best = 0;
+  for (int64_t a = 1; a < rows; ++a)
+    if (tile.row(a)[l] > tile.row(best)[l]) best = a;
+  const double bar = tile.row(best)[l] - kClose * (1 + std::fabs(tile.row(best)[l]));
+  int64_t close = 0;
+  for (int64_t a = 0; a < rows; ++a) close += tile.row(a)[l] >= bar ? 1 : 0;
+  if (close <= 1) return best;
+  double top = 0;
+  best = -1;
+  for (int64_t a = 0; a < rows; ++a) {
+    if (!(tile.row(a)[l] >= bar)) continue;
+    const double value = a < living ? joint_again(tile, model, model.alive[size_of(a)], l) : model.noise;
+    if (best < 0 || value > top) best = a, top = value;
+  }
+  return best;
+}
+
+}  // namespace
+
+template <class T>
+void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 2> resp, View<int64_t, 1> labels,
+                    View<double, 1> log_prob, View<double, 2> log_joint, Run run) {
+  const Prepared prepared(model);
+  const int64_t rows_of_joint = prepared.rows(), living = static_cast<int64_t>(prepared.alive.size());
+  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    Tile<T> tile(x.shape[1], model.frame, rows_of_joint, false);
+    double likelihood[kLane] = {};
+    for (int64_t from = begin; from < end; from += tile.points) {
+      run.poll();
+      const int64_t rows = std::min(tile.points, end - from);
+      tile.pack(x.rows(from, from + rows));
+      tile.weigh({}, from, rows);
+      tile.fill_joint(prepared);
+      if (!log_joint.empty())
+        for (int64_t l = 0; l < rows; ++l) {
+          for (int64_t c = 0; c < prepared.k; ++c) log_joint(from + l, c) = kNever;
+          for (int64_t a = 0; a < living; ++a) log_joint(from + l, prepared.alive[size_of(a)].index) = tile.row(a)[l];
+        }
+      if (!labels.empty())
+        for (int64_t l = 0; l < rows; ++l) {
+          const int64_t best = winner(tile, prepared, l);
+          labels(from + l) = best < living ? prepared.alive[size_of(best)].index : -1;
+        }
+      if (resp.empty() && log_prob.empty()) continue;
+      tile.normalise(likelihood);
+      if (!log_prob.empty())
+        for (int64_t l = 0; l < rows; ++l) log_prob(from + l) = tile.log_p[size_of(l)];
+      if (!resp.empty())
+        for (int64_t l = 0; l < rows; ++l) {
+          for (int64_t c = 0; c < resp.shape[1]; ++c) resp(from + l, c) = 0.0;
+          for (int64_t a = 0; a < living; ++a) resp(from + l, prepared.alive[size_of(a)].index) = tile.row(a)[l];
+          if (prepared.has_noise() && resp.shape[1] > prepared.k) resp(from + l, prepared.k) = tile.row(living)[l];
+        }
+    }
+  });
+}
+
+void factorise(View<const double, 2> covariances, double tolerance, View<double, 2> whiteners, View<double, 1> log_dets,
+               View<int64_t, 1> failed, Run run) {
+  const auto d = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(covariances.shape[1]))));
+  for_chunks(covariances.shape[0], 1, run, [&](int64_t c, int64_t, int64_t) {
+    std::vector<double> lower = row_of(covariances, c);
+    const auto l = matrix_view(lower.data(), d, d);
+    failed(c) = cholesky(l, tolerance);
+    if (failed(c) >= 0) return;
+    invert_lower(l, View<double, 2>{&whiteners(c, 0), {d, d}, {d * whiteners.stride[1], whiteners.stride[1]}});
+    log_dets(c) = log_det(l);
+  });
+}
+
+#define KNOLL_MIXTURE(T)                                                                                 \
+  template void expect_mixture(View<const T, 2>, const MixtureModel&, View<double, 2>, View<int64_t, 1>, \
+                               View<double, 1>, View<double, 2>, Run);
+KNOLL_MIXTURE(float)
+KNOLL_MIXTURE(double)
+#undef KNOLL_MIXTURE
+
+}  // namespace knoll

@@ -1,0 +1,204 @@
+// A mixture and a tile of points, laid out for the kernels of src/simd/mixture.inl.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "knoll/mixture.hpp"
+#include "knoll/tile.hpp"
+
+namespace knoll::mixture {
+
+constexpr int64_t kLane = 4;  // sums by lanes are four doubles, added as hsum of src/simd/lanes.inl adds them
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+inline size_t size_of(int64_t n) { return static_cast<size_t>(n); }
+inline double lanes_sum(const double* s) { return (s[0] + s[1]) + (s[2] + s[3]); }
+
+// Points of a tile: what a first cache level holds. Depends on the width alone.
+inline int64_t tile_points(int64_t d) { return d <= 12 ? kMixturePoints : kMixturePoints / 2; }
+
+inline std::vector<double> row_of(View<const double, 2> matrix, int64_t r) {
+  std::vector<double> row(size_of(matrix.shape[1]));
+  for (int64_t j = 0; j < matrix.shape[1]; ++j) row[size_of(j)] = matrix(r, j);
+  return row;
+}
+
+inline std::vector<double> vector_of(View<const double, 1> v) {
+  std::vector<double> out(size_of(v.shape[0]));
+  for (int64_t j = 0; j < v.shape[0]; ++j) out[size_of(j)] = v(j);
+  return out;
+}
+
+// A lower triangle (d·d) in the order that src/simd/mixture.inl reads it.
+inline std::vector<double> blocked(const std::vector<double>& lower, int64_t d) {
+  std::vector<double> out;
+  if (d <= 3) {
+    for (int64_t i = 0; i < d; ++i)
+      for (int64_t j = 0; j <= i; ++j) out.push_back(lower[size_of(i * d + j)]);
+    return out;
+  }
+  for (int64_t i = 0; i < d; i += 4)
+    for (int64_t j = 0; j < i + 4; ++j)
+      for (int64_t t = i; t < i + 4; ++t) out.push_back(t < d && j <= t ? lower[size_of(t * d + j)] : 0.0);
+  return out;
+}
+
+// One component as the kernels read it.
+struct Component {
+  int64_t index;
+  std::vector<double> mean, factor;
+  double constant;
+  std::vector<double> start;  // −Fμ where that is near, see below; else empty
+};
+
+// So much |F||μ| may cost: below it F x − F μ has an error of about (d + 2)·2⁻⁵³·kNear, in standard deviations.
+constexpr double kNear = 64;
+
+// −Fμ, padded, or nothing where a row of |F||μ| is too large.
+inline std::vector<double> near_start(const std::vector<double>& lower, const std::vector<double>& mean, int64_t d) {
+  std::vector<double> start(size_of(padded(d)), 0.0);
+  for (int64_t i = 0; i < d; ++i) {
+    double size = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      const double product = lower[size_of(i * d + j)] * mean[size_of(j)];
+      start[size_of(i)] -= product;
+      size += product < 0 ? -product : product;
+    }
+    if (!(size <= kNear)) return {};
+  }
+  return start;
+}
+
+// The living components, laid out for the kernels.
+struct Prepared {
+  Shape shape;
+  int64_t k, d;
+  std::vector<Component> alive;
+  std::vector<double> common;  // the factor of all, where it is tied
+  double noise;
+
+  explicit Prepared(const MixtureModel& model)
+      : shape(model.shape), k(model.means.shape[0]), d(model.means.shape[1]), noise(model.noise) {
+    if (shape == Shape::tied) common = blocked(row_of(model.factors, 0), d);
+    for (int64_t c = 0; c < k; ++c) {
+      if (model.constants(c) == kNever) continue;
+      Component part{c, row_of(model.means, c), {}, model.constants(c), {}};
+      if (shape != Shape::tied) part.factor = row_of(model.factors, c);
+      if (shape == Shape::full) {
+        if (d > 3) part.start = near_start(part.factor, part.mean, d);
+        part.factor = blocked(part.factor, d);
+      }
+      alive.push_back(std::move(part));
+    }
+  }
+
+  bool has_noise() const { return noise != kNever; }
+  int64_t rows() const { return static_cast<int64_t>(alive.size()) + (has_noise() ? 1 : 0); }
+};
+
+// A tile of points in the frame, and what is computed of it.
+template <class T>
+struct Tile {
+  int64_t d, points;
+  std::vector<double> origin;
+  double scale;
+  std::vector<double> columns, strips, scratch, other, joint, log_p, weights, peaks;
+
+  Tile(int64_t width, Frame frame, int64_t rows, bool with_strips)
+      : d(width),
+        points(tile_points(width)),
+        origin(vector_of(frame.origin)),
+        scale(frame.scale),
+        columns(size_of(padded(d) * points)),
+        strips(with_strips ? columns.size() : 0),
+        other(columns.size()),
+        joint(size_of(rows * points)),
+        log_p(size_of(points)),
+        weights(size_of(points), 1.0),
+        peaks(size_of(rows * kLane), 0.0) {}
+
+  bool weighted = false;
+  const char* ahead = nullptr;
+  int64_t ahead_size = 0;
+
+  double* row(int64_t c) { return joint.data() + c * points; }
+  const double* some_weights() const { return weighted ? weights.data() : nullptr; }
+
+  void pack(View<const T, 2> x) {
+    const int64_t rows = x.shape[0];
+    double* const s = strips.empty() ? nullptr : strips.data();
+    if (!x.rows_contiguous()) {
+      scratch.resize(size_of(points * d));
+      pack_rows(x, scratch.data());
+      kernels().mixture.pack_f64(scratch.data(), d, rows, points, d, origin.data(), scale, columns.data(), s);
+    } else if constexpr (std::is_same_v<T, double>) {
+      kernels().mixture.pack_f64(x.data, x.stride[0], rows, points, d, origin.data(), scale, columns.data(), s);
+    } else {
+      kernels().mixture.pack_f32(x.data, x.stride[0], rows, points, d, origin.data(), scale, columns.data(), s);
+    }
+  }
+
+  // weights[l] of the rows, 0 beyond them; returns their sum. A tile full of ones has none.
+  double weigh(View<const double, 1> given, int64_t from, int64_t rows) {
+    weighted = !given.empty() || rows < points;
+    if (!weighted) return static_cast<double>(rows);
+    double sum = 0;
+    for (int64_t l = 0; l < points; ++l) {
+      weights[size_of(l)] = l >= rows ? 0.0 : given.empty() ? 1.0 : given(from + l);
+      sum += weights[size_of(l)];
+    }
+    return sum;
+  }
+
+  // What will be packed next: asked for a little at a time, it arrives while this tile is worked on.
+  void expect_next(View<const T, 2> x, int64_t from) {
+    const int64_t rows = std::clamp<int64_t>(x.shape[0] - from, 0, points);
+    ahead = reinterpret_cast<const char*>(x.data + from * x.stride[0]);
+    ahead_size = x.rows_contiguous() ? rows * x.stride[0] * static_cast<int64_t>(sizeof(T)) : 0;
+  }
+
+  // joint(a, l) = log p(x_l, component a) for those alive, the noise last.
+  void fill_joint(const Prepared& model) {
+    const MixtureKernels& kernel = kernels().mixture;
+    const int64_t share = ahead_size / std::max<int64_t>(1, static_cast<int64_t>(model.alive.size())) + 64;
+    const double* y = columns.data();
+    if (model.shape == Shape::tied) {
+      kernel.whiten(y, points, d, model.common.data(), other.data());
+      y = other.data();
+    }
+    int64_t a = 0;
+    for (const Component& c : model.alive) {
+      const double *mean = c.mean.data(), *factor = c.factor.data();
+      for (int64_t at = a * share; at < std::min((a + 1) * share, ahead_size); at += 64) __builtin_prefetch(ahead + at);
+      double* const out = row(a++);
+      switch (model.shape) {
+        case Shape::full:
+          kernel.full(y, points, d, mean, factor, c.start.empty() ? nullptr : c.start.data(), c.constant, other.data(),
+                      out);
+          break;
+        case Shape::tied:
+          kernel.round(y, points, d, mean, 1.0, c.constant, out);
+          break;
+        case Shape::diagonal:
+          kernel.diagonal(y, points, d, mean, factor, c.constant, out);
+          break;
+        case Shape::round:
+          kernel.round(y, points, d, mean, factor[0], c.constant, out);
+          break;
+      }
+    }
+    if (model.has_noise()) std::fill_n(row(a), points, model.noise);
+  }
+
+  // joint becomes wλ; log_p, and peaks that never fall.
+  void normalise(double* likelihood) {
+    kernels().mixture.normalise(joint.data(), static_cast<int64_t>(peaks.size()) / kLane, points, some_weights(),
+                                log_p.data(), likelihood, peaks.data());
+  }
+};
+
+}  // namespace knoll::mixture

@@ -1,0 +1,484 @@
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "knoll/mixture.hpp"
+#include "knoll/simd.hpp"
+#include "knoll/sum.hpp"
+#include "knoll/tile.hpp"
+
+using namespace knoll;
+
+namespace {
+
+size_t at(int64_t i) { return static_cast<size_t>(i); }
+
+std::vector<double> numbers(int64_t n, unsigned seed) {
+  std::mt19937_64 engine(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> x(at(n));
+  for (auto& v : x) v = normal(engine);
+  return x;
+}
+
+bool near(double got, double expected, double size = 1) {
+  return std::fabs(got - expected) <= 2e-13 * (size + std::fabs(expected));
+}
+
+double sum4(const double* s) { return (s[0] + s[1]) + (s[2] + s[3]); }
+
+// The order in which the kernels read a lower triangle (d·d).
+std::vector<double> blocked(const std::vector<double>& lower, int64_t d) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < d; i += d <= 3 ? 1 : 4)
+    for (int64_t j = 0; j < (d <= 3 ? i + 1 : i + 4); ++j)
+      for (int64_t t = i; t < i + (d <= 3 ? 1 : 4); ++t) out.push_back(t < d && j <= t ? lower[at(t * d + j)] : 0.0);
+  return out;
+}
+
+struct Tile {
+  int64_t points = 96, d, ld;
+  std::vector<double> x, columns, strips;
+
+  explicit Tile(int64_t width)
+      : d(width), ld(padded(d)), x(numbers(points * d, 1)), columns(at(ld * points)), strips(at(ld * points)) {
+    for (int64_t l = 0; l < points; ++l)
+      for (int64_t j = 0; j < d; ++j) {
+        columns[at(j * points + l)] = x[at(l * d + j)];
+        strips[at((j / 4 * points + l) * 4 + j % 4)] = x[at(l * d + j)];
+      }
+  }
+  double operator()(int64_t l, int64_t j) const { return x[at(l * d + j)]; }
+};
+
+std::vector<double> shares(int64_t n, unsigned seed) {
+  auto lambda = numbers(n, seed);
+  for (auto& v : lambda) v = std::fabs(v);
+  lambda[1] = 0, lambda[2] = 1e-200;
+  return lambda;
+}
+
+}  // namespace
+
+TEST("mixture: points into lanes and strips, moved and scaled, on every instruction set") {
+  for (int64_t d : {1, 2, 3, 4, 5, 8, 13})
+    for (int64_t rows : {1, 3, 47, 48})
+      for (int64_t stride : {d, d + 3}) {
+        const int64_t points = 48, ld = padded(d);
+        const auto x = numbers(points * stride, 2), origin = numbers(d, 3);
+        const std::vector<float> y(x.begin(), x.end());
+        for (const Kernels* table : all_kernels())
+          for (bool single : {false, true})
+            for (bool with_strips : {false, true}) {
+              std::vector<double> columns(at(ld * points), 7.0), strips = columns;
+              double* const s = with_strips ? strips.data() : nullptr;
+              if (single)
+                table->mixture.pack_f32(y.data(), stride, rows, points, d, origin.data(), 0.25, columns.data(), s);
+              else
+                table->mixture.pack_f64(x.data(), stride, rows, points, d, origin.data(), 0.25, columns.data(), s);
+              for (int64_t l = 0; l < points; ++l)
+                for (int64_t j = 0; j < d; ++j) {
+                  const double value = single ? static_cast<double>(y[at(l * stride + j)]) : x[at(l * stride + j)];
+                  const double expected = l < rows ? (value - origin[at(j)]) * 0.25 : 0.0;
+                  CHECK(columns[at(j * points + l)] == expected);
+                  if (with_strips) CHECK(strips[at((j / 4 * points + l) * 4 + j % 4)] == expected);
+                }
+              for (int64_t l = 0; l < points && with_strips; ++l)  // what pads a strip is zero
+                for (int64_t j = d; j < ld; ++j) CHECK(strips[at((j / 4 * points + l) * 4 + j % 4)] == 0.0);
+            }
+      }
+}
+
+TEST("mixture: log-densities of every shape against plain loops, on every instruction set") {
+  for (int64_t d : {1, 2, 3, 4, 5, 8, 16, 19}) {
+    const Tile tile(d);
+    const auto mean = numbers(d, 4);
+    auto lower = numbers(d * d, 5), diagonal = numbers(d, 6);
+    const auto factor = blocked(lower, d);
+    const double constant = -1.25;
+    for (const Kernels* table : all_kernels()) {
+      std::vector<double> out(at(tile.points)), away(tile.columns.size()), white(tile.columns.size());
+      std::vector<double> start(at(tile.ld), 0.0);  // −Fμ
+      for (int64_t i = 0; i < d; ++i)
+        for (int64_t j = 0; j <= i; ++j) start[at(i)] -= lower[at(i * d + j)] * mean[at(j)];
+      for (const double* given : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
+        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), given, constant,
+                            away.data(), out.data());
+        for (int64_t l = 0; l < tile.points; ++l) {
+          double q = 0;
+          for (int64_t i = 0; i < d; ++i) {
+            double z = 0;
+            for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * (tile(l, j) - mean[at(j)]);
+            q += z * z;
+          }
+          CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " full " << d);
+        }
+      }
+      table->mixture.whiten(tile.columns.data(), tile.points, d, factor.data(), white.data());
+      for (int64_t l = 0; l < tile.points; ++l)
+        for (int64_t i = 0; i < d; ++i) {
+          double z = 0;
+          for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * tile(l, j);
+          CHECK_SAY(near(white[at(i * tile.points + l)], z), table->name << " whiten " << d);
+        }
+      table->mixture.diagonal(tile.columns.data(), tile.points, d, mean.data(), diagonal.data(), constant, out.data());
+      for (int64_t l = 0; l < tile.points; ++l) {
+        double q = 0;
+        for (int64_t j = 0; j < d; ++j) q += std::pow((tile(l, j) - mean[at(j)]) * diagonal[at(j)], 2);
+        CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " diagonal " << d);
+      }
+      table->mixture.round(tile.columns.data(), tile.points, d, mean.data(), 3.0, constant, out.data());
+      for (int64_t l = 0; l < tile.points; ++l) {
+        double q = 0;
+        for (int64_t j = 0; j < d; ++j) q += std::pow(tile(l, j) - mean[at(j)], 2);
+        CHECK_SAY(near(out[at(l)], constant - 1.5 * q), table->name << " round " << d);
+      }
+      table->mixture.round(tile.columns.data(), tile.points, d, mean.data(), 1e308, constant, out.data());
+      for (double value : out) CHECK(std::isfinite(value));  // far out, not nowhere
+    }
+  }
+}
+
+TEST("mixture: responsibilities, likelihood and peaks, on every instruction set") {
+  const int64_t points = 48;
+  for (int64_t k : {1, 2, 7})
+    for (bool weighted : {false, true})
+      for (const Kernels* table : all_kernels()) {
+        auto joint = numbers(k * points, 7);
+        for (auto& v : joint) v *= 30;
+        for (int64_t c = 0; c < k; ++c) joint[at(c * points)] = -1e8 - static_cast<double>(c);  // far out
+        auto weights = shares(points, 8);
+        auto got = joint;
+        std::vector<double> log_p(at(points)), peaks(at(4 * k), 0.0);
+        double likelihood[4] = {1, 2, 3, 4}, expected = 10;
+        table->mixture.normalise(got.data(), k, points, weighted ? weights.data() : nullptr, log_p.data(), likelihood,
+                                 peaks.data());
+        std::vector<double> peak(at(k), 0.0);
+        for (int64_t l = 0; l < points; ++l) {
+          long double top = -HUGE_VALL, sum = 0;
+          for (int64_t c = 0; c < k; ++c) top = std::max<long double>(top, joint[at(c * points + l)]);
+          for (int64_t c = 0; c < k; ++c) sum += std::exp(joint[at(c * points + l)] - top);
+          const double w = weighted ? weights[at(l)] : 1.0, lp = static_cast<double>(top + std::log(sum));
+          CHECK(near(log_p[at(l)], lp));
+          expected += w * lp;
+          for (int64_t c = 0; c < k; ++c) {
+            const auto lambda = static_cast<double>(std::exp(joint[at(c * points + l)] - top) / sum);
+            CHECK(std::fabs(got[at(c * points + l)] - w * lambda) <= 1e-13 * w * lambda + 1e-307);
+            if (w > 0) peak[at(c)] = std::max(peak[at(c)], lambda);
+          }
+        }
+        CHECK(near(sum4(likelihood), expected, std::fabs(expected)));
+        for (int64_t c = 0; c < k; ++c) {
+          const double* p = peaks.data() + 4 * c;
+          CHECK(near(std::max({p[0], p[1], p[2], p[3]}), peak[at(c)]));
+        }
+      }
+}
+
+TEST("mixture: the sums of the M step against plain loops, on every instruction set") {
+  for (int64_t d : {1, 2, 3, 4, 5, 8, 13}) {
+    const Tile tile(d);
+    const auto lambda = shares(tile.points, 9), center = numbers(d, 10);
+    auto moment = [&](int64_t i, int64_t j) {  // j < 0: first moments; i < 0: mass
+      double sum = 0;
+      for (int64_t l = 0; l < tile.points; ++l)
+        sum += lambda[at(l)] * (i < 0 ? 1.0 : tile(l, i) - center[at(i)]) * (j < 0 ? 1.0 : tile(l, j) - center[at(j)]);
+      return sum;
+    };
+    for (const Kernels* table : all_kernels()) {
+      for (bool second : {false, true}) {
+        std::vector<double> sums(at(4 * (1 + 2 * tile.ld)), 0.25);
+        table->mixture.column_sums(tile.columns.data(), tile.points, d, lambda.data(), center.data(), second,
+                                   sums.data());
+        CHECK(near(sum4(sums.data()), 1 + moment(-1, -1), 100));
+        for (int64_t j = 0; j < d; ++j) {
+          CHECK(near(sum4(sums.data() + 4 * (1 + j)), 1 + moment(j, -1), 100));
+          const double squares = sum4(sums.data() + 4 * (1 + tile.ld + j));
+          CHECK(near(squares, second ? 1 + moment(j, j) : 1.0, 100));
+        }
+      }
+      if (d <= 3) {
+        std::vector<double> sums(at(4 * (1 + d + d * (d + 1) / 2)), 0.25);
+        table->mixture.small_sums(tile.columns.data(), tile.points, d, lambda.data(), center.data(), sums.data());
+        const double* s = sums.data();
+        CHECK(near(sum4(s), 1 + moment(-1, -1), 100));
+        for (int64_t j = 0; j < d; ++j) CHECK(near(sum4(s += 4), 1 + moment(j, -1), 100));
+        for (int64_t i = 0; i < d; ++i)
+          for (int64_t j = i; j < d; ++j) CHECK(near(sum4(s += 4), 1 + moment(i, j), 100));
+      }
+      std::vector<double> weighted(tile.strips.size(), 7.0), first(at(tile.ld), 0.5);
+      double mass[4] = {1, 1, 1, 1};
+      table->mixture.weigh(tile.strips.data(), tile.points, d, lambda.data(), center.data(), weighted.data(), mass,
+                           first.data());
+      CHECK(near(sum4(mass), 4 + moment(-1, -1), 100));
+      for (int64_t j = 0; j < tile.ld; ++j) {
+        CHECK(near(first[at(j)], j < d ? 0.5 + moment(j, -1) : 0.5, 100));
+        for (int64_t l = 0; l < tile.points; ++l) {
+          const double expected = j < d ? std::sqrt(lambda[at(l)]) * (tile(l, j) - center[at(j)]) : 0.0;
+          CHECK(near(weighted[at((j / 4 * tile.points + l) * 4 + j % 4)], expected));
+        }
+      }
+    }
+  }
+}
+
+namespace {
+
+// A mixture of three shapes of parameters, and what a pass over it must give, in long double.
+struct Example {
+  int64_t n, d, k = 3;
+  std::vector<double> x, w, origin, means, factors, constants;
+
+  Example(int64_t rows, int64_t width, Shape shape)
+      : n(rows), d(width), x(numbers(n * d, 11)), w(shares(n, 12)), origin(numbers(d, 13)), means(numbers(k * d, 14)) {
+    const int64_t size = shape == Shape::full       ? k * d * d
+                         : shape == Shape::tied     ? d * d
+                         : shape == Shape::diagonal ? k * d
+                                                    : k;
+    factors = numbers(size, 15);
+    for (auto& v : factors) v = 0.3 + std::fabs(v);
+    constants = {-1.0, -2.0, -0.5};
+  }
+  View<const double, 2> points() const { return matrix_view(x.data(), n, d); }
+  MixtureModel model(Shape shape) const {
+    const int64_t rows = shape == Shape::tied ? 1 : k;
+    return {shape,
+            {vector_view(origin.data(), d), 0.5},
+            matrix_view(means.data(), k, d),
+            matrix_view(factors.data(), rows, static_cast<int64_t>(factors.size()) / rows),
+            vector_view(constants.data(), k),
+            -4.0};
+  }
+  double y(int64_t i, int64_t j) const { return (x[at(i * d + j)] - origin[at(j)]) * 0.5; }
+  double joint(int64_t i, int64_t c, Shape shape) const {
+    double q = 0;
+    for (int64_t a = 0; a < d; ++a) {
+      const double mean = means[at(c * d + a)];
+      double z = 0;
+      if (shape == Shape::full)
+        for (int64_t b = 0; b <= a; ++b) z += factors[at((c * d + a) * d + b)] * (y(i, b) - means[at(c * d + b)]);
+      if (shape == Shape::tied) {
+        for (int64_t b = 0; b <= a; ++b) z += factors[at(a * d + b)] * y(i, b);
+        z -= mean;
+      }
+      if (shape == Shape::diagonal) z = factors[at(c * d + a)] * (y(i, a) - mean);
+      if (shape == Shape::round) z = std::sqrt(factors[at(c)]) * (y(i, a) - mean);
+      q += z * z;
+    }
+    return constants[at(c)] - q / 2;
+  }
+};
+
+struct Pass {
+  std::vector<int64_t> limbs;
+  std::vector<double> sums, peaks;
+};
+
+template <class Add>
+Pass pass_of(int64_t k, int64_t d, Scatter scatter, Add&& add) {
+  const int64_t m = kMixtureHead + k * mixture_component_sums(d, scatter);
+  Pass pass{std::vector<int64_t>(at(kLimbs * m)), std::vector<double>(at(m)), std::vector<double>(at(k))};
+  add(matrix_view(pass.limbs.data(), kLimbs, m), vector_view(pass.peaks.data(), k));
+  exact_round_columns(matrix_view<const int64_t>(pass.limbs.data(), kLimbs, m), vector_view(pass.sums.data(), m));
+  return pass;
+}
+
+}  // namespace
+
+TEST("mixture: a pass of every shape against plain loops; the same bits for any threads, layout and blocks") {
+  const struct {
+    Shape shape;
+    Scatter scatter;
+  } ways[] = {{Shape::full, Scatter::full},
+              {Shape::tied, Scatter::none},
+              {Shape::diagonal, Scatter::columns},
+              {Shape::round, Scatter::columns}};
+  for (const auto& way : ways)
+    for (int64_t d : {1, 2, 3, 6, 35})
+      for (bool weighted : {false, true}) {
+        const Example e(kGrain + 77, d, way.shape);
+        const auto model = e.model(way.shape);
+        const View<const double, 1> weights = weighted ? vector_view(e.w.data(), e.n) : View<const double, 1>{};
+        std::vector<double> turned(e.x.size());
+        for (int64_t i = 0; i < e.n; ++i)
+          for (int64_t j = 0; j < d; ++j) turned[at(j * e.n + i)] = e.x[at(i * d + j)];
+        auto run = [&](View<const double, 2> x, int threads, std::vector<int64_t> cuts) {
+          return pass_of(e.k, d, way.scatter, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+            int64_t begin = 0;
+            cuts.push_back(e.n);
+            for (int64_t cut : cuts) {
+              add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model, model.means,
+                          way.scatter, sums, peaks, Run{threads});
+              begin = cut;
+            }
+          });
+        };
+        const Pass one = run(e.points(), 1, {});
+        for (int threads : {2, 3, 8}) CHECK(run(e.points(), threads, {}).sums == one.sums);
+        const Pass other = run(View<const double, 2>{turned.data(), {e.n, d}, {1, e.n}}, 2, {kGrain});
+        CHECK(other.sums == one.sums && other.peaks == one.peaks);
+
+        const int64_t per = mixture_component_sums(d, way.scatter);
+        std::vector<double> expected(one.sums.size(), 0.0), size(one.sums.size(), 1.0), peaks(at(e.k), 0.0);
+        auto put = [&](int64_t column, double value) {
+          expected[at(column)] += value, size[at(column)] += std::fabs(value);
+        };
+        for (int64_t i = 0; i < e.n; ++i) {
+          const double w = weighted ? e.w[at(i)] : 1.0;
+          double p = std::exp(model.noise);
+          for (int64_t c = 0; c < e.k; ++c) p += std::exp(e.joint(i, c, way.shape));
+          put(0, w * std::log(p)), put(1, w), put(2, w * std::exp(model.noise) / p);
+          for (int64_t c = 0; c < e.k; ++c) {
+            const double lambda = std::exp(e.joint(i, c, way.shape)) / p;
+            if (w > 0) peaks[at(c)] = std::max(peaks[at(c)], lambda);
+            int64_t column = kMixtureHead + c * per;
+            auto u = [&](int64_t j) { return e.y(i, j) - e.means[at(c * d + j)]; };
+            put(column++, w * lambda);
+            for (int64_t j = 0; j < d; ++j) put(column++, w * lambda * u(j));
+            if (way.scatter == Scatter::columns)
+              for (int64_t j = 0; j < d; ++j) put(column++, w * lambda * u(j) * u(j));
+            if (way.scatter == Scatter::full)
+              for (int64_t a = 0; a < d; ++a)
+                for (int64_t b = a; b < d; ++b) put(column++, w * lambda * u(a) * u(b));
+          }
+        }
+        for (size_t m = 0; m < expected.size(); ++m)
+          CHECK_SAY(std::fabs(one.sums[m] - expected[m]) <= 1e-12 * size[m],
+                    static_cast<int>(way.shape) << ' ' << d << ' ' << m << ' ' << one.sums[m] << ' ' << expected[m]);
+        for (int64_t c = 0; c < e.k; ++c) CHECK(std::fabs(one.peaks[at(c)] - peaks[at(c)]) <= 1e-12);
+      }
+}
+
+TEST("mixture: what is said of points, every shape, float32 and dead components") {
+  for (Shape shape : {Shape::full, Shape::tied, Shape::diagonal, Shape::round})
+    for (int64_t d : {1, 3, 6}) {
+      Example e(130, d, shape);
+      for (auto& v : e.x) v = static_cast<double>(static_cast<float>(v));
+      e.constants[1] = -HUGE_VAL;
+      const std::vector<float> single(e.x.begin(), e.x.end());
+      const auto model = e.model(shape);
+      std::vector<double> resp(at(e.n * 4)), log_prob(at(e.n)), joint(at(e.n * 3)), again(log_prob);
+      std::vector<int64_t> labels(at(e.n));
+      expect_mixture(e.points(), model, matrix_view(resp.data(), e.n, 4), vector_view(labels.data(), e.n),
+                     vector_view(log_prob.data(), e.n), matrix_view(joint.data(), e.n, 3), Run{3});
+      expect_mixture(View<const float, 2>{single.data(), {e.n, d}, {d, 1}}, model, {}, {},
+                     vector_view(again.data(), e.n), {}, Run{1});
+      CHECK(again == log_prob);
+      for (int64_t i = 0; i < e.n; ++i) {
+        const double values[4] = {e.joint(i, 0, shape), -HUGE_VAL, e.joint(i, 2, shape), model.noise};
+        double p = 0;
+        for (double v : values) p += std::exp(v);
+        CHECK(near(log_prob[at(i)], std::log(p)));
+        for (int64_t c = 0; c < 4; ++c) CHECK(near(resp[at(i * 4 + c)], std::exp(values[c]) / p));
+        CHECK(resp[at(i * 4 + 1)] == 0 && joint[at(i * 3 + 1)] == -HUGE_VAL);
+        for (int64_t c : {0, 2}) CHECK(near(joint[at(i * 3 + c)], values[c]));
+        const auto best = std::max_element(values, values + 4) - values;
+        CHECK(labels[at(i)] == (best == 3 ? -1 : best));
+      }
+    }
+}
+
+TEST("mixture: ties go to the lowest component, also where rounding would say otherwise") {
+  // The same Gaussian written twice, and the noise just as likely: the first wins.
+  const int64_t d = 5, n = 50;
+  const auto x = numbers(n * d, 16), lower = numbers(d * d, 17);
+  std::vector<double> means(at(2 * d), 0.1), factors, origin(at(d), 0.0), constants = {-1, -1};
+  for (int copy : {0, 1}) factors.insert(factors.end(), lower.begin(), lower.end()), static_cast<void>(copy);
+  const MixtureModel model{Shape::full,
+                           {vector_view<const double>(origin.data(), d), 1.0},
+                           matrix_view<const double>(means.data(), 2, d),
+                           matrix_view<const double>(factors.data(), 2, d * d),
+                           vector_view<const double>(constants.data(), 2),
+                           -HUGE_VAL};
+  std::vector<int64_t> labels(at(n), 7);
+  expect_mixture(matrix_view(x.data(), n, d), model, {}, vector_view(labels.data(), n), {}, {}, Run{1});
+  for (int64_t label : labels) CHECK(label == 0);
+}
+
+TEST("mixture: sums of given responsibilities and of labels") {
+  const int64_t n = 300, d = 5, k = 3;
+  const auto x = numbers(n * d, 18), w = shares(n, 19), centers = numbers(k * d, 20);
+  const std::vector<double> origin(at(d), 0.0);
+  std::vector<int64_t> labels(at(n));
+  std::vector<double> hard(at(n * k), 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    labels[at(i)] = i % 4 - 1;
+    if (labels[at(i)] >= 0) hard[at(i * k + labels[at(i)])] = 1.0;
+  }
+  const auto points = matrix_view(x.data(), n, d);
+  const Frame frame{vector_view(origin.data(), d), 1.0};
+  const auto weights = vector_view(w.data(), n);
+  for (Scatter scatter : {Scatter::none, Scatter::columns, Scatter::full}) {
+    auto run = [&](bool by_label) {
+      return pass_of(k, d, scatter, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+        add_given(points, weights, by_label ? View<const double, 2>{} : matrix_view<const double>(hard.data(), n, k),
+                  by_label ? vector_view<const int64_t>(labels.data(), n) : View<const int64_t, 1>{}, frame,
+                  matrix_view(centers.data(), k, d), scatter, sums, peaks, Run{2});
+      });
+    };
+    const Pass a = run(true), b = run(false);
+    CHECK(a.sums == b.sums && a.peaks == b.peaks);
+    const int64_t per = mixture_component_sums(d, scatter);
+    for (int64_t c = 0; c < k; ++c) {
+      double mass = 0, first = 0, square = 0;
+      for (int64_t i = 0; i < n; ++i)
+        if (labels[at(i)] == c) {
+          const double u = x[at(i * d)] - centers[at(c * d)];
+          mass += w[at(i)], first += w[at(i)] * u, square += w[at(i)] * u * u;
+        }
+      CHECK(near(a.sums[at(kMixtureHead + c * per)], mass, 100));
+      CHECK(near(a.sums[at(kMixtureHead + c * per + 1)], first, 100));
+      if (scatter != Scatter::none) CHECK(near(a.sums[at(kMixtureHead + c * per + 1 + d)], square, 100));
+      CHECK(a.peaks[at(c)] == 1.0);
+    }
+  }
+}
+
+TEST("mixture: many covariances are factorised at once") {
+  const int64_t d = 4, k = 3;
+  std::vector<double> covariances(at(k * d * d)), whiteners(at(k * d * d), 7.0), log_dets(at(k));
+  std::vector<int64_t> failed(at(k));
+  for (int64_t c = 0; c < k; ++c) {
+    const auto a = numbers(d * d, static_cast<unsigned>(21 + c));
+    for (int64_t i = 0; i < d; ++i)
+      for (int64_t j = 0; j < d; ++j) {
+        double sum = i == j && c != 1 ? 0.1 : 0.0;
+        for (int64_t t = 0; t < (c == 1 ? 2 : d); ++t) sum += a[at(i * d + t)] * a[at(j * d + t)];
+        covariances[at((c * d + i) * d + j)] = sum;
+      }
+  }
+  factorise(matrix_view<const double>(covariances.data(), k, d * d), 1e-12, matrix_view(whiteners.data(), k, d * d),
+            vector_view(log_dets.data(), k), vector_view(failed.data(), k), Run{2});
+  CHECK(failed[0] == -1 && failed[2] == -1);
+  CHECK(failed[1] == 2);  // of rank two
+  for (int64_t c : {0, 2}) {
+    double diagonal = 0;
+    for (int64_t i = 0; i < d; ++i) {
+      diagonal -= 2 * std::log(whiteners[at((c * d + i) * d + i)]);
+      for (int64_t j = 0; j < d; ++j) {  // F Σ Fᵀ = I
+        double sum = 0;
+        for (int64_t a = 0; a < d; ++a)
+          for (int64_t b = 0; b < d; ++b)
+            sum += whiteners[at((c * d + i) * d + a)] * covariances[at((c * d + a) * d + b)] *
+                   whiteners[at((c * d + j) * d + b)];
+        CHECK(near(sum, i == j ? 1.0 : 0.0, 10));
+      }
+    }
+    CHECK(near(log_dets[at(c)], diagonal));
+  }
+}
+
+TEST("mixture: cancelled within a chunk") {
+  const std::atomic<bool> cancel{true};
+  const Example e(100, 2, Shape::full);
+  const auto model = e.model(Shape::full);
+  std::vector<double> log_prob(100);
+  CHECK_THROWS(Cancelled, pass_of(e.k, 2, Scatter::full, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+                 add_mixture(e.points(), {}, model, model.means, Scatter::full, sums, peaks, Run{1, &cancel});
+               }));
+  CHECK_THROWS(Cancelled,
+               expect_mixture(e.points(), model, {}, {}, vector_view(log_prob.data(), 100), {}, Run{1, &cancel}));
+}

@@ -1,0 +1,204 @@
+"""Where EM starts: labels of k-means, rows of the data, or chance; then what was given takes its place.
+
+Rows are drawn from a multiset (docs/theory/02-gaussian-mixture.md), so for one seed neither their order nor "weight or
+repetition" changes a start.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core, seeding
+from knoll.covariance import FLOOR, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.exceptions import InvalidParameter
+from knoll.steps import gaussian_mixture as steps
+from knoll.steps import kmeans
+from knoll.steps.blocks import Block
+from knoll.steps.gaussian_mixture import MixtureState, Noise
+from knoll.steps.mixture_rows import Rows
+
+__all__ = ["NARROWEST", "SHAPES", "Given", "Start", "check_given"]
+
+Floats = NDArray[np.float64]
+
+SHAPES: dict[str, Any] = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}  # and Fixed
+_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_START = 3  # purpose of the random numbers of a start, numbered as in the core
+NARROWEST = 1e-290  # a fixed variance below this, in units of the data's, is as hard as k-means already
+
+
+@dataclass(frozen=True)
+class Given:
+    """What of the start was given: π, μ and Σ⁻¹, in the units of the data."""
+
+    weights: Floats | None
+    means: Floats | None
+    precisions: Floats | None
+
+
+def check_given(k: int, d: int, shape: str, weights_init: Any, means_init: Any, precisions_init: Any) -> Given:
+    """Check what of the start was given, in scikit-learn's words and ours."""
+    weights = _array(weights_init, "weights", (k,))
+    if weights is not None:
+        if (weights < 0).any() or (weights > 1).any():
+            raise InvalidParameter(
+                "The parameter 'weights' should be in the range [0, 1], but got values from "
+                f"{weights.min():.5f} to {weights.max():.5f}. They are the shares of the components."
+            )
+        if abs(1 - weights.sum()) > (1e-6 if np.asarray(weights_init).dtype == np.float32 else 1e-8):
+            raise InvalidParameter(
+                f"The parameter 'weights' should be normalized, but got sum(weights) = {weights.sum():.5f}. "
+                "Divide them by it."
+            )
+    means = _array(means_init, "means", (k, d))
+    sizes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
+    precisions = _array(precisions_init, f"{shape} precision", sizes.get(shape, ()))
+    if precisions is not None:
+        if shape in ("diag", "spherical"):
+            if (precisions <= 0).any():
+                raise InvalidParameter(f"'{shape} precision' should be positive, got {precisions.min():.5g}.")
+        elif not _positive_definite(precisions):
+            raise InvalidParameter(
+                f"'{shape} precision' should be symmetric, positive-definite. Invert covariances that are."
+            )
+    return Given(weights, means, precisions)
+
+
+@dataclass(frozen=True)
+class Start:
+    """How EM begins."""
+
+    name: str  # "kmeans", "k-means++", "random" or "random_from_data"
+    k: int
+    shape: str  # a key of SHAPES, or "fixed"
+    fixed_variance: float | None
+    noise: bool | float
+    reg_covar: float
+    given: Given
+    seed: int
+
+    def state(self, rows: Rows, distinct: Callable[[], seeding.Multiset], restart: int) -> MixtureState:
+        """Make the start: by its name, then what was given takes its place."""
+        frame, noise, given = rows.frame, self._noise(rows), self.given
+        if self.shape == "fixed":
+            shape: Covariance = Fixed(variance=max(rows.down(float(self.fixed_variance or 0.0), 2), NARROWEST))
+        else:
+            shape = SHAPES[self.shape]()
+        state = steps.blank(shape, self.k, frame, noise)
+        if given.means is None or given.weights is None or (given.precisions is None and self.shape != "fixed"):
+            state = self._named(rows, state, distinct, restart)
+        if given.weights is not None:
+            state = replace(state, weights=given.weights * (1.0 if noise is None else 1.0 - noise.weight))
+        means = state.covariance.means
+        if given.means is not None:
+            means = (np.ldexp(given.means, -rows.power) - frame.origin) * frame.scale
+        if given.precisions is not None:
+            precisions = np.ldexp(given.precisions, 2 * rows.power) / frame.scale / frame.scale
+            shape = SHAPES[self.shape].from_precisions(means, precisions)
+        else:
+            shape = replace(state.covariance, means=means)  # type: ignore[type-var]
+        return replace(state, covariance=shape.prepared(direct=noise is not None))
+
+    def _noise(self, rows: Rows) -> Noise | None:
+        """Make the noise component (eq. 2.12): uniform over the box, or of the density that was given."""
+        if self.noise is False:
+            return None
+        if self.noise is True or isinstance(self.noise, np.bool_):
+            extents = rows.box[1] - rows.box[0]
+            some = extents[extents > 0]
+            stand_in = math.sqrt(np.mean(np.square(some))) if len(some) else rows.down(1.0, 1)
+            extents = np.where(extents > 0, extents, stand_in) * rows.frame.scale
+            log_density = rows.frame.shift - float(np.log(extents).sum())
+        else:
+            log_density = math.log(self.noise) + rows.shift
+        return Noise(1.0 / (self.k + 1), log_density)
+
+    def _named(
+        self, rows: Rows, state: MixtureState, distinct: Callable[[], seeding.Multiset], restart: int
+    ) -> MixtureState:
+        """Make the start that has a name; an M step turns labels or responsibilities into parameters."""
+        k, seed, threads, block, frame = self.k, self.seed, rows.threads, rows.sample, rows.frame
+        if self.name == "random":
+            return self._m_step(rows, state, lambda of: _random(block, distinct(), of, seed, restart, threads))
+        if self.name == "random_from_data":
+            chosen = seeding.random_rows(distinct(), k, seed, restart=restart)
+        else:
+            chosen = seeding.kmeans_plus_plus(block.points, distinct(), k, seed, restart=restart, threads=threads)
+        centers = np.asarray(block.points[chosen], dtype=np.float64)
+        if self.name == "kmeans":
+            found = kmeans.lloyd(block.points, block.weights, centers, threads=threads)
+            assert found.labels is not None
+            labels = found.labels.astype(np.int64)
+            return self._m_step(rows, state, lambda of: steps.partial_labels(block, labels, of, threads))
+        means, d = (centers - frame.origin) * frame.scale, len(frame.origin)
+        if self.shape == "fixed":
+            return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
+        # so narrow a start gives each row to the nearest mean in the first E step
+        factor = 1.0 / math.sqrt(FLOOR * (float(frame.covariance.diagonal().mean()) or 1.0))
+        factors = {
+            "full": np.tile(factor * np.eye(d), (k, 1, 1)),
+            "tied": factor * np.eye(d),
+            "diag": np.full((k, d), factor),
+            "spherical": np.full(k, factor),
+        }
+        return replace(state, covariance=SHAPES[self.shape].from_precisions_cholesky(means, factors[self.shape]))
+
+    def _m_step(
+        self, rows: Rows, state: MixtureState, sums: Callable[[MixtureState], steps.MixtureSums]
+    ) -> MixtureState:
+        stats = sums(state)
+        better = steps.recentred(stats, state)
+        if better is not None:
+            state, stats = better, sums(better)
+        return steps.finish(stats, state, reg_covar=rows.down(self.reg_covar, 2))[0]
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _random(
+    block: Block, rows: seeding.Multiset, state: MixtureState, seed: int, restart: int, threads: int
+) -> steps.MixtureSums:
+    """Sum for responsibilities by chance; equal rows have equal ones, and a row keeps its own wherever it stands."""
+    k = len(state.weights)
+    generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
+    parts = []
+    for begin in range(0, len(rows.rows), _ROWS):
+        some = slice(begin, begin + _ROWS)
+        resp = generator.random((len(rows.rows[some]), k))
+        resp /= resp.sum(axis=1, keepdims=True)
+        parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
+    return functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
+
+
+def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:
+    """Turn a given part of the start into an array of the right shape and of finite numbers."""
+    if value is None:
+        return None
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"The parameter '{name}' should be an array of numbers, got {value!r:.60}.") from None
+    if array.shape != shape:
+        raise InvalidParameter(f"The parameter '{name}' should have the shape of {shape}, but got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidParameter(f"The parameter '{name}' should be finite, but has a NaN or an infinity.")
+    return array
+
+
+def _positive_definite(matrices: Floats) -> bool:
+    stack = matrices.reshape(-1, *matrices.shape[-2:])
+    if not np.allclose(stack, stack.transpose(0, 2, 1)):
+        return False
+    try:
+        np.linalg.cholesky(stack)
+    except np.linalg.LinAlgError:
+        return False
+    return True
