@@ -15,6 +15,8 @@ template <class T>
 void Block<T>::fill(const int64_t* places, int64_t count) {
   const int64_t width = panels_.width;
   size_ = count;
+  candidates_.clear();
+  cursor_ = 0;
   has_rows64_ = false;
   for (int l = 0; l < kPanelRows; ++l) {  // free rows are within no radius
     float* const to = rows_.data() + l / 3 * 3 * width + l % 3;
@@ -72,6 +74,7 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
   const double reach = panels_.certificate.reach(r2), relative = panels_.certificate.relative;
   double d2[kPoints];
   candidates_.clear();
+  cursor_ = 0;
   for (int64_t group = first / kPoints * kPoints; group < panels_.count; group += kPoints) {
     kernels().distance_tile(panels_.centers.data() + group * panels_.width, center_.data(), 0, 1, panels_.width, d2);
     for (int64_t p = std::max(group, first); p < std::min(group + kPoints, panels_.count); ++p) {
@@ -92,9 +95,11 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
 template <class T>
 void Block<T>::judge(int64_t panel, Tile& tile) {
   ++stats.tiles;
+  while (cursor_ + 1 < candidates_.size() && candidates_[cursor_].panel != panel) ++cursor_;
+  const int64_t next = cursor_ + 1 < candidates_.size() ? candidates_[cursor_ + 1].panel : panel;
   kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPanel,
                         panels_.high.data() + panel * kPanel, panels_.low.data() + panel * kPanel, panels_.width,
-                        tile.sure, tile.perhaps);
+                        tile.sure, tile.perhaps, panels_.columns.data() + next * panels_.width * kPanel);
 }
 
 // All pairs of a tile in float64 lanes.

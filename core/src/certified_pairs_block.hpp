@@ -97,6 +97,7 @@ class Block {
   std::vector<double> center_;
   double radius_ = 0;
   std::vector<Candidate> candidates_;
+  size_t cursor_ = 0;                            // where in them the last tile was
   std::vector<double> columns64_, rows64_, d2_;  // for tiles that are decided in float64 as a whole
   bool has_rows64_ = false;
 };

@@ -192,7 +192,6 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
     for (int64_t p = first; p < last; ++p) {
       std::fill(center.begin(), center.end(), 0.0);
       const int members = std::popcount(used[static_cast<size_t>(p)]);
-      bool any_far = false;
       for (int l = 0; l < members; ++l) {
         const auto place = static_cast<size_t>(p * kPanel + l);
         const float* const from = flat.data() + rows[place] * width;
@@ -203,7 +202,7 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
           norm += v * v;
           center[static_cast<size_t>(j)] += v / members;
         }
-        if (far[static_cast<size_t>(rows[place])] != 0) norm = inf, any_far = true;
+        if (far[static_cast<size_t>(rows[place])] != 0) norm = inf;
         norms[place] = norm;
         const auto range = certificate.column(norm);
         high[place] = range.high;
@@ -220,7 +219,7 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
         }
         radius = std::max(radius, certificate.around(sum, norms[place]));
       }
-      radii[static_cast<size_t>(p)] = any_far ? inf : radius;
+      radii[static_cast<size_t>(p)] = radius;  // inf with a far row in it
       for (int64_t j = 0; j < width; ++j)
         centers[static_cast<size_t>((p / kPoints * width + j) * kPoints + p % kPoints)] =
             center[static_cast<size_t>(j)];

@@ -247,7 +247,7 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
               Tile tile;
               table->pairs.masks(rows.data(), high.data(), low.data(), panels.columns.data() + b * d * kPanel,
                                  panels.high.data() + b * kPanel, panels.low.data() + b * kPanel, d, tile.sure,
-                                 tile.perhaps);
+                                 tile.perhaps, from);
               for (int l = 0; l < kPanelRows; ++l)
                 for (int t = 0; t < kPanel; ++t) {
                   const bool sure = (tile.sure[l] >> t & 1) != 0, perhaps = (tile.perhaps[l] >> t & 1) != 0;
@@ -278,7 +278,7 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
     for (const Kernels* table : all_kernels()) {
       uint32_t sure[kPanelRows], perhaps[kPanelRows];
       table->pairs.masks(rows.data(), high.data(), low.data(), columns.data(), column_high.data(), column_low.data(), d,
-                         sure, perhaps);
+                         sure, perhaps, columns.data());
       int64_t wrong = 0;
       for (int64_t l = 0; l < kPanelRows; ++l)
         for (int64_t t = 0; t < kPanel; ++t) {
