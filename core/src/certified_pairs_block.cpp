@@ -38,7 +38,7 @@ template <class T>
 void Block<T>::fill_panel(int64_t panel) {
   int64_t places[kPanel];
   for (int l = 0; l < kPanel; ++l) places[l] = panel * kPanel + l;
-  fill(places, std::popcount(queries_.used[static_cast<size_t>(panel)]));
+  fill(places, count_bits(queries_.used[static_cast<size_t>(panel)]));
 }
 
 template <class T>
@@ -68,25 +68,40 @@ void Block<T>::ball() {
   }
 }
 
+// near(ball, around, d2) for the balls of one column tile, from `first` to `last`, that a query may reach; around is
+// the sum of the radii and d2 the squared distance of the centres.
+template <class T>
+template <class F>
+void Block<T>::near_balls(const typename Panels<T>::Balls& balls, int64_t first, int64_t last, double reach, F&& near) {
+  const double relative = panels_.certificate.relative;
+  const int64_t tile = first / kPoints * kPoints;
+  double d2[kPoints];
+  kernels().distance_tile(balls.centers.data() + tile * panels_.width, center_.data(), 0, 1, panels_.width, d2);
+  for (int64_t ball = first; ball < last; ++ball) {
+    const double around = (radius_ + balls.radii[static_cast<size_t>(ball)]) * (1 + relative);
+    const double far = around + reach;
+    if (!(d2[ball - tile] * (1 - 4 * relative) > far * far * (1 + 4 * relative))) near(ball, around, d2[ball - tile]);
+  }
+}
+
 template <class T>
 const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2, const uint32_t* wanted,
                                                                       int64_t first) {
   const double reach = panels_.certificate.reach(r2), relative = panels_.certificate.relative;
-  double d2[kPoints];
   candidates_.clear();
   cursor_ = 0;
-  for (int64_t group = first / kPoints * kPoints; group < panels_.count; group += kPoints) {
-    kernels().distance_tile(panels_.centers.data() + group * panels_.width, center_.data(), 0, 1, panels_.width, d2);
-    for (int64_t p = std::max(group, first); p < std::min(group + kPoints, panels_.count); ++p) {
-      if (wanted != nullptr && wanted[p] == 0) continue;
-      const double apart = std::sqrt(d2[p - group]) * (1 - relative);
-      const double gap = apart - (radius_ + panels_.radii[static_cast<size_t>(p)]) * (1 + relative);
-      if (gap > reach)
-        ++stats.discarded;
-      else
-        candidates_.push_back({gap, p});
-    }
+  const auto groups = static_cast<int64_t>(panels_.groups.radii.size());
+  for (int64_t tile = first / kPoints; tile < groups; tile = (tile / kPoints + 1) * kPoints) {
+    const int64_t tile_end = std::min((tile / kPoints + 1) * kPoints, groups);
+    near_balls(panels_.groups, tile, tile_end, reach, [&](int64_t group, double, double) {
+      const int64_t begin = std::max(group * kPoints, first), end = std::min((group + 1) * kPoints, panels_.count);
+      near_balls(panels_.balls, begin, end, reach, [&](int64_t panel, double around, double d2) {
+        if (wanted == nullptr || wanted[panel] != 0)
+          candidates_.push_back({std::sqrt(d2) * (1 - relative) - around, panel});
+      });
+    });
   }
+  stats.discarded += std::max<int64_t>(0, panels_.count - first) - static_cast<int64_t>(candidates_.size());
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.gap != b.gap ? a.gap < b.gap : a.panel < b.panel; });
   return candidates_;
@@ -126,7 +141,7 @@ template <class T>
 void Block<T>::distances(int64_t panel, const uint32_t* need, double* d2) {
   static_assert(kPanel == kPoints);
   int64_t open = 0;
-  for (int64_t l = 0; l < size_; ++l) open += std::popcount(need[l]);
+  for (int64_t l = 0; l < size_; ++l) open += count_bits(need[l]);
   stats.rechecks += open;
   if (open > 4 * kPanel) return distances_of_all(panel, d2);
   for (int64_t l = 0; l < size_; ++l)

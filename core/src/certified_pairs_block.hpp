@@ -28,6 +28,13 @@ double one_distance(View<const T, 2> a, int64_t i, View<const T, 2> b, int64_t k
   return sum;
 }
 
+// std::popcount calls a function where the instruction set has none.
+inline int count_bits(uint32_t v) {
+  v -= v >> 1 & 0x55555555;
+  v = (v & 0x33333333) + (v >> 2 & 0x33333333);
+  return static_cast<int>(((v + (v >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24);
+}
+
 template <class F>
 void for_bits(uint32_t bits, F&& body) {
   for (; bits != 0; bits &= bits - 1) body(std::countr_zero(bits));
@@ -84,6 +91,8 @@ class Block {
   PairStats stats;
 
  private:
+  template <class F>
+  void near_balls(const typename Panels<T>::Balls& balls, int64_t first, int64_t last, double reach, F&& near);
   void distances_of_all(int64_t panel, double* d2);
   void ball();
 

@@ -312,6 +312,16 @@ TEST("pairs: the k nearest rows are those of brute force, equals by lowest index
       for (int64_t k : {1, 5, 40, 101, 110}) check_knn<double>(p, p.view(), k, Run{2, nullptr});
 }
 
+TEST("pairs: sets of many panels, and of several groups of panels") {
+  PairStats work;
+  for (double apart : {0.0, 2.0, 8.0}) {
+    const Points p = blobs(2100, 6, 12, apart, 1.0, 21);
+    for (double r2 : {0.3, 4.0, 20.0}) check_all<double>(p, p.view(), r2, Run{2, nullptr}, work);
+    check_knn<double>(p, p.view(), 6, Run{2, nullptr});
+  }
+  CHECK(work.discarded > work.tiles / 4);
+}
+
 TEST("pairs: any layout, float32 as the float64 it stands for, any number of threads") {
   for (int64_t d : {2, 33}) {
     const Points base = blobs(200, d, 4, 3.0, 1.0, 11);
