@@ -31,7 +31,7 @@ void Block<T>::fill(const int64_t* places, int64_t count) {
     query_[l] = queries_.rows[static_cast<size_t>(place)];
     norms_[l] = queries_.norms[static_cast<size_t>(place)];
   }
-  ball();
+  panel_ = -1;
 }
 
 template <class T>
@@ -39,6 +39,7 @@ void Block<T>::fill_panel(int64_t panel) {
   int64_t places[kPanel];
   for (int l = 0; l < kPanel; ++l) places[l] = panel * kPanel + l;
   fill(places, count_bits(queries_.used[static_cast<size_t>(panel)]));
+  panel_ = panel;
 }
 
 template <class T>
@@ -51,6 +52,13 @@ void Block<T>::set_radius(int l, double r2) {
 template <class T>
 void Block<T>::ball() {
   const int64_t width = panels_.width;
+  if (panel_ >= 0) {  // it has one
+    for (int64_t j = 0; j < width; ++j)
+      center_[static_cast<size_t>(j)] =
+          queries_.balls.centers[static_cast<size_t>((panel_ / kPoints * width + j) * kPoints + panel_ % kPoints)];
+    radius_ = queries_.balls.radii[static_cast<size_t>(panel_)];
+    return;
+  }
   std::fill(center_.begin(), center_.end(), 0.0);
   for (int64_t l = 0; l < size_; ++l)
     for (int64_t j = 0; j < width; ++j)
@@ -88,6 +96,7 @@ template <class T>
 const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2, const uint32_t* wanted,
                                                                       int64_t first) {
   const double reach = panels_.certificate.reach(r2), relative = panels_.certificate.relative;
+  ball();
   candidates_.clear();
   cursor_ = 0;
   const auto groups = static_cast<int64_t>(panels_.groups.radii.size());

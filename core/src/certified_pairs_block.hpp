@@ -99,6 +99,7 @@ class Block {
   const Panels<T>& queries_;
   const Panels<T>& panels_;
   int64_t size_ = 0;
+  int64_t panel_ = -1;  // of the queries, if the block is one
   int64_t query_[kPanel] = {};
   double norms_[kPanel] = {};
   float high_[kPanelRows] = {}, low_[kPanelRows] = {};

@@ -51,7 +51,7 @@ struct Ordering {
     std::vector<double> centred(static_cast<size_t>(m) * w), mean(w), v(w), next(w);
     for (int64_t k = 0; k < m; ++k) {
       const float* const p = point(begin + k * (end - begin) / m);
-      for (size_t j = 0; j < w; ++j) mean[j] += p[j] / static_cast<double>(m);
+      for (size_t j = 0; j < w; ++j) mean[j] += p[j] * (1.0 / static_cast<double>(m));
     }
     double most = -1;
     for (int64_t k = 0; k < m; ++k) {
@@ -195,12 +195,13 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
       for (int l = 0; l < members; ++l) {
         const auto place = static_cast<size_t>(p * kPanel + l);
         const float* const from = flat.data() + rows[place] * width;
+        const double share = 1.0 / members;
         double norm = 0;
         for (int64_t j = 0; j < width; ++j) {
           const double v = from[j];
           columns[static_cast<size_t>((p * width + j) * kPanel + l)] = from[j];
           norm += v * v;
-          center[static_cast<size_t>(j)] += v / members;
+          center[static_cast<size_t>(j)] += v * share;
         }
         if (far[static_cast<size_t>(rows[place])] != 0) norm = inf;
         norms[place] = norm;

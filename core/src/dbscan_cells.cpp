@@ -61,7 +61,8 @@ class CellDbscan {
 
   // 2. Components of cells that hold core points: first those that touch, then the others that are not joined yet.
   void unite_cores() {
-    for (const int reach : {1, Cells::kReach})
+    std::vector<int32_t> known(cores_.size(), -1);  // (cells) a component that the cell was found in
+    for (const int reach : {1, Cells::kReach}) {
       each_cell(reach, true, [&](Chunk& chunk, int64_t cell) {
         if (cores(cell) == 0) return;
         chunk.walk.move_to(cell);
@@ -69,11 +70,18 @@ class CellDbscan {
           const auto [first_cell, last_cell] = chunk.walk.row(r);
           for (int64_t other = first_cell; other < last_cell; ++other) {
             const auto a = static_cast<int32_t>(cell), b = static_cast<int32_t>(other);
-            if (cores(other) == 0 || sets_.same_shared(a, b)) continue;
+            if (cores(other) == 0) continue;
+            const int32_t mine = known[static_cast<size_t>(cell)];
+            if ((mine >= 0 && mine == known[static_cast<size_t>(other)]) || sets_.same_shared(a, b)) continue;
             if (close(cell, other, chunk.distances)) sets_.unite_shared(a, b);
           }
         }
       });
+      if (reach < Cells::kReach)  // most pairs are joined now: so they are told apart without a search
+        each_cell(0, false, [&](Chunk&, int64_t cell) {
+          if (cores(cell) > 0) known[static_cast<size_t>(cell)] = sets_.find_shared(static_cast<int32_t>(cell));
+        });
+    }
   }
 
   // 3. Labels.
