@@ -152,7 +152,8 @@ PairStats CertifiedPairs<T>::count(View<const T, 2> queries, double r2, int64_t 
   return tally.total();
 }
 
-// visit(block, l, js, count): neighbours of query l among the rows of `bits`.
+// For each block, visit = make(block): visit(l, js, count) names neighbours of query l among the rows of `bits`, and
+// visit.finish() comes last.
 template <class T, class F>
 static PairStats list_neighbours(const Panels<T>& q, const Panels<T>& panels, const std::vector<int64_t>& places,
                                  double r2, const std::vector<uint32_t>& bits, Run run, F&& make) {

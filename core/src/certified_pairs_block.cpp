@@ -1,3 +1,4 @@
+// One block of queries: its ball, its candidates, its tiles.
 #include "certified_pairs_block.hpp"
 
 #include <cmath>

@@ -1,6 +1,4 @@
 // Connected components over certified pairs: only pairs that are not joined yet are looked at.
-#include <cmath>
-
 #include "certified_pairs_block.hpp"
 #include "knoll/certified_pairs.hpp"
 #include "knoll/parallel.hpp"

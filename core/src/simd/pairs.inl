@@ -28,6 +28,7 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
 
 // Bit l of sure[r] is set where Σ_j x_r,j·y_l,j ≥ row_high[r] + column_high[l], of perhaps[r] likewise with the lows,
 // all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d × kPanel).
+// `ahead` is the panel that will be read next: asked for a little at a time, it arrives while this works.
 static void pair_masks(const float* rows, const float* row_high, const float* row_low, const float* columns,
                        const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* perhaps,
                        const float* ahead) {
