@@ -81,7 +81,7 @@ void Block<T>::ball() {
 // the sum of the radii and d2 the squared distance of the centres.
 template <class T>
 template <class F>
-void Block<T>::near_balls(const typename Panels<T>::Balls& balls, int64_t first, int64_t last, double reach, F&& near) {
+void Block<T>::near_balls(const Balls& balls, int64_t first, int64_t last, double reach, F&& near) {
   const double relative = panels_.certificate.relative;
   const int64_t tile = first / kPoints * kPoints;
   double d2[kPoints];

@@ -92,7 +92,7 @@ class Block {
 
  private:
   template <class F>
-  void near_balls(const typename Panels<T>::Balls& balls, int64_t first, int64_t last, double reach, F&& near);
+  void near_balls(const Balls& balls, int64_t first, int64_t last, double reach, F&& near);
   void distances_of_all(int64_t panel, double* d2);
   void ball();
 

@@ -225,14 +225,12 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
   });
 }
 
-template <class T>
-void Panels<T>::Balls::resize(int64_t count, int64_t width) {
+void Balls::resize(int64_t count, int64_t width) {
   centers.assign(static_cast<size_t>((count + kPoints - 1) / kPoints * kPoints * width), 0.0);
   radii.assign(static_cast<size_t>(count), 0.0);
 }
 
-template <class T>
-void Panels<T>::Balls::set(int64_t ball, const std::vector<double>& center, double radius) {
+void Balls::set(int64_t ball, const std::vector<double>& center, double radius) {
   const auto width = static_cast<int64_t>(center.size());
   for (int64_t j = 0; j < width; ++j)
     centers[static_cast<size_t>((ball / kPoints * width + j) * kPoints + ball % kPoints)] =
