@@ -14,7 +14,7 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 1 << 14;
+constexpr int64_t kRowsAtOnce = 1 << 14, kAhead = 24;
 constexpr double kMostCells = 0x1p30;  // along an axis, before its empty stretches are cut out
 // A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell: with sides
 // 2^−16 shorter than ε/√d two points of a cell are within ε after all roundings. Points within ε then differ by at most
@@ -26,23 +26,26 @@ constexpr double kShorter = 1 - 0x1p-16;
 template <class T>
 Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.shape[1]), stride_(n_ + 4) {
   if (n_ > std::numeric_limits<int32_t>::max() - 4) throw std::length_error("the index holds at most 2^31 - 5 rows");
-  std::vector<uint64_t> keys(static_cast<size_t>(n_), 0);
-  ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450 && number(x, eps, keys, run);
+  auto keys = std::make_unique_for_overwrite<uint64_t[]>(static_cast<size_t>(n_));
+  ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450 && number(x, eps, keys.get(), run);
   if (!ok_) return;
-  sort(keys, run);
+  sort(keys.get(), run);
+  keys.reset();
 
   columns_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(d_ * stride_));
   for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
+    for (int64_t p = begin; p < end; ++p) {
+      if (p + kAhead < end) __builtin_prefetch(&x(row(p + kAhead), 0));  // rows come from anywhere
       for (int64_t j = 0; j < d_; ++j)
         columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(x(row(p), j));
+    }
   });
 }
 
 // keys[i] = the number of row i's cell.
 template <class T>
-bool Cells::number(View<const T, 2> x, double eps, std::vector<uint64_t>& keys, Run run) {
+bool Cells::number(View<const T, 2> x, double eps, uint64_t* keys, Run run) {
   struct Box {
     double low[kMostDims], high[kMostDims];
   };
@@ -90,12 +93,13 @@ bool Cells::number(View<const T, 2> x, double eps, std::vector<uint64_t>& keys, 
         uint64_t key = first;
         for (int64_t j = 0; j < d_; ++j)
           key += steps[j] * static_cast<uint32_t>((static_cast<double>(x(i, j)) - box.low[j]) * per_side);
-        keys[static_cast<size_t>(i)] = key;
+        keys[i] = key;
       }
     });
     return true;
   }
 
+  std::fill(keys, keys + n_, 0);
   uint64_t step = 1;
   for (int64_t j = 0; j < d_; ++j) {
     uint64_t along = 0;
@@ -110,8 +114,8 @@ bool Cells::number(View<const T, 2> x, double eps, std::vector<uint64_t>& keys, 
 // As above for one axis, with its empty stretches cut out: a run of points with no gap wider than the reach is numbered
 // from its own first point on, so that neither a large offset nor a huge gap costs digits.
 template <class T>
-bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, std::vector<uint64_t>& keys,
-                        uint64_t& width, Run run) {
+bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, uint64_t* keys, uint64_t& width,
+                        Run run) {
   const auto n = static_cast<size_t>(n_);
   std::vector<uint64_t> order(n);
   std::vector<int32_t> rows(n);
@@ -130,22 +134,20 @@ bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t 
     if (!(along < kMostCells)) return false;
     last = value;
     cell = from + static_cast<uint64_t>(along);
-    keys[static_cast<size_t>(i)] += step * cell;
+    keys[i] += step * cell;
   }
   width = cell + 1 + kReach;
   return true;
 }
 
 // Sorts the rows by the number of their cell, and finds the cells.
-void Cells::sort(std::vector<uint64_t>& keys, Run run) {
+void Cells::sort(uint64_t* keys, Run run) {
   const auto n = static_cast<size_t>(n_);
   rows_.resize(n);
   std::iota(rows_.begin(), rows_.end(), 0);
-  radix_sort(keys.data(), rows_.data(), n_, run);
+  radix_sort(keys, rows_.data(), n_, run);
 
-  const auto fresh = [&](int64_t p) {
-    return p == 0 || keys[static_cast<size_t>(p)] != keys[static_cast<size_t>(p) - 1];
-  };
+  const auto fresh = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
   std::vector<int64_t> first(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)) + 1, 0);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     int64_t count = 0;
@@ -153,14 +155,15 @@ void Cells::sort(std::vector<uint64_t>& keys, Run run) {
     first[static_cast<size_t>(chunk) + 1] = count;
   });
   std::partial_sum(first.begin(), first.end(), first.begin());
-  key_.resize(static_cast<size_t>(first.back()));
+  key_.resize(static_cast<size_t>(first.back()) + 1);
+  key_.back() = std::numeric_limits<int64_t>::max();
   start_.resize(static_cast<size_t>(first.back()) + 1);
   start_.back() = static_cast<int32_t>(n_);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     auto at = static_cast<size_t>(first[static_cast<size_t>(chunk)]);
     for (int64_t p = begin; p < end; ++p)
       if (fresh(p)) {
-        key_[at] = static_cast<int64_t>(keys[static_cast<size_t>(p)]);
+        key_[at] = static_cast<int64_t>(keys[p]);
         start_[at++] = static_cast<int32_t>(p);
       }
   });
@@ -187,7 +190,7 @@ int32_t Cells::part(int64_t cell, const uint8_t* first) {
   return cores;
 }
 
-Cells::Walk::Walk(const Cells& cells, int reach, bool ahead) : cells_(cells), reach_(reach), ahead_(ahead) {
+Cells::Walk::Walk(const Cells& cells, int reach, bool ahead) : cells_(cells) {
   struct Row {
     int distance;
     int64_t offset;
@@ -199,23 +202,11 @@ Cells::Walk::Walk(const Cells& cells, int reach, bool ahead) : cells_(cells), re
       if (!ahead || offset >= 0) found[rows_++] = {a * a + b * b, offset};
     }
   std::stable_sort(found, found + rows_, [](const Row& u, const Row& v) { return u.distance < v.distance; });
-  for (int r = 0; r < rows_; ++r) offset_[r] = found[r].offset;
-}
-
-void Cells::Walk::move_to(int64_t cell) {
-  const auto& keys = cells_.key_;
-  const auto count = static_cast<int64_t>(keys.size());
-  const int64_t key = keys[static_cast<size_t>(cell)];
   for (int r = 0; r < rows_; ++r) {
-    const int64_t low = ahead_ && r == 0 ? key + 1 : key + offset_[r] - reach_, high = key + offset_[r] + reach_;
-    if (!placed_) begin_[r] = std::lower_bound(keys.begin(), keys.end(), low) - keys.begin();
-    int64_t at = begin_[r];
-    while (at < count && keys[static_cast<size_t>(at)] < low) ++at;
-    begin_[r] = at;
-    while (at < count && keys[static_cast<size_t>(at)] <= high) ++at;
-    end_[r] = at;
+    low_[r] = ahead && r == 0 ? 1 : found[r].offset - reach;
+    high_[r] = found[r].offset + reach;
+    at_[r] = {-1, -1};
   }
-  placed_ = true;
 }
 
 template Cells::Cells(View<const double, 2>, double, Run);

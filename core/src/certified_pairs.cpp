@@ -47,7 +47,7 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
   const auto enough = [&](int64_t panel) {
     std::atomic_ref<uint8_t> flag(done[static_cast<size_t>(panel)]);
     if (flag.load(std::memory_order_relaxed) != 0) return true;
-    const int members = std::popcount(panels.used[static_cast<size_t>(panel)]);
+    const int members = count_bits(panels.used[static_cast<size_t>(panel)]);
     for (int l = 0; l < members; ++l)
       if (at(panel * kPairPanel + l).load(std::memory_order_relaxed) < stop_at) return false;
     flag.store(1, std::memory_order_relaxed);
@@ -71,8 +71,8 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
       for (int l = 0; l < kPairPanel; ++l) rows[l] &= tile.sure[l];
       transpose_bits(rows, columns);
       for (int l = 0; l < kPairPanel; ++l) {
-        if (rows[l] != 0) at(i * kPairPanel + l).fetch_add(std::popcount(rows[l]), std::memory_order_relaxed);
-        if (columns[l] != 0) at(k * kPairPanel + l).fetch_add(std::popcount(columns[l]), std::memory_order_relaxed);
+        if (rows[l] != 0) at(i * kPairPanel + l).fetch_add(count_bits(rows[l]), std::memory_order_relaxed);
+        if (columns[l] != 0) at(k * kPairPanel + l).fetch_add(count_bits(columns[l]), std::memory_order_relaxed);
       }
     }
     tally.add(block.stats);
@@ -93,7 +93,7 @@ bool count_in_panel(Block<T>& block, int64_t panel, double r2, int64_t stop_at, 
   bool all = true;
   for (int l = 0; l < block.size(); ++l) {
     if (need[l] == 0) continue;
-    counts[l] += std::popcount(tile.sure[l]);
+    counts[l] += count_bits(tile.sure[l]);
     if (counts[l] >= stop_at)
       block.set_radius(l, -1.0);
     else
@@ -152,7 +152,8 @@ PairStats CertifiedPairs<T>::count(View<const T, 2> queries, double r2, int64_t 
   return tally.total();
 }
 
-// visit(block, l, js, count): neighbours of query l among the rows of `bits`.
+// For each block, visit = make(block): visit(l, js, count) names neighbours of query l among the rows of `bits`, and
+// visit.finish() comes last.
 template <class T, class F>
 static PairStats list_neighbours(const Panels<T>& q, const Panels<T>& panels, const std::vector<int64_t>& places,
                                  double r2, const std::vector<uint32_t>& bits, Run run, F&& make) {

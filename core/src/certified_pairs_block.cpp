@@ -1,3 +1,4 @@
+// One block of queries: its ball, its candidates, its tiles.
 #include "certified_pairs_block.hpp"
 
 #include <cmath>
@@ -15,6 +16,8 @@ template <class T>
 void Block<T>::fill(const int64_t* places, int64_t count) {
   const int64_t width = panels_.width;
   size_ = count;
+  candidates_.clear();
+  cursor_ = 0;
   has_rows64_ = false;
   for (int l = 0; l < kPanelRows; ++l) {  // free rows are within no radius
     float* const to = rows_.data() + l / 3 * 3 * width + l % 3;
@@ -29,14 +32,15 @@ void Block<T>::fill(const int64_t* places, int64_t count) {
     query_[l] = queries_.rows[static_cast<size_t>(place)];
     norms_[l] = queries_.norms[static_cast<size_t>(place)];
   }
-  ball();
+  panel_ = -1;
 }
 
 template <class T>
 void Block<T>::fill_panel(int64_t panel) {
   int64_t places[kPairPanel];
   for (int l = 0; l < kPairPanel; ++l) places[l] = panel * kPairPanel + l;
-  fill(places, std::popcount(queries_.used[static_cast<size_t>(panel)]));
+  fill(places, count_bits(queries_.used[static_cast<size_t>(panel)]));
+  panel_ = panel;
 }
 
 template <class T>
@@ -49,6 +53,13 @@ void Block<T>::set_radius(int l, double r2) {
 template <class T>
 void Block<T>::ball() {
   const int64_t width = panels_.width;
+  if (panel_ >= 0) {  // it has one
+    for (int64_t j = 0; j < width; ++j)
+      center_[static_cast<size_t>(j)] =
+          queries_.balls.centers[static_cast<size_t>((panel_ / kPoints * width + j) * kPoints + panel_ % kPoints)];
+    radius_ = queries_.balls.radii[static_cast<size_t>(panel_)];
+    return;
+  }
   std::fill(center_.begin(), center_.end(), 0.0);
   for (int64_t l = 0; l < size_; ++l)
     for (int64_t j = 0; j < width; ++j)
@@ -66,24 +77,41 @@ void Block<T>::ball() {
   }
 }
 
+// near(ball, around, d2) for the balls of one column tile, from `first` to `last`, that a query may reach; around is
+// the sum of the radii and d2 the squared distance of the centres.
+template <class T>
+template <class F>
+void Block<T>::near_balls(const Balls& balls, int64_t first, int64_t last, double reach, F&& near) {
+  const double relative = panels_.certificate.relative;
+  const int64_t tile = first / kPoints * kPoints;
+  double d2[kPoints];
+  kernels().distance_tile(balls.centers.data() + tile * panels_.width, center_.data(), 0, 1, panels_.width, d2);
+  for (int64_t ball = first; ball < last; ++ball) {
+    const double around = (radius_ + balls.radii[static_cast<size_t>(ball)]) * (1 + relative);
+    const double far = around + reach;
+    if (!(d2[ball - tile] * (1 - 4 * relative) > far * far * (1 + 4 * relative))) near(ball, around, d2[ball - tile]);
+  }
+}
+
 template <class T>
 const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2, const uint32_t* wanted,
                                                                       int64_t first) {
   const double reach = panels_.certificate.reach(r2), relative = panels_.certificate.relative;
-  double d2[kPoints];
+  ball();
   candidates_.clear();
-  for (int64_t group = first / kPoints * kPoints; group < panels_.count; group += kPoints) {
-    kernels().distance_tile(panels_.centers.data() + group * panels_.width, center_.data(), 0, 1, panels_.width, d2);
-    for (int64_t p = std::max(group, first); p < std::min(group + kPoints, panels_.count); ++p) {
-      if (wanted != nullptr && wanted[p] == 0) continue;
-      const double apart = std::sqrt(d2[p - group]) * (1 - relative);
-      const double gap = apart - (radius_ + panels_.radii[static_cast<size_t>(p)]) * (1 + relative);
-      if (gap > reach)
-        ++stats.discarded;
-      else
-        candidates_.push_back({gap, p});
-    }
+  cursor_ = 0;
+  const auto groups = static_cast<int64_t>(panels_.groups.radii.size());
+  for (int64_t tile = first / kPoints; tile < groups; tile = (tile / kPoints + 1) * kPoints) {
+    const int64_t tile_end = std::min((tile / kPoints + 1) * kPoints, groups);
+    near_balls(panels_.groups, tile, tile_end, reach, [&](int64_t group, double, double) {
+      const int64_t begin = std::max(group * kPoints, first), end = std::min((group + 1) * kPoints, panels_.count);
+      near_balls(panels_.balls, begin, end, reach, [&](int64_t panel, double around, double d2) {
+        if (wanted == nullptr || wanted[panel] != 0)
+          candidates_.push_back({std::sqrt(d2) * (1 - relative) - around, panel});
+      });
+    });
   }
+  stats.discarded += std::max<int64_t>(0, panels_.count - first) - static_cast<int64_t>(candidates_.size());
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.gap != b.gap ? a.gap < b.gap : a.panel < b.panel; });
   return candidates_;
@@ -92,9 +120,12 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
 template <class T>
 void Block<T>::judge(int64_t panel, Tile& tile) {
   ++stats.tiles;
+  while (cursor_ + 1 < candidates_.size() && candidates_[cursor_].panel != panel) ++cursor_;
+  const int64_t next = cursor_ + 1 < candidates_.size() ? candidates_[cursor_ + 1].panel : panel;
   kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel,
-                        panels_.high.data() + panel * kPairPanel, panels_.low.data() + panel * kPairPanel, panels_.width,
-                        tile.sure, tile.perhaps);
+                        panels_.high.data() + panel * kPairPanel, panels_.low.data() + panel * kPairPanel,
+                        panels_.width, tile.sure, tile.perhaps,
+                        panels_.columns.data() + next * panels_.width * kPairPanel);
 }
 
 // All pairs of a tile in float64 lanes.
@@ -121,7 +152,7 @@ template <class T>
 void Block<T>::distances(int64_t panel, const uint32_t* need, double* d2) {
   static_assert(kPairPanel == kPoints);
   int64_t open = 0;
-  for (int64_t l = 0; l < size_; ++l) open += std::popcount(need[l]);
+  for (int64_t l = 0; l < size_; ++l) open += count_bits(need[l]);
   stats.rechecks += open;
   if (open > 4 * kPairPanel) return distances_of_all(panel, d2);
   for (int64_t l = 0; l < size_; ++l)

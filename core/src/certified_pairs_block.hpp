@@ -28,6 +28,13 @@ double one_distance(View<const T, 2> a, int64_t i, View<const T, 2> b, int64_t k
   return sum;
 }
 
+// std::popcount calls a function where the instruction set has none.
+inline int count_bits(uint32_t v) {
+  v -= v >> 1 & 0x55555555;
+  v = (v & 0x33333333) + (v >> 2 & 0x33333333);
+  return static_cast<int>(((v + (v >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24);
+}
+
 template <class F>
 void for_bits(uint32_t bits, F&& body) {
   for (; bits != 0; bits &= bits - 1) body(std::countr_zero(bits));
@@ -84,12 +91,15 @@ class Block {
   PairStats stats;
 
  private:
+  template <class F>
+  void near_balls(const Balls& balls, int64_t first, int64_t last, double reach, F&& near);
   void distances_of_all(int64_t panel, double* d2);
   void ball();
 
   const Panels<T>& queries_;
   const Panels<T>& panels_;
   int64_t size_ = 0;
+  int64_t panel_ = -1;  // of the queries, if the block is one
   int64_t query_[kPairPanel] = {};
   double norms_[kPairPanel] = {};
   float high_[kPanelRows] = {}, low_[kPanelRows] = {};
@@ -97,6 +107,7 @@ class Block {
   std::vector<double> center_;
   double radius_ = 0;
   std::vector<Candidate> candidates_;
+  size_t cursor_ = 0;                            // where in them the last tile was
   std::vector<double> columns64_, rows64_, d2_;  // for tiles that are decided in float64 as a whole
   bool has_rows64_ = false;
 };

@@ -37,12 +37,12 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
       run.poll();
       Tile tile;
       block.judge(candidate.panel, tile);
-      for (int l = 0; l < block.size(); ++l) tile.perhaps[l] &= bits[static_cast<size_t>(candidate.panel)];
+      uint32_t any = 0;
+      for (int l = 0; l < block.size(); ++l) any |= tile.perhaps[l] &= bits[static_cast<size_t>(candidate.panel)];
+      if (any == 0) continue;
       block.distances(candidate.panel, tile.perhaps, d2.data());
-      bool any = false;
       for (int l = 0; l < block.size(); ++l) {
         if (tile.perhaps[l] == 0) continue;
-        any = true;
         for_bits(tile.perhaps[l], [&](int t) {
           const double here = d2[static_cast<size_t>(l * kPairPanel + t)];
           if (here <= found.radius(l))
@@ -50,7 +50,6 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
         });
         block.set_radius(l, found.radius(l));
       }
-      if (!any) continue;
       double most = -1;
       for (int l = 0; l < block.size(); ++l) most = std::max(most, found.radius(l));
       reach = panels.certificate.reach(most);

@@ -51,7 +51,7 @@ struct Ordering {
     std::vector<double> centred(static_cast<size_t>(m) * w), mean(w), v(w), next(w);
     for (int64_t k = 0; k < m; ++k) {
       const float* const p = point(begin + k * (end - begin) / m);
-      for (size_t j = 0; j < w; ++j) mean[j] += p[j] / static_cast<double>(m);
+      for (size_t j = 0; j < w; ++j) mean[j] += p[j] * (1.0 / static_cast<double>(m));
     }
     double most = -1;
     for (int64_t k = 0; k < m; ++k) {
@@ -175,6 +175,7 @@ Panels<T>::Panels(View<const T, 2> points, Frame the_frame, Run run)
     }
   count = static_cast<int64_t>(used.size());
   pack(flat, far, run);
+  enclose();
 }
 
 template <class T>
@@ -185,25 +186,24 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
   norms.assign(places, 0.0);
   high.assign(places, std::numeric_limits<float>::infinity());  // free places are within no radius
   low = high;
-  centers.assign(static_cast<size_t>((count + kPoints - 1) / kPoints * kPoints * width), 0.0);
-  radii.assign(static_cast<size_t>(count), 0.0);
+  balls.resize(count, width);
   for_chunks(count, 16, run, [&](int64_t, int64_t first, int64_t last) {
     std::vector<double> center(static_cast<size_t>(width));
     for (int64_t p = first; p < last; ++p) {
       std::fill(center.begin(), center.end(), 0.0);
       const int members = std::popcount(used[static_cast<size_t>(p)]);
-      bool any_far = false;
       for (int l = 0; l < members; ++l) {
         const auto place = static_cast<size_t>(p * kPairPanel + l);
         const float* const from = flat.data() + rows[place] * width;
+        const double share = 1.0 / members;
         double norm = 0;
         for (int64_t j = 0; j < width; ++j) {
           const double v = from[j];
           columns[static_cast<size_t>((p * width + j) * kPairPanel + l)] = from[j];
           norm += v * v;
-          center[static_cast<size_t>(j)] += v / members;
+          center[static_cast<size_t>(j)] += v * share;
         }
-        if (far[static_cast<size_t>(rows[place])] != 0) norm = inf, any_far = true;
+        if (far[static_cast<size_t>(rows[place])] != 0) norm = inf;
         norms[place] = norm;
         const auto range = certificate.column(norm);
         high[place] = range.high;
@@ -220,12 +220,43 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
         }
         radius = std::max(radius, certificate.around(sum, norms[place]));
       }
-      radii[static_cast<size_t>(p)] = any_far ? inf : radius;
-      for (int64_t j = 0; j < width; ++j)
-        centers[static_cast<size_t>((p / kPoints * width + j) * kPoints + p % kPoints)] =
-            center[static_cast<size_t>(j)];
+      balls.set(p, center, radius);  // inf with a far row in it
     }
   });
+}
+
+void Balls::resize(int64_t count, int64_t width) {
+  centers.assign(static_cast<size_t>((count + kPoints - 1) / kPoints * kPoints * width), 0.0);
+  radii.assign(static_cast<size_t>(count), 0.0);
+}
+
+void Balls::set(int64_t ball, const std::vector<double>& center, double radius) {
+  const auto width = static_cast<int64_t>(center.size());
+  for (int64_t j = 0; j < width; ++j)
+    centers[static_cast<size_t>((ball / kPoints * width + j) * kPoints + ball % kPoints)] =
+        center[static_cast<size_t>(j)];
+  radii[static_cast<size_t>(ball)] = radius;
+}
+
+template <class T>
+void Panels<T>::enclose() {
+  std::vector<double> center(static_cast<size_t>(width)), d2(kPoints);
+  groups.resize((count + kPoints - 1) / kPoints, width);
+  for (int64_t first = 0; first < count; first += kPoints) {
+    const int64_t members = std::min<int64_t>(kPoints, count - first);
+    const double* const columns_of_centers = balls.centers.data() + first * width;
+    for (int64_t j = 0; j < width; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < members; ++p) sum += columns_of_centers[j * kPoints + p];
+      center[static_cast<size_t>(j)] = sum / static_cast<double>(members);
+    }
+    kernels().distance_tile(columns_of_centers, center.data(), 0, 1, width, d2.data());
+    double radius = 0;
+    for (int64_t p = 0; p < members; ++p)
+      radius = std::max(radius, (std::sqrt(d2[static_cast<size_t>(p)]) + balls.radii[static_cast<size_t>(first + p)]) *
+                                    (1 + certificate.relative));
+    groups.set(first / kPoints, center, radius);
+  }
 }
 
 template struct Panels<double>;

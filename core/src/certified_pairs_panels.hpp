@@ -39,6 +39,13 @@ struct Certificate {
   int exponent;
 };
 
+// Balls with their centres as column tiles, (balls/32, width, 32).
+struct Balls {
+  std::vector<double> centers, radii;  // a radius is inf where a row is too far out for float32
+  void resize(int64_t count, int64_t width);
+  void set(int64_t ball, const std::vector<double>& center, double radius);
+};
+
 template <class T>
 struct Panels {
   Panels(View<const T, 2> x, Frame frame, Run run);
@@ -53,11 +60,11 @@ struct Panels {
   std::vector<float> columns;    // (count, width, 32)
   std::vector<double> norms;     // (count, 32) ‖x̂‖²
   std::vector<float> high, low;  // (count, 32)
-  std::vector<double> centers;   // (count/32, width, 32) the centres of the balls around panels, as column tiles
-  std::vector<double> radii;     // (count) inf where a row is too far out for float32
+  Balls balls, groups;           // around each panel, and around each 32 panels in a row
 
  private:
   void pack(const std::vector<float>& flat, const std::vector<uint8_t>& far, Run run);
+  void enclose();  // the groups
 };
 
 }  // namespace knoll

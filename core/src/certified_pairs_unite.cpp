@@ -1,6 +1,4 @@
 // Connected components over certified pairs: only pairs that are not joined yet are looked at.
-#include <cmath>
-
 #include "certified_pairs_block.hpp"
 #include "knoll/certified_pairs.hpp"
 #include "knoll/parallel.hpp"
@@ -16,7 +14,9 @@ class Joined {
   Joined(const Panels<T>& panels, const std::vector<uint32_t>& bits, UnionFind<I>& sets)
       : panels_(panels), bits_(bits), sets_(sets), whole_(bits.size()) {}
 
-  I row(int64_t panel, int l) const { return static_cast<I>(panels_.rows[static_cast<size_t>(panel * kPairPanel + l)]); }
+  I row(int64_t panel, int l) const {
+    return static_cast<I>(panels_.rows[static_cast<size_t>(panel * kPairPanel + l)]);
+  }
   uint32_t bits(int64_t panel) const { return bits_[static_cast<size_t>(panel)]; }
 
   // Are all rows of the panel one set?

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "dbscan_parts.hpp"
 
@@ -12,16 +15,52 @@ namespace knoll {
 
 namespace {
 
-constexpr int64_t kFewRows = 200;     // below, a tree of a few leaves is as fast as anything
-constexpr int64_t kManyColumns = 16;  // from here on boxes hardly ever keep points apart (decision 0011)
+constexpr int64_t kFewRows = 200;       // below, a tree of a few leaves is as fast as anything
+constexpr int64_t kManyColumns = 6;     // from here on boxes hardly ever keep points apart
+constexpr int64_t kFewNumbers = 32000;  // n·d below which packing panels does not pay
 
 bool squares_are_normal(double radius) { return radius >= 0x1p-450 && radius <= 0x1p450; }
 
+// The diagonal of the smallest box around the rows, rounded.
+template <class T>
+double diagonal(View<const T, 2> x, Run run) {
+  using Box = std::vector<double>;  // (2, d): low, high
+  const int64_t d = x.shape[1];
+  const Box box = reduce_chunks<Box>(
+      x.shape[0], kGrain,
+      [&](int64_t, int64_t begin, int64_t end) {
+        Box mine(static_cast<size_t>(2 * d), -std::numeric_limits<double>::infinity());  // −low, high
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t j = 0; j < d; ++j) {
+            const auto value = static_cast<double>(x(i, j));
+            mine[static_cast<size_t>(j)] = std::max(mine[static_cast<size_t>(j)], -value);
+            mine[static_cast<size_t>(d + j)] = std::max(mine[static_cast<size_t>(d + j)], value);
+          }
+        return mine;
+      },
+      [](Box& total, Box&& part) {
+        if (total.empty()) total = std::move(part);
+        for (size_t j = 0; j < part.size(); ++j) total[j] = std::max(total[j], part[j]);
+      },
+      run);
+  double length = 0;
+  for (int64_t j = 0; j < d; ++j)
+    length = std::hypot(length, box[static_cast<size_t>(j)] + box[static_cast<size_t>(d + j)]);
+  return length;
+}
+
 }  // namespace
 
-bool prefer_tiles(const Metric& metric, double eps, int64_t n, int64_t d) {
-  return metric.name() == MetricName::euclidean && d >= kManyColumns && n >= kFewRows && squares_are_normal(eps);
+template <class T>
+bool prefer_tiles(View<const T, 2> x, const Metric& metric, double eps, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  if (metric.name() != MetricName::euclidean || d < kManyColumns || n * d < kFewNumbers || !squares_are_normal(eps))
+    return false;
+  return 3 * eps < diagonal(x, run);  // a larger ball holds whole nodes of the tree
 }
+
+template bool prefer_tiles(View<const double, 2>, const Metric&, double, Run);
+template bool prefer_tiles(View<const float, 2>, const Metric&, double, Run);
 
 Weights::Weights(View<const double, 1> weights) : of_row(weights) {
   const int64_t n = weights.empty() ? 0 : weights.shape[0];
@@ -57,7 +96,7 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
     return report;
   if (backend == "tiles" && (metric.name() != MetricName::euclidean || !squares_are_normal(eps)))
     throw std::invalid_argument("tiles are for the euclidean metric and a radius whose square is a normal number");
-  if (backend == "tiles" || (backend == "auto" && prefer_tiles(metric, eps, x.shape[0], x.shape[1])))
+  if (backend == "tiles" || (backend == "auto" && prefer_tiles(x, metric, eps, run)))
     return dbscan_tiles(x, eps, min_samples, weights, border, labels, core, run);
   return dbscan_tree(x, eps, min_samples, weights, metric, border, labels, core, run);
 }

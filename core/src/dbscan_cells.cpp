@@ -31,50 +31,57 @@ class CellDbscan {
   // 1. Core points: all of a cell with enough points; else each point is counted against the rows around.
   void find_cores() {
     const auto is_core = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(cells_.size()));
-    each_cell(Cells::kReach, false, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+    each_cell(Cells::kReach, false, [&](Chunk& chunk, int64_t cell) {
       const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
       if (end - begin >= least_) {
         std::fill(is_core.get() + begin, is_core.get() + end, uint8_t{1});
         return;
       }
-      walk.move_to(cell);
-      int32_t spans[2 * Cells::kMostRows];
-      int n_spans = 0;
-      int64_t most = 0;
-      for (int r = 0; r < walk.rows(); ++r)
-        if (walk.begin(r) < walk.end(r)) {
-          spans[2 * n_spans] = cells_.start(walk.begin(r));
-          spans[2 * n_spans + 1] = cells_.start(walk.end(r));
-          most += spans[2 * n_spans + 1] - spans[2 * n_spans];
-          ++n_spans;
+      chunk.walk.move_to(cell);
+      const auto m = static_cast<size_t>(end - begin);
+      auto& counts = chunk.list;
+      counts.assign(m, 0);
+      size_t open = m;  // points that have not enough yet
+      for (int r = 0; r < chunk.walk.rows() && open > 0; ++r) {
+        const auto [first_cell, last_cell] = chunk.walk.row(r);
+        const int32_t span[2] = {cells_.start(first_cell), cells_.start(last_cell)};
+        if (span[0] == span[1]) continue;
+        for (size_t i = 0; i < m; ++i) {
+          if (counts[i] >= least_) continue;
+          counts[i] += count(begin + static_cast<int64_t>(i), span, least_ - counts[i]);
+          chunk.distances += span[1] - span[0];
+          open -= counts[i] >= least_;
         }
-      if (most < least_) {
-        std::fill(is_core.get() + begin, is_core.get() + end, uint8_t{0});
-        return;
       }
-      for (int32_t p = begin; p < end; ++p) {
-        is_core[static_cast<size_t>(p)] = count(p, spans, n_spans, least_) >= least_;
-        distances += most;
-      }
+      for (size_t i = 0; i < m; ++i) is_core[static_cast<size_t>(begin) + i] = counts[i] >= least_;
     });
-    each_cell(0, false, [&](Cells::Walk&, int64_t cell, int64_t&) {
-      cores_[static_cast<size_t>(cell)] = cells_.part(cell, is_core.get());
-    });
+    each_cell(0, false,
+              [&](Chunk&, int64_t cell) { cores_[static_cast<size_t>(cell)] = cells_.part(cell, is_core.get()); });
   }
 
   // 2. Components of cells that hold core points: first those that touch, then the others that are not joined yet.
   void unite_cores() {
-    for (const int reach : {1, Cells::kReach})
-      each_cell(reach, true, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+    std::vector<int32_t> known(cores_.size(), -1);  // (cells) a component that the cell was found in
+    for (const int reach : {1, Cells::kReach}) {
+      each_cell(reach, true, [&](Chunk& chunk, int64_t cell) {
         if (cores(cell) == 0) return;
-        walk.move_to(cell);
-        for (int r = 0; r < walk.rows(); ++r)
-          for (int64_t other = walk.begin(r); other < walk.end(r); ++other) {
+        chunk.walk.move_to(cell);
+        for (int r = 0; r < chunk.walk.rows(); ++r) {
+          const auto [first_cell, last_cell] = chunk.walk.row(r);
+          for (int64_t other = first_cell; other < last_cell; ++other) {
             const auto a = static_cast<int32_t>(cell), b = static_cast<int32_t>(other);
-            if (cores(other) == 0 || sets_.same_shared(a, b)) continue;
-            if (close(cell, other, distances)) sets_.unite_shared(a, b);
+            if (cores(other) == 0) continue;
+            const int32_t mine = known[static_cast<size_t>(cell)];
+            if ((mine >= 0 && mine == known[static_cast<size_t>(other)]) || sets_.same_shared(a, b)) continue;
+            if (close(cell, other, chunk.distances)) sets_.unite_shared(a, b);
           }
+        }
       });
+      if (reach < Cells::kReach)  // most pairs are joined now: so they are told apart without a search
+        each_cell(0, false, [&](Chunk&, int64_t cell) {
+          if (cores(cell) > 0) known[static_cast<size_t>(cell)] = sets_.find_shared(static_cast<int32_t>(cell));
+        });
+    }
   }
 
   // 3. Labels.
@@ -95,18 +102,18 @@ class CellDbscan {
     cluster_.assign(cores_.size(), -1);
     for (int32_t cell : with_cores) cluster_[static_cast<size_t>(cell)] = number[static_cast<size_t>(sets_.find(cell))];
 
-    each_cell(Cells::kReach, false, [&](Cells::Walk& walk, int64_t cell, int64_t& distances) {
+    each_cell(Cells::kReach, false, [&](Chunk& chunk, int64_t cell) {
       const int64_t begin = cells_.start(cell), middle = begin + cores(cell), end = cells_.start(cell + 1);
       for (int64_t p = begin; p < middle; ++p) {
         labels(cells_.row(p)) = cluster_[static_cast<size_t>(cell)];
         core(cells_.row(p)) = 1;
       }
       if (middle == end) return;
-      const bool attach = border != Border::noise && clusters > 0;
-      if (attach) walk.move_to(cell);
+      if (border != Border::noise) around(cell, chunk);
       for (int64_t p = middle; p < end; ++p) {
         int32_t cluster = -1;
-        if (attach) cluster = border == Border::first ? first(walk, p, distances) : closest(walk, p, distances);
+        if (border == Border::first) cluster = first(p, chunk);
+        if (border == Border::closest) cluster = closest(p, chunk);
         labels(cells_.row(p)) = cluster;
         core(cells_.row(p)) = 0;
       }
@@ -119,24 +126,31 @@ class CellDbscan {
  private:
   int32_t cores(int64_t cell) const { return cores_[static_cast<size_t>(cell)]; }
 
+  // What the cells of a chunk use one after the other.
+  struct Chunk {
+    Cells::Walk walk;
+    std::vector<int64_t> list;
+    int64_t distances;
+  };
+
+  // body(chunk, cell) for all cells, in order within a chunk.
   template <class F>
   void each_cell(int reach, bool ahead, F&& body) {
     for_chunks(cells_.cells(), kCellsAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
-      Cells::Walk walk(cells_, reach, ahead);
-      int64_t distances = 0;
+      Chunk chunk{Cells::Walk(cells_, reach, ahead), {}, 0};
       for (int64_t cell = begin; cell < end; ++cell) {
         run_.poll();
-        body(walk, cell, distances);
+        body(chunk, cell);
       }
-      tally.distances.fetch_add(distances, std::memory_order_relaxed);
+      tally.distances.fetch_add(chunk.distances, std::memory_order_relaxed);
     });
   }
 
-  int64_t count(int64_t position, const int32_t* spans, int64_t n_spans, int64_t stop) const {
+  // How many points of a span are within ε of the point at a position; may stop counting at `stop`.
+  int64_t count(int64_t position, const int32_t* span, int64_t stop) const {
     double q[Cells::kMostDims];
     cells_.point(position, q);
-    return kernels().index.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), spans, n_spans, q, square_,
-                                       stop);
+    return kernels().index.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), span, 1, q, square_, stop);
   }
 
   // Whether two cells have core points within ε of each other.
@@ -146,7 +160,7 @@ class CellDbscan {
     if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, distances);
     for (int64_t p = cells_.start(a), end = p + cores(a); p < end; ++p) {
       distances += cores(b);
-      if (count(p, span, 1, 1) > 0) return true;
+      if (count(p, span, 1) > 0) return true;
     }
     return false;
   }
@@ -209,49 +223,55 @@ class CellDbscan {
     points.count = kept;
   }
 
+  // The cells with core points in reach of one.
+  void around(int64_t cell, Chunk& chunk) const {
+    chunk.list.clear();
+    chunk.walk.move_to(cell);
+    for (int r = 0; r < chunk.walk.rows(); ++r)
+      for (auto [other, end] = chunk.walk.row(r); other < end; ++other)
+        if (cores(other) > 0) chunk.list.push_back(other);
+  }
+
   // The lowest-numbered cluster with a core point within ε of the point at a position.
-  int32_t first(const Cells::Walk& walk, int64_t position, int64_t& distances) const {
+  int32_t first(int64_t position, Chunk& chunk) const {
     constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
     int32_t lowest = kNone;
-    for (int r = 0; r < walk.rows(); ++r)
-      for (int64_t cell = walk.begin(r); cell < walk.end(r); ++cell) {
-        if (cores(cell) == 0 || cluster_[static_cast<size_t>(cell)] >= lowest) continue;
-        const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
-        distances += cores(cell);
-        if (count(position, span, 1, 1) > 0) lowest = cluster_[static_cast<size_t>(cell)];
-      }
+    for (const int64_t cell : chunk.list) {
+      if (cluster_[static_cast<size_t>(cell)] >= lowest) continue;
+      const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
+      chunk.distances += cores(cell);
+      if (count(position, span, 1) > 0) lowest = cluster_[static_cast<size_t>(cell)];
+    }
     return lowest == kNone ? -1 : lowest;
   }
 
   // The cluster of the closest core point.
-  int32_t closest(const Cells::Walk& walk, int64_t position, int64_t& distances) const {
+  int32_t closest(int64_t position, Chunk& chunk) const {
     const int64_t d = cells_.dims();
     double q[Cells::kMostDims], x[Cells::kMostDims], best[Cells::kMostDims];
     cells_.point(position, q);
     const auto least_in = [&](int64_t cell) {
       const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
-      distances += cores(cell);
+      chunk.distances += cores(cell);
       return kernels().index.least_spans(cells_.columns(), cells_.stride(), d, span, 1, q);
     };
     double least = square_;
     int32_t cluster = -1;
-    for (int r = 0; r < walk.rows(); ++r)
-      for (int64_t cell = walk.begin(r); cell < walk.end(r); ++cell) {
-        if (cores(cell) == 0) continue;
-        const double here = least_in(cell);
-        if (here > least) continue;
-        // Which of the cell's points it was: only they are compared by their coordinates.
-        if (here < least) cluster = -1;
-        least = here;
-        for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p) {
-          cells_.point(p, x);
-          double sum = 0;
-          for (int64_t j = 0; j < d; ++j) sum += (x[j] - q[j]) * (x[j] - q[j]);
-          if (sum != least || (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d))) continue;
-          cluster = cluster_[static_cast<size_t>(cell)];
-          std::copy(x, x + d, best);
-        }
+    for (const int64_t cell : chunk.list) {
+      const double here = least_in(cell);
+      if (here > least) continue;
+      // Which of the cell's points it was: only they are compared by their coordinates.
+      if (here < least) cluster = -1;
+      least = here;
+      for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p) {
+        cells_.point(p, x);
+        double sum = 0;
+        for (int64_t j = 0; j < d; ++j) sum += (x[j] - q[j]) * (x[j] - q[j]);
+        if (sum != least || (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d))) continue;
+        cluster = cluster_[static_cast<size_t>(cell)];
+        std::copy(x, x + d, best);
       }
+    }
     return cluster;
   }
 

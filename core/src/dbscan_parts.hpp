@@ -62,7 +62,8 @@ template <class T>
 DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                           Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run);
 
-// Whether tiles of all pairs are a better way to ε-neighbours than a tree.
-bool prefer_tiles(const Metric& metric, double eps, int64_t n, int64_t d);
+// Whether certified tiles of all pairs are a better way to ε-neighbours than a tree (decision 0011).
+template <class T>
+bool prefer_tiles(View<const T, 2> x, const Metric& metric, double eps, Run run);
 
 }  // namespace knoll

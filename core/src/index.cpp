@@ -325,7 +325,7 @@ std::unique_ptr<Index> Index::make(View<const T, 2> x, double radius_hint, const
     throw std::invalid_argument("backend must be auto, tree or tiles");
   if (backend == "tiles" && metric.name() != MetricName::euclidean)
     throw std::invalid_argument("tiles are for the euclidean metric");
-  if (backend == "tiles" || (backend == "auto" && prefer_tiles(metric, radius_hint, x.shape[0], x.shape[1])))
+  if (backend == "tiles" || (backend == "auto" && prefer_tiles(x, metric, radius_hint, run)))
     return std::make_unique<TilesIndex<T>>(x, metric, run);
   return std::make_unique<TreeIndex<T>>(x, metric, run);
 }

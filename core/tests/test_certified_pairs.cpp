@@ -247,7 +247,7 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
               Tile tile;
               table->pairs.masks(rows.data(), high.data(), low.data(), panels.columns.data() + b * d * kPairPanel,
                                  panels.high.data() + b * kPairPanel, panels.low.data() + b * kPairPanel, d, tile.sure,
-                                 tile.perhaps);
+                                 tile.perhaps, from);
               for (int l = 0; l < kPanelRows; ++l)
                 for (int t = 0; t < kPairPanel; ++t) {
                   const bool sure = (tile.sure[l] >> t & 1) != 0, perhaps = (tile.perhaps[l] >> t & 1) != 0;
@@ -278,14 +278,14 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
     for (const Kernels* table : all_kernels()) {
       uint32_t sure[kPanelRows], perhaps[kPanelRows];
       table->pairs.masks(rows.data(), high.data(), low.data(), columns.data(), column_high.data(), column_low.data(), d,
-                         sure, perhaps);
+                         sure, perhaps, columns.data());
       int64_t wrong = 0;
       for (int64_t l = 0; l < kPanelRows; ++l)
         for (int64_t t = 0; t < kPairPanel; ++t) {
           float sum = 0;
           for (int64_t j = 0; j < d; ++j)
-            sum +=
-                rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] * columns[static_cast<size_t>(j * kPairPanel + t)];
+            sum += rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] *
+                   columns[static_cast<size_t>(j * kPairPanel + t)];
           const auto r = static_cast<size_t>(l), c = static_cast<size_t>(t);
           wrong += (sure[l] >> t & 1) != static_cast<uint32_t>(sum >= high[r] + column_high[c]);
           wrong += (perhaps[l] >> t & 1) != static_cast<uint32_t>(sum >= low[r] + column_low[c]);
@@ -310,6 +310,16 @@ TEST("pairs: the k nearest rows are those of brute force, equals by lowest index
   for (int64_t d : {1, 3, 20, 70})
     for (const Points& p : hard_sets(101, d))
       for (int64_t k : {1, 5, 40, 101, 110}) check_knn<double>(p, p.view(), k, Run{2, nullptr});
+}
+
+TEST("pairs: sets of many panels, and of several groups of panels") {
+  PairStats work;
+  for (double apart : {0.0, 2.0, 8.0}) {
+    const Points p = blobs(2100, 6, 12, apart, 1.0, 21);
+    for (double r2 : {0.3, 4.0, 20.0}) check_all<double>(p, p.view(), r2, Run{2, nullptr}, work);
+    check_knn<double>(p, p.view(), 6, Run{2, nullptr});
+  }
+  CHECK(work.discarded > work.tiles / 4);
 }
 
 TEST("pairs: any layout, float32 as the float64 it stands for, any number of threads") {

@@ -6,6 +6,7 @@
 // ε), empty stretches along each axis are cut out first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -42,32 +43,43 @@ class Cells {
   // Puts the points of a cell for which first[position] is not 0 before the others, both in their order; how many.
   int32_t part(int64_t cell, const uint8_t* first);
 
-  // Walks along cells in order, and tells the spans of cells in the rows around.
+  // Walks along cells in order, and tells the spans of cells in the rows around: the own row first, then the others by
+  // their distance. A row is looked at only when it is asked for.
   class Walk {
    public:
-    // rows [0, until) of the rows' list: own row, then the others by distance; with `ahead`, of each pair of opposite
-    // rows only the one that comes later.
+    // Cells at most `reach` away along each axis; with `ahead`, only those that come later.
     Walk(const Cells& cells, int reach, bool ahead);
-    void move_to(int64_t cell);
+    void move_to(int64_t cell) { key_ = cells_.key_[static_cast<size_t>(cell)]; }  // never back
     int rows() const { return rows_; }
-    int64_t begin(int row) const { return begin_[row]; }  // cells
-    int64_t end(int row) const { return end_[row]; }
+
+    struct Span {
+      int64_t begin, end;  // cells
+    };
+    Span row(int r) {
+      const int64_t low = key_ + low_[r], high = key_ + high_[r], *const keys = cells_.key_.data();
+      auto& [begin, end] = at_[r];
+      if (begin < 0) begin = end = std::lower_bound(keys, keys + cells_.cells(), low) - keys;
+      while (keys[begin] < low) ++begin;  // the last key is larger than all
+      end = std::max(begin, end);
+      while (keys[end] <= high) ++end;
+      return at_[r];
+    }
 
    private:
     const Cells& cells_;
-    int reach_, rows_ = 0;
-    bool ahead_, placed_ = false;
-    int64_t offset_[kMostRows];
-    int64_t begin_[kMostRows], end_[kMostRows];
+    int rows_ = 0;
+    int64_t key_ = 0;
+    int64_t low_[kMostRows], high_[kMostRows];  // the numbers of a row's cells, relative to the cell's own
+    Span at_[kMostRows];
   };
 
  private:
   template <class T>
-  bool number(View<const T, 2> x, double eps, std::vector<uint64_t>& keys, Run run);
+  bool number(View<const T, 2> x, double eps, uint64_t* keys, Run run);
   template <class T>
-  bool number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, std::vector<uint64_t>& keys,
-                   uint64_t& width, Run run);
-  void sort(std::vector<uint64_t>& keys, Run run);
+  bool number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, uint64_t* keys, uint64_t& width,
+                   Run run);
+  void sort(uint64_t* keys, Run run);
 
   bool ok_ = true;
   int64_t n_, d_, stride_;

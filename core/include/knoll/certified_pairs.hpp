@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 #include "knoll/run.hpp"
 #include "knoll/union_find.hpp"

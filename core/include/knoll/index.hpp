@@ -18,7 +18,8 @@ class Index {
  public:
   virtual ~Index() = default;
 
-  // Keeps the view x: the array must outlive the index. backend: auto, tree or tiles.
+  // Keeps the view x: the array must outlive the index. backend: auto, tree or tiles; auto looks at the shape and at
+  // the radius that will be asked for (0: not known, tree).
   template <class T>
   static std::unique_ptr<Index> make(View<const T, 2> x, double radius_hint, const Metric& metric,
                                      const std::string& backend, Run run);

@@ -11,7 +11,8 @@ constexpr int kPanelRows = 33;  // rows of a tile: a panel's, and one more to fi
 struct PairKernels {
   // Which pairs of a tile are surely, and which are perhaps, within the radius; src/simd/pairs.inl says how.
   void (*masks)(const float* rows, const float* row_high, const float* row_low, const float* columns,
-                const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* perhaps);
+                const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* perhaps,
+                const float* ahead);
 };
 
 }  // namespace knoll

@@ -27,12 +27,16 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
 }
 
 // Bit l of sure[r] is set where Σ_j x_r,j·y_l,j ≥ row_high[r] + column_high[l], of perhaps[r] likewise with the lows,
-// all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d × kPairPanel).
+// all in float32, j in order. rows: kPanelRows points in groups of three, (11 × d × 3); columns: a panel, (d ×
+// kPairPanel). `ahead` is the panel that will be read next: asked for a little at a time, it arrives while this works.
 static void pair_masks(const float* rows, const float* row_high, const float* row_low, const float* columns,
-                       const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
-                       uint32_t* perhaps) {
-  for (int r = 0; r < kPanelRows; r += 3)
+                       const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* perhaps,
+                       const float* ahead) {
+  const int64_t lines = (d * kPairPanel * 4 / 64 + kPanelRows / 3 - 1) / (kPanelRows / 3);
+  for (int r = 0; r < kPanelRows; r += 3) {
+    for (int64_t line = 0; line < lines; ++line, ahead += 16) __builtin_prefetch(ahead, 0, 2);
     three_rows(rows + r * d, row_high + r, row_low + r, columns, column_high, column_low, d, sure + r, perhaps + r);
+  }
 }
 
 static constexpr PairKernels pair_kernels = {.masks = pair_masks};

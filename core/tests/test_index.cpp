@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "knoll/cells.hpp"
+#include "knoll/index.hpp"
+#include "knoll/kd_tree.hpp"
+#include "knoll/metric.hpp"
+#include "knoll/simd.hpp"
+
+using namespace knoll;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<double> numbers(int64_t n, unsigned seed = 1) {
+  std::mt19937_64 engine(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> x(static_cast<size_t>(n));
+  for (auto& v : x) v = normal(engine);
+  return x;
+}
+
+View<const double, 2> rows(const std::vector<double>& x, int64_t d) {
+  return matrix_view(x.data(), static_cast<int64_t>(x.size()) / d, d);
+}
+
+// One coordinate after the other, nothing fused.
+double plain(Reduction reduction, const double* a, const double* b, int64_t d, double scale) {
+  double sum = 0;
+  for (int64_t j = 0; j < d; ++j) {
+    volatile double difference = a[j * kPoints] - b[j * kPoints];
+    if (reduction == kSumScaledSquares) difference = difference * scale;
+    const volatile double square = difference * difference;
+    if (reduction == kSumAbsolute)
+      sum = sum + std::fabs(difference);
+    else if (reduction == kMaxAbsolute)
+      sum = std::max(sum, std::fabs(difference));
+    else
+      sum = sum + square;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST("index: tiles, counts and bits of every reduction are the plain loop's, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (int64_t d : {1, 2, 3, 8, 17})
+      for (int64_t m : {1, 5, 32})
+        for (int r = 0; r < kReductions; ++r) {
+          const auto reduction = static_cast<Reduction>(r);
+          auto a = numbers(d * kPoints, 2);
+          const auto b = numbers(d * kPoints, 3);
+          for (int64_t j = 0; j < d; ++j) a[static_cast<size_t>(j * kPoints + 31)] = kInfinity;  // an empty lane
+          const double scale = 0x1p-3;
+          std::vector<double> tile(static_cast<size_t>(m * kPoints));
+          table->index.tile[r](a.data(), b.data(), d, m, scale, tile.data());
+          const double bound = tile[static_cast<size_t>(m / 2 * kPoints + 3)];  // hit exactly by one pair
+          std::vector<int64_t> counts(kPoints, 7);
+          std::vector<uint32_t> bits(static_cast<size_t>(m));
+          table->index.count[r](a.data(), b.data(), d, m, scale, bound, counts.data());
+          table->index.bits[r](a.data(), b.data(), d, m, scale, bound, bits.data());
+          for (int64_t l = 0; l < kPoints; ++l) {
+            int64_t within = 7;
+            for (int64_t t = 0; t < m; ++t) {
+              const double expected = plain(reduction, a.data() + l, b.data() + t, d, scale);
+              CHECK(tile[static_cast<size_t>(t * kPoints + l)] == expected);
+              CHECK((bits[static_cast<size_t>(t)] >> l & 1) == (expected <= bound));
+              within += expected <= bound;
+            }
+            CHECK_SAY(counts[static_cast<size_t>(l)] == within, table->name << ' ' << r << ' ' << l);
+          }
+        }
+}
+
+TEST("index: spans are counted to the stop and their least distance found, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (int64_t d : {1, 2, 3}) {
+      const int64_t stride = 300;
+      const auto columns = numbers(d * stride, 4), q = numbers(d, 5);
+      const int32_t spans[] = {3, 3, 0, 1, 10, 14, 20, 27, 40, 200};
+      for (int64_t n_spans = 0; n_spans <= 5; ++n_spans) {
+        std::vector<double> all;
+        for (int64_t s = 0; s < n_spans; ++s)
+          for (int32_t p = spans[2 * s]; p < spans[2 * s + 1]; ++p) {
+            double sum = 0;
+            for (int64_t j = 0; j < d; ++j) {
+              const volatile double difference =
+                  columns[static_cast<size_t>(j * stride + p)] - q[static_cast<size_t>(j)];
+              const volatile double square = difference * difference;
+              sum = sum + square;
+            }
+            all.push_back(sum);
+          }
+        const double bound = all.empty() ? 1.0 : all[all.size() / 2];
+        const auto within = std::count_if(all.begin(), all.end(), [&](double v) { return v <= bound; });
+        const double least = all.empty() ? kInfinity : *std::min_element(all.begin(), all.end());
+        const auto count = [&](int64_t stop) {
+          return table->index.count_spans(columns.data(), stride, d, spans, n_spans, q.data(), bound, stop);
+        };
+        CHECK(count(1000) == within);
+        for (int64_t stop : {1, 3, 20}) CHECK(std::min(count(stop), stop) == std::min<int64_t>(within, stop));
+        CHECK(table->index.least_spans(columns.data(), stride, d, spans, n_spans, q.data()) == least);
+      }
+    }
+}
+
+TEST("metric: the largest square whose root is within the radius") {
+  for (double root : {1.0, 0.1, 3.0, 1e-100, 1e100, 0x1p-450, 0x1p450, 2.0 / 3, std::sqrt(2.0)}) {
+    const double s = largest_square(root);
+    CHECK(std::sqrt(s) <= root);
+    CHECK(std::sqrt(std::nextafter(s, kInfinity)) > root);
+  }
+}
+
+TEST("metric: bands hold what rounding can do") {
+  std::mt19937_64 engine(6);
+  std::uniform_real_distribution<double> uniform(-3.0, 3.0);
+  for (const auto name : {MetricName::minkowski, MetricName::cosine, MetricName::haversine})
+    for (int64_t trial = 0; trial < 2000; ++trial) {
+      const int64_t d = name == MetricName::haversine ? 2 : 1 + trial % 9;
+      const Metric metric(name, 2.7, d);
+      std::vector<double> x(static_cast<size_t>(d)), y(x.size()), u(static_cast<size_t>(metric.dims())), v(u.size());
+      for (auto& a : x) a = uniform(engine);
+      for (size_t j = 0; j < y.size(); ++j) y[j] = trial % 3 == 0 ? uniform(engine) : x[j] + 1e-9 * uniform(engine);
+      metric.place(x.data(), u.data());
+      metric.place(y.data(), v.data());
+      const double exact = metric.distance(x.data(), y.data());
+      for (double radius : {exact, std::nextafter(exact, 0.0), std::nextafter(exact, 9.0), exact * 0.999, 1.5}) {
+        if (!(radius > 0)) continue;
+        const Within w = metric.within(radius, 3.0);
+        const double reduced = metric.reduced(u.data(), 1, v.data(), 1, w);
+        CHECK_SAY(reduced > w.inside || exact <= radius, exact << ' ' << radius);
+        CHECK_SAY(reduced <= w.outside || exact > radius, exact << ' ' << radius);
+      }
+    }
+}
+
+TEST("metric: named exponents are the metrics with names, the zero vector has no direction") {
+  CHECK(Metric(MetricName::minkowski, 1, 3).name() == MetricName::manhattan);
+  CHECK(Metric(MetricName::minkowski, 2, 3).name() == MetricName::euclidean);
+  CHECK(Metric(MetricName::minkowski, kInfinity, 3).name() == MetricName::chebyshev);
+  CHECK_THROWS(std::invalid_argument, Metric(MetricName::minkowski, 0, 3));
+  CHECK_THROWS(std::invalid_argument, Metric(MetricName::haversine, 2, 3));
+  const Metric cosine(MetricName::cosine, 2, 2);
+  const double zero[2] = {0, 0}, east[2] = {1e300, 0}, north[2] = {0, 1e-300}, west[2] = {-5, 0};
+  CHECK(cosine.distance(zero, east) == 1 && cosine.distance(zero, zero) == 0);
+  CHECK(cosine.distance(east, north) == 1 && cosine.distance(east, west) == 2);
+}
+
+TEST("tree: every row has a place, boxes hold their points and bounds hold all pairs") {
+  for (int64_t n : {1, 31, 32, 33, 200, 1000})
+    for (const auto name : {MetricName::euclidean, MetricName::manhattan, MetricName::cosine}) {
+      const int64_t d = 3;
+      const auto x = numbers(n * d, 7);
+      const KdTree tree(rows(x, d), Metric(name, 2, d), Run{3});
+      std::vector<int> seen(static_cast<size_t>(n), 0);
+      for (int64_t p = 0; p < n; ++p) ++seen[static_cast<size_t>(tree.row(p))];
+      CHECK(std::all_of(seen.begin(), seen.end(), [](int s) { return s == 1; }));
+      const Within w = tree.metric().within(0.5, tree.largest());
+      for (size_t a = 0; a < tree.nodes().size(); a += 7)
+        for (size_t b = 0; b < tree.nodes().size(); b += 5) {
+          const double* box = tree.box(static_cast<int32_t>(a));
+          const double near = tree.nearest(box, box + tree.dims(), static_cast<int32_t>(b), w);
+          const double far = tree.farthest(box, box + tree.dims(), static_cast<int32_t>(b), w);
+          for (int64_t p = tree.begin(tree.nodes()[a]); p < tree.end(tree.nodes()[a]); p += 3)
+            for (int64_t q = tree.begin(tree.nodes()[b]); q < tree.end(tree.nodes()[b]); q += 3) {
+              const double reduced = tree.metric().reduced(tree.place(p), kPoints, tree.place(q), kPoints, w);
+              CHECK(near <= reduced && reduced <= far);
+            }
+        }
+    }
+}
+
+TEST("cells: points of a cell are within the radius, and those within it are in reach") {
+  for (int64_t d : {1, 2, 3})
+    for (int kind = 0; kind < 4; ++kind) {
+      const int64_t n = 500;
+      auto x = numbers(n * d, 8);
+      const double eps = 0.3, square = largest_square(eps);
+      if (kind == 1)
+        for (auto& v : x) v = std::round(4 * v) * (eps / std::sqrt(static_cast<double>(d)));  // on the cells' borders
+      if (kind == 2) x[0] = 1e300, x[static_cast<size_t>(d)] = -1e200;                        // far outliers
+      if (kind == 3)
+        for (auto& v : x) v += 1e6;
+      Cells cells(rows(x, d), eps, Run{2});
+      CHECK(cells.ok());
+      std::vector<int64_t> cell_of(static_cast<size_t>(n));
+      for (int64_t c = 0; c < cells.cells(); ++c)
+        for (int64_t p = cells.start(c); p < cells.start(c + 1); ++p) cell_of[static_cast<size_t>(p)] = c;
+      const auto distance = [&](int64_t p, int64_t q) {
+        double sum = 0;
+        for (int64_t j = 0; j < d; ++j) {
+          const double difference =
+              x[static_cast<size_t>(cells.row(p) * d + j)] - x[static_cast<size_t>(cells.row(q) * d + j)];
+          sum += difference * difference;
+        }
+        return sum;
+      };
+      for (const bool ahead : {false, true}) {
+        std::vector<uint8_t> reached(static_cast<size_t>(cells.cells() * cells.cells()), 0);
+        Cells::Walk walk(cells, Cells::kReach, ahead);
+        for (int64_t c = 0; c < cells.cells(); ++c) {
+          walk.move_to(c);
+          for (int r = 0; r < walk.rows(); ++r)
+            for (auto [other, end] = walk.row(r); other < end; ++other) {
+              CHECK(!ahead || other > c);
+              auto& mark = reached[static_cast<size_t>(c * cells.cells() + other)];
+              CHECK(mark == 0);
+              mark = 1;
+            }
+        }
+        for (int64_t p = 0; p < n; ++p)
+          for (int64_t q = p + 1; q < n; ++q) {
+            const int64_t a = cell_of[static_cast<size_t>(p)], b = cell_of[static_cast<size_t>(q)];
+            if (a == b)
+              CHECK(distance(p, q) <= square);
+            else if (distance(p, q) <= square)
+              CHECK(reached[static_cast<size_t>(a * cells.cells() + b)] == 1);
+          }
+      }
+    }
+}
+
+TEST("cells: parted in order, and given up where they cannot be numbered") {
+  const std::vector<double> x(20, 1.0);
+  Cells cells(rows(x, 2), 1.0, Run{1});
+  const uint8_t first[] = {0, 1, 0, 1, 1, 0, 0, 0, 1, 0};
+  CHECK(cells.cells() == 1 && cells.part(0, first) == 4);
+  const int32_t expected[] = {1, 3, 4, 8, 0, 2, 5, 6, 7, 9};
+  for (int64_t p = 0; p < 10; ++p) CHECK(cells.row(p) == expected[p]);
+  CHECK(!Cells(rows(x, 2), 1e-300, Run{1}).ok());
+  CHECK(!Cells(rows(x, 4), 1.0, Run{1}).ok());
+}
+
+TEST("index: cancelled") {
+  const std::atomic<bool> cancel{true};
+  const auto x = numbers(400);
+  CHECK_THROWS(Cancelled, KdTree(rows(x, 4), Metric(MetricName::euclidean, 2, 4), Run{2, &cancel}));
+  CHECK_THROWS(Cancelled, Cells(rows(x, 2), 0.5, Run{2, &cancel}));
+  const auto index = Index::make(rows(x, 4), 1.0, Metric(MetricName::euclidean, 2, 4), "tree", Run{1});
+  std::vector<double> out(100);
+  CHECK_THROWS(Cancelled, index->count(rows(x, 4), 1.0, 5, {}, vector_view(out.data(), int64_t{100}), Run{2, &cancel}));
+}
