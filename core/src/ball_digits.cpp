@@ -86,7 +86,8 @@ double Digits::round(const int64_t* sums) const {
   for (; carry != 0; carry >>= bits_) digits[top++] = static_cast<uint64_t>(carry & mask);
   while (top > 0 && digits[top - 1] == 0) --top;
   if (top == 0) return 0.0;
-  // The three highest digits hold more than 54 bits unless there is nothing below them; what is below only decides ties.
+  // The three highest digits hold more than 54 bits unless there is nothing below them; what is below only decides
+  // ties.
   const int from = std::max(0, top - 3);
   UWide window = 0;
   for (int i = top - 1; i >= from; --i) window = window << bits_ | digits[i];

@@ -11,7 +11,7 @@ namespace {
 // How high a strip should be, in units of eps. A strip costs about as much as kStrip points that are checked, and low
 // strips have fewer points near the sphere: the sum of both is least where a strip's height is the root (of as many
 // dimensions as strips divide, plus one) of kStrip / density.
-constexpr double kStrip = 60;
+constexpr double kStrip = 50;
 
 double height(const double* x, int64_t n, int64_t d, double bound) {
   // The mean number of neighbours, from evenly spaced rows. Only the speed hangs on it.
@@ -69,13 +69,14 @@ BallStrips::BallStrips(const double* x, int64_t n, int64_t d, double eps, Run ru
     }
     if (new_row) {
       if (at > 0) ends.push_back(at);
-      rows_.push_back({coord(at, 1), coord(at, 1), 0, 0});
+      rows_.push_back({{coord(at, 1), coord(at, 1), 0, 0}, 0, 0, 0, 0, nullptr, nullptr});
     }
-    for (Range* range : {&slabs_.back(), &rows_.back()}) {
-      const double v = coord(at, range == &slabs_.back() ? 2 : 1);
-      range->low = std::min(range->low, v);
-      range->high = std::max(range->high, v);
-    }
+    const auto widen = [](Range& range, double v) {
+      range.low = std::min(range.low, v);
+      range.high = std::max(range.high, v);
+    };
+    widen(slabs_.back(), coord(at, 2));
+    widen(rows_.back(), coord(at, 1));
   }
   slabs_.back().end = static_cast<int64_t>(rows_.size());
   ends.push_back(n);
@@ -91,6 +92,28 @@ BallStrips::BallStrips(const double* x, int64_t n, int64_t d, double eps, Run ru
     int64_t lane = kBlock - 1;
     while (blocks_.row[static_cast<size_t>(b * kBlock + lane)] < 0) --lane;
     last_.push_back(blocks_.coord(b, 0, lane));
+  }
+
+  // Buckets: for every row, two tables of one entry more than it has blocks.
+  buckets_.resize(static_cast<size_t>(2 * blocks_.size) + 2 * rows_.size());
+  int32_t* table = buckets_.data();
+  for (Row& row : rows_) {
+    row.left = first_[static_cast<size_t>(row.begin)];
+    row.right = last_[static_cast<size_t>(row.end - 1)];
+    row.buckets = row.end - row.begin;
+    row.scale = static_cast<double>(row.buckets) / (row.right - row.left);
+    if (!std::isfinite(row.scale)) row.scale = 0;
+    const auto fill = [&](const std::vector<double>& edge) {
+      const int32_t* const filled = table;
+      int64_t b = row.begin;
+      for (int64_t c = 0; c <= row.buckets; ++c) {
+        while (b < row.end && row.bucket(edge[static_cast<size_t>(b)]) < c) ++b;
+        *table++ = static_cast<int32_t>(b);
+      }
+      return filled;
+    };
+    row.first = fill(first_);
+    row.last = fill(last_);
   }
 }
 

@@ -52,6 +52,7 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
     first_.push_back(width_);
     width_ += coordinate_.back().count();
   }
+  stride_ = (width_ + kBlock - 1) / kBlock * kBlock;
   make_columns(x, weights, n, run);
 }
 
@@ -85,10 +86,10 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
         }
       }
   });
-  prefix_.assign(static_cast<size_t>((b.size + 1) * width_), 0);
+  prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
   for (int64_t block = 0; block < b.size; ++block) {
-    const int64_t* const before = prefix_.data() + block * width_;
-    int64_t* const after = prefix_.data() + (block + 1) * width_;
+    const int64_t* const before = prefix_.data() + block * stride_;
+    int64_t* const after = prefix_.data() + (block + 1) * stride_;
     after[0] = before[0];
     for (int64_t lane = 0; lane < kBlock; ++lane) after[0] += b.row[static_cast<size_t>(block * kBlock + lane)] >= 0;
     for (int64_t k = 1; k < width_; ++k) {
@@ -100,30 +101,23 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
   }
 }
 
-void BallSums::add_whole(int64_t begin, int64_t end, int64_t* sums) const {
-  const int64_t* const low = prefix_.data() + begin * width_;
-  const int64_t* const high = prefix_.data() + end * width_;
-  for (int64_t k = 0; k < width_; ++k)
-    sums[k] = static_cast<int64_t>(static_cast<uint64_t>(sums[k]) + static_cast<uint64_t>(high[k]) -
-                                   static_cast<uint64_t>(low[k]));
-}
-
-void BallSums::add_within(int64_t begin, int64_t end, const double* y, double bound, int64_t* lanes) const {
-  kernels().climb.add_ball(blocks().coords.data() + begin * d_ * kBlock,
-                           columns_.data() + begin * (width_ - 1) * kBlock, end - begin, d_, width_ - 1, y, bound,
-                           lanes);
-}
-
 void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
-  scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
-  int64_t* const lanes = scratch.lanes.data();
-  std::fill_n(sums, width_, 0);
-  const auto inside = [&](int64_t begin, int64_t end) { add_whole(begin, end, sums); };
-  const auto check = [&](int64_t begin, int64_t end) { add_within(begin, end, y, bound, lanes); };
+  scratch.whole.clear();
+  scratch.cut.clear();
+  const auto inside = [&](int64_t begin, int64_t end) { scratch.whole.push_back({begin, end}); };
+  const auto check = [&](int64_t begin, int64_t end) { scratch.cut.push_back({begin, end}); };
   if (strips_)
     strips_->visit(y, bound, inside, check);
   else
     tree_->visit(y, bound, scratch.stack, inside, check);
+
+  const ClimbKernels& kernel = kernels().climb;
+  std::fill_n(sums, stride_, 0);
+  kernel.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()), sums);
+  scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
+  int64_t* const lanes = scratch.lanes.data();
+  kernel.add_ball(blocks().coords.data(), columns_.data(), scratch.cut.data(), static_cast<int64_t>(scratch.cut.size()),
+                  d_, width_ - 1, y, bound, lanes);
   for (int64_t k = 0; k < width_; ++k) {
     auto sum = static_cast<uint64_t>(sums[k]);
     for (int64_t lane = 0; lane < kBlock; ++lane) sum += static_cast<uint64_t>(lanes[k * kBlock + lane]);

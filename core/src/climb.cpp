@@ -12,8 +12,8 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kStarts = 64;    // of a chunk
-constexpr uint8_t kOpen = 0xff;    // an end that is not known yet
+constexpr int64_t kStarts = 64;  // of a chunk
+constexpr uint8_t kOpen = 0xff;  // an end that is not known yet
 
 // Sets met before: by which path, after how many steps. One entry per slot, the last one wins.
 class Memo {

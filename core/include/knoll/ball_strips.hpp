@@ -27,7 +27,7 @@ class BallStrips {
       if (near2 > bound) break;
       const auto end = static_cast<size_t>(slab.end);
       for (size_t r = first_not_below(rows_, static_cast<size_t>(slab.begin), end, y1, near2, bound); r < end; ++r) {
-        const Range& row = rows_[r];
+        const Row& row = rows_[r];
         const double near1 = square(row.gap(y1)), far1 = square(row.reach(y1));
         if (near1 + near2 > bound) break;
         cut(row, y[0], near1, near2, far1, far2, bound, inside, check);
@@ -43,10 +43,26 @@ class BallStrips {
     double gap(double y) const { return std::max(std::max(low - y, y - high), 0.0); }
     double reach(double y) const { return std::max(y - low, high - y); }
   };
+  // A strip also knows its x and where in it a value of x stands: buckets of equal width, about one per block.
+  struct Row : Range {
+    double left, right;  // the lowest and the highest x
+    double scale;        // buckets per unit of x
+    int64_t buckets;
+    const int32_t *first, *last;  // (buckets + 1) each: first[c] and last[c] are the first blocks whose lowest and
+                                  // whose highest x stand in bucket c or beyond
+
+    // The bucket of x, −1 before all and `buckets` behind; it never falls as x grows.
+    int64_t bucket(double x) const {
+      if (x < left) return -1;
+      if (x > right) return buckets;
+      return std::min(static_cast<int64_t>((x - left) * scale), buckets - 1);
+    }
+  };
   static double square(double v) { return v * v; }
 
   // The first range that is not wholly below the ball.
-  static size_t first_not_below(const std::vector<Range>& ranges, size_t begin, size_t end, double y, double other,
+  template <class R>
+  static size_t first_not_below(const std::vector<R>& ranges, size_t begin, size_t end, double y, double other,
                                 double bound) {
     while (begin < end) {
       const size_t middle = (begin + end) / 2;
@@ -59,43 +75,53 @@ class BallStrips {
     return begin;
   }
 
-  // The first block b of [begin, end) with x[b] ≥ at (or > at).
-  template <bool Strict>
-  static int64_t search(const double* x, int64_t begin, int64_t end, double at) {
-    int64_t length = end - begin;
-    while (length > 0) {
-      const int64_t half = length / 2;
-      const bool right = Strict ? x[begin + half] <= at : x[begin + half] < at;
-      begin = right ? begin + half + 1 : begin;
-      length = right ? length - half - 1 : half;
-    }
+  static constexpr int64_t kCrowded = 8;  // blocks of one bucket from which on it is worth searching in it
+
+  // A block of the row such that all blocks before it have x ≤ at, and not many more do.
+  int64_t until(const Row& row, double at) const {
+    const int64_t c = row.bucket(at);
+    if (c < 0) return row.begin;
+    if (c >= row.buckets) return row.end;
+    int64_t begin = row.last[c], length = row.last[c + 1] - begin;
+    if (length > kCrowded) begin = std::upper_bound(&last_[0] + begin, &last_[0] + begin + length, at) - &last_[0];
     return begin;
+  }
+  // A block of the row such that it and all after it have x ≥ at, and not many more do.
+  int64_t from(const Row& row, double at) const {
+    const int64_t c = row.bucket(at);
+    if (c < 0) return row.begin;
+    if (c >= row.buckets) return row.end;
+    const int64_t begin = row.first[c], end = row.first[c + 1];
+    if (end - begin > kCrowded) return std::lower_bound(&first_[0] + begin, &first_[0] + end, at) - &first_[0];
+    return end;
   }
 
   template <class Inside, class Check>
-  void cut(const Range& row, double y, double near1, double near2, double far1, double far2, double bound,
+  void cut(const Row& row, double y, double near1, double near2, double far1, double far2, double bound,
            Inside&& inside, Check&& check) const {
-    constexpr double kSlack = 1e-12;
+    constexpr double kSlack = 1e-12, kUlp = 0x1p-52;
     // Beyond [left, right] everything is outside: the distance computed there, at the strip's nearest edge, says so.
-    const auto outside = [&](double x) { return square(x - y) + near1 + near2 > bound; };
     const double wide = std::sqrt(std::max(bound - (near1 + near2), 0.0)) * (1 + kSlack);
-    double left = std::nextafter(y - wide, -HUGE_VAL), right = std::nextafter(y + wide, HUGE_VAL);
-    if (!outside(left)) left = -HUGE_VAL;
-    if (!outside(right)) right = HUGE_VAL;
-    int64_t begin = search<true>(last_.data(), row.begin, row.end, left);
-    const int64_t end = search<false>(first_.data(), begin, row.end, right);
-    // Within [left, right] of the far edge everything is inside.
+    double left = y - wide, right = y + wide;
+    left -= std::abs(left) * kUlp;
+    right += std::abs(right) * kUlp;
+    if (!(square(left - y) + near1 + near2 > bound)) left = -HUGE_VAL;
+    if (!(square(right - y) + near1 + near2 > bound)) right = HUGE_VAL;
+    int64_t begin = until(row, left);
+    const int64_t end = from(row, right);
+    // Within [left, right] everything is inside, even at the strip's far edge.
     if (far1 + far2 <= bound) {
       const double narrow = std::sqrt(bound - (far1 + far2)) * (1 - kSlack);
-      left = std::nextafter(y - narrow, HUGE_VAL);
-      right = std::nextafter(y + narrow, -HUGE_VAL);
-      if (left <= right && square(left - y) + far1 + far2 <= bound && square(right - y) + far1 + far2 <= bound) {
-        const int64_t from = search<false>(first_.data(), begin, end, left);
-        const int64_t to = search<true>(last_.data(), from, end, right);
-        if (from < to) {
-          if (begin < from) check(begin, from);
-          inside(from, to);
-          begin = to;
+      left = y - narrow;
+      right = y + narrow;
+      left += std::abs(left) * kUlp;
+      right -= std::abs(right) * kUlp;
+      if (square(left - y) + far1 + far2 <= bound && square(right - y) + far1 + far2 <= bound) {
+        const int64_t inner = std::max(from(row, left), begin), outer = std::min(until(row, right), end);
+        if (inner < outer) {
+          if (begin < inner) check(begin, inner);
+          inside(inner, outer);
+          begin = outer;
         }
       }
     }
@@ -103,8 +129,10 @@ class BallStrips {
   }
 
   Blocks blocks_;
-  std::vector<Range> slabs_, rows_;
-  std::vector<double> first_, last_;  // (blocks) lowest and highest first coordinate
+  std::vector<Range> slabs_;
+  std::vector<Row> rows_;
+  std::vector<double> first_, last_;  // (blocks) lowest and highest x
+  std::vector<int32_t> buckets_;      // what the rows point to
 };
 
 }  // namespace knoll

@@ -1,9 +1,9 @@
 // What lies within a ball: how many rows, their exact sums, and a name of the set (docs/decisions/0013).
 //
-// The next position of a climb is a function of the *set* N_ε(y) alone, so a ball is summed up by integers that no order
-// changes: the number of rows, the sum of a random 64-bit key per row, and the digits of Σ w and Σ w x. Points stand in
-// blocks; prefix sums over the blocks give a range of them in O(1), so a query checks only points near the sphere:
-// rows of strips in one to three dimensions, a kd-tree in more.
+// The next position of a climb is a function of the *set* N_ε(y) alone, so a ball is summed up by integers that no
+// order changes: the number of rows, the sum of a random 64-bit key per row, and the digits of Σ w and Σ w x. Points
+// stand in blocks; prefix sums over the blocks give a range of them in O(1), so a query checks only points near the
+// sphere: rows of strips in one to three dimensions, a kd-tree in more.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "knoll/ball_blocks.hpp"
 #include "knoll/ball_digits.hpp"
 #include "knoll/run.hpp"
+#include "knoll/simd_climb.hpp"
 #include "knoll/view.hpp"
 
 namespace knoll {
@@ -35,12 +36,13 @@ class BallSums {
   BallSums& operator=(const BallSums&) = delete;
 
   struct Scratch {
-    std::vector<int64_t> lanes;  // (width, 4)
+    std::vector<BlockRange> whole, cut;  // ranges of blocks that lie within the ball, and that its sphere may cut
+    std::vector<int64_t> lanes;          // (width, 4)
     std::vector<int32_t> stack;
   };
 
   int64_t dimension() const { return d_; }
-  int64_t width() const { return width_; }  // integers that sum up a ball; the first is the number of rows
+  int64_t width() const { return stride_; }  // integers that sum up a ball; the first is the number of rows
   const Blocks& blocks() const;
 
   // sums (width) of the rows within the ball: their one distance to y is ≤ bound.
@@ -50,20 +52,17 @@ class BallSums {
   double weight(const int64_t* sums) const;             // Σ w, rounded once
   void mean(const int64_t* sums, double* point) const;  // Σ w x / Σ w: each sum rounded once, then divided
 
-  // For the search structures: add a range of blocks, whole or lane by lane.
-  void add_whole(int64_t begin, int64_t end, int64_t* sums) const;
-  void add_within(int64_t begin, int64_t end, const double* y, double bound, int64_t* lanes) const;
-
  private:
   void make_columns(const double* x, const double* weights, int64_t n, Run run);
 
-  int64_t d_, width_ = 0, key_ = 1, weight_at_ = 2;  // where the key and the weight's digits stand among the sums
+  int64_t d_, key_ = 1, weight_at_ = 2;  // where the key and the weight's digits stand among the sums
+  int64_t width_ = 0, stride_ = 0;       // sums that are used, and that many and zeros up to a multiple of 4
   Digits weight_;
-  std::vector<Digits> coordinate_;        // (d)
-  std::vector<int64_t> first_;            // (d) where each coordinate's digits begin
-  std::unique_ptr<BallStrips> strips_;    // one of the two
-  std::unique_ptr<BlockTree> tree_;       //
-  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), (blocks + 1, width)
+  std::vector<Digits> coordinate_;         // (d)
+  std::vector<int64_t> first_;             // (d) where each coordinate's digits begin
+  std::unique_ptr<BallStrips> strips_;     // one of the two
+  std::unique_ptr<BlockTree> tree_;        //
+  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), (blocks + 1, stride)
 };
 
 }  // namespace knoll

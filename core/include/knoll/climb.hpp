@@ -1,8 +1,8 @@
 // The climb: y ← mean of N_ε(y) in the static points, from many starts, until the set repeats (eq. 5.12).
 //
-// Mean Shift climbs to the end; the climbing DBSCAN stops where |N_ε(y)| reaches a level. Where a path goes from a set on
-// is a function of the set, so paths that meet share the rest: a table of sets met before, of bounded size, whose misses
-// cost time and never change an answer.
+// Mean Shift climbs to the end; the climbing DBSCAN stops where |N_ε(y)| reaches a level. Where a path goes from a set
+// on is a function of the set, so paths that meet share the rest: a table of sets met before, of bounded size, whose
+// misses cost time and never change an answer.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,9 @@ struct ClimbRules {
 struct ClimbEnds {
   View<double, 2> point;   // out (m, d) where each path ends
   View<int64_t, 1> steps;  // out (m) how many steps it took
-  View<double, 1> weight;  // out (m) the weight within ε there; with `tol`, of the ball that the last step was made from
-  View<uint8_t, 1> end;    // out (m) why it ended
+  View<double, 1>
+      weight;            // out (m) the weight within ε there; with `tol`, of the ball that the last step was made from
+  View<uint8_t, 1> end;  // out (m) why it ended
 };
 
 void climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
@@ -46,7 +47,8 @@ void climb_path(const BallSums& points, const double* start, const ClimbRules& r
 // on_sphere[i]: some point lies exactly on the sphere of radius eps about y_i, its computed distance being eps.
 void on_sphere(const BallSums& points, View<const double, 2> y, double eps, View<uint8_t, 1> out, Run run);
 
-// The same with κ(x) = exp(−‖x − y‖²/2h²) for the flat kernel, cut off where κ < 1e-16; ends by a step of at most `tol`.
+// The same with κ(x) = exp(−‖x − y‖²/2h²) for the flat kernel, cut off where κ < 1e-16; ends by a step of at most
+// `tol`.
 class GaussClimb {
  public:
   GaussClimb(const double* x, const double* weights, int64_t n, int64_t d, double h, Run run);

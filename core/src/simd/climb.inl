@@ -28,38 +28,52 @@ KNOLL_INLINE f64 block_distance(const double* coords, int64_t d, const double* y
 
 // Few dimensions and columns: everything stays in registers, and no branch asks whether a lane is inside.
 template <int D, int C>
-KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, int64_t blocks, const double* y,
-                                 double bound, int64_t* sums) {
+KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, const BlockRange* ranges, int64_t count,
+                                 const double* y, double bound, int64_t* sums) {
   const f64 limit = broadcast(bound);
-  u64 count = load_u64(sums), sum[C];
+  f64 at[D];
+  for (int j = 0; j < D; ++j) at[j] = broadcast(y[j]);
+  u64 rows = load_u64(sums), sum[C];
   for (int c = 0; c < C; ++c) sum[c] = load_u64(sums + (1 + c) * kLanes);
-  for (int64_t b = 0; b < blocks; ++b, coords += D * kLanes, columns += C * kLanes) {
-    const i64 inside = ~less(limit, block_distance(coords, D, y));
-    count -= (u64)inside;
-    for (int c = 0; c < C; ++c) sum[c] += (u64)inside & load_u64(columns + c * kLanes);
+  for (int64_t r = 0; r < count; ++r) {
+    const double* x = coords + ranges[r].begin * D * kLanes;
+    const double* const end = coords + ranges[r].end * D * kLanes;
+    const int64_t* column = columns + ranges[r].begin * C * kLanes;
+    for (; x < end; x += D * kLanes, column += C * kLanes) {
+      f64 distance = broadcast(0.0);
+      for (int j = 0; j < D; ++j) {
+        const f64 difference = load(x + j * kLanes) - at[j];
+        distance = j == 0 ? difference * difference : distance + difference * difference;
+      }
+      const u64 inside = ~(u64)less(limit, distance);
+      rows -= inside;
+      for (int c = 0; c < C; ++c) sum[c] += inside & load_u64(column + c * kLanes);
+    }
   }
-  store_u64(sums, count);
+  store_u64(sums, rows);
   for (int c = 0; c < C; ++c) store_u64(sums + (1 + c) * kLanes, sum[c]);
 }
 
-KNOLL_INLINE void add_ball_any(const double* coords, const int64_t* columns, int64_t blocks, int64_t d, int64_t c,
-                               const double* y, double bound, int64_t* sums) {
+KNOLL_INLINE void add_ball_any(const double* coords, const int64_t* columns, const BlockRange* ranges, int64_t count,
+                               int64_t d, int64_t c, const double* y, double bound, int64_t* sums) {
   const f64 limit = broadcast(bound);
-  for (int64_t b = 0; b < blocks; ++b, coords += d * kLanes, columns += c * kLanes) {
-    const i64 inside = ~less(limit, block_distance(coords, d, y));
-    if (!any(inside)) continue;
-    store_u64(sums, load_u64(sums) - (u64)inside);
-    for (int64_t k = 0; k < c; ++k) {
-      int64_t* const sum = sums + (1 + k) * kLanes;
-      store_u64(sum, load_u64(sum) + ((u64)inside & load_u64(columns + k * kLanes)));
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t b = ranges[r].begin; b < ranges[r].end; ++b) {
+      const i64 inside = ~less(limit, block_distance(coords + b * d * kLanes, d, y));
+      if (!any(inside)) continue;
+      const int64_t* const column = columns + b * c * kLanes;
+      store_u64(sums, load_u64(sums) - (u64)inside);
+      for (int64_t k = 0; k < c; ++k) {
+        int64_t* const sum = sums + (1 + k) * kLanes;
+        store_u64(sum, load_u64(sum) + ((u64)inside & load_u64(column + k * kLanes)));
+      }
     }
-  }
 }
 
-static void add_ball(const double* coords, const int64_t* columns, int64_t blocks, int64_t d, int64_t c,
-                     const double* y, double bound, int64_t* sums) {
+static void add_ball(const double* coords, const int64_t* columns, const BlockRange* ranges, int64_t count, int64_t d,
+                     int64_t c, const double* y, double bound, int64_t* sums) {
 #define KNOLL_BALL(D, C) \
-  if (d == D && c == C) return add_ball_small<D, C>(coords, columns, blocks, y, bound, sums)
+  if (d == D && c == C) return add_ball_small<D, C>(coords, columns, ranges, count, y, bound, sums)
   KNOLL_BALL(1, 2);
   KNOLL_BALL(1, 3);
   KNOLL_BALL(2, 3);
@@ -68,7 +82,27 @@ static void add_ball(const double* coords, const int64_t* columns, int64_t block
   KNOLL_BALL(3, 4);
   KNOLL_BALL(3, 7);
 #undef KNOLL_BALL
-  add_ball_any(coords, columns, blocks, d, c, y, bound, sums);
+  add_ball_any(coords, columns, ranges, count, d, c, y, bound, sums);
+}
+
+// V vectors of a row at a time.
+template <int V>
+KNOLL_INLINE void add_prefix_some(const int64_t* prefix, int64_t width, const BlockRange* ranges, int64_t count,
+                                  int64_t* sums) {
+  u64 sum[V];
+  for (int v = 0; v < V; ++v) sum[v] = load_u64(sums + v * kLanes);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t* const low = prefix + ranges[r].begin * width;
+    const int64_t* const high = prefix + ranges[r].end * width;
+    for (int v = 0; v < V; ++v) sum[v] += load_u64(high + v * kLanes) - load_u64(low + v * kLanes);
+  }
+  for (int v = 0; v < V; ++v) store_u64(sums + v * kLanes, sum[v]);
+}
+
+static void add_prefix(const int64_t* prefix, int64_t width, const BlockRange* ranges, int64_t count, int64_t* sums) {
+  int64_t k = 0;
+  for (; k + 2 * kLanes <= width; k += 2 * kLanes) add_prefix_some<2>(prefix + k, width, ranges, count, sums + k);
+  if (k < width) add_prefix_some<1>(prefix + k, width, ranges, count, sums + k);
 }
 
 static void add_gauss(const double* coords, const double* weights, int64_t blocks, int64_t d, const double* y,
@@ -89,4 +123,4 @@ static void add_gauss(const double* coords, const double* weights, int64_t block
   }
 }
 
-static constexpr ClimbKernels climb_kernels = {.add_ball = add_ball, .add_gauss = add_gauss};
+static constexpr ClimbKernels climb_kernels = {.add_ball = add_ball, .add_prefix = add_prefix, .add_gauss = add_gauss};

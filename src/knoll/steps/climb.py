@@ -94,8 +94,9 @@ class Hill:
     def paths(self, starts: Floats, max_steps: int, *, small: bool = False) -> list[Floats]:
         """Return every position of every path, its start first: (steps + 1, d) each."""
         flat = _core.climb_paths(
-            self.points, self.weights, starts, self.eps, None, self._tol(small), max_steps, self.gaussian, self.threads
-        )
+            self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), max_steps,
+            self.gaussian, self.threads,
+        )  # fmt: skip
         return [np.array(path).reshape(-1, starts.shape[1]) for path in flat]
 
     def on_sphere(self, points: Floats) -> NDArray[np.bool_]:

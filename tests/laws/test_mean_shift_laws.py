@@ -1,0 +1,195 @@
+"""Laws of the climb: the ascent, fixed points, the reference step by step, and what must not change the answer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knoll import MeanShift, reference
+from knoll.steps.climb import Hill
+
+FLAT = 10**9
+
+
+@st.composite
+def points(draw, most: int = 40):
+    """Clouds, and lattices on which distances tie."""
+    seed, n, d = draw(st.integers(0, 10**6)), draw(st.integers(1, most)), draw(st.integers(1, 5))
+    generator = np.random.default_rng(seed)
+    if draw(st.booleans()):
+        return generator.integers(0, 5, size=(n, d)).astype(float), float(draw(st.sampled_from([1.0, 2.0, 0.5])))
+    return generator.normal(size=(n, d)), draw(st.floats(0.1, 3.0))
+
+
+def altitude(y, X, eps):
+    return math.fsum(max(0.0, eps * eps - math.fsum((y - x) ** 2)) for x in X)
+
+
+@given(points())
+@settings(max_examples=60, deadline=None)
+def test_no_step_descends(case):
+    """f(y⁺) ≥ f(y) + n‖y⁺ − y‖²   (eq. 6.2)."""
+    X, eps = case
+    for path in Hill(X, None, eps).paths(X, FLAT):
+        for y, after in itertools.pairwise(path):
+            n = np.count_nonzero(np.sqrt(((X - y) ** 2).sum(axis=1)) <= eps)
+            gain = altitude(after, X, eps) - altitude(y, X, eps)
+            assert gain >= n * math.fsum((after - y) ** 2) - 1e-12 * (1 + len(X) * eps * eps)
+
+
+@given(points())
+@settings(max_examples=60, deadline=None)
+def test_every_path_is_the_references_step_by_step(case):
+    X, eps = case
+    states = list(reference.mean_shift(X, eps))
+    last = states[-1]
+    hill = Hill(X, None, eps, threads=2)
+    ends = hill.climb(X, FLAT)
+    assert (ends.points == last.X_climb).all()
+    assert (ends.weight == last.n_neighbors).all()
+    assert ends.steps.max() == last.iteration
+    for i, path in enumerate(hill.paths(X, FLAT)):
+        assert len(path) == ends.steps[i] + 1
+        for position, state in zip(path, states, strict=False):
+            assert (position == state.X_climb[i]).all()
+    same = MeanShift(bandwidth=eps, max_iter=FLAT).fit(X).labels_
+    assert (same[:, None] == same).tolist() == (last.labels[:, None] == last.labels).tolist()
+    noise = MeanShift(bandwidth=eps, cluster_all=False, max_iter=FLAT).fit(X).labels_ == -1
+    assert (noise == last.outliers).all()
+
+
+@given(points(), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_climb_with_a_level_is_the_references(case, level):
+    X, eps = case
+    last = reference.run(reference.dbscan_climbing(X, eps, level))
+    ends = Hill(X, None, eps, threads=2).climb(X, FLAT, level=float(level))
+    assert (ends.points == last.X_climb).all()
+    assert (ends.weight == last.n_neighbors).all()
+
+
+@given(points(), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_higher_level_only_makes_paths_longer(case, level):
+    """The path at level m is a prefix of the path at m + 1 (docs/theory/errata.md, item 7)."""
+    X, eps = case
+    hill = Hill(X, None, eps)
+    low, high = (hill.climb(X, FLAT, level=float(m)) for m in (level, level + 1))
+    assert (low.steps <= high.steps).all()
+    for i, path in enumerate(hill.paths(X, FLAT)):
+        assert (path[low.steps[i]] == low.points[i]).all()
+        assert (path[high.steps[i]] == high.points[i]).all()
+
+
+@given(points())
+@settings(max_examples=60, deadline=None)
+def test_every_end_is_a_fixed_point(case):
+    X, eps = case
+    model = MeanShift(bandwidth=eps, max_iter=FLAT).fit(X)
+    for end in model.peaks_:
+        inside = X[np.sqrt(reference._common.squared_distances(end[None], X)[0]) <= eps]
+        assert (end == reference._common.mean(inside)).all()
+
+
+@given(points())
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_the_rows_changes_nothing(case):
+    X, eps = case
+    order = np.random.default_rng(1).permutation(len(X))
+    here, there = MeanShift(bandwidth=eps).fit(X), MeanShift(bandwidth=eps).fit(X[order])
+    assert (here.climbed_[order] == there.climbed_).all()
+    assert (here.labels_[order] == there.labels_).all()
+    assert (here.cluster_centers_ == there.cluster_centers_).all()
+
+
+@given(points(), st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_a_weight_is_a_number_of_repetitions(case, seed):
+    X, eps = case
+    weights = np.random.default_rng(seed).integers(0, 4, size=len(X))
+    weights[0] = 1
+    weighted = MeanShift(bandwidth=eps, cluster_all=False).fit(X, sample_weight=weights)
+    repeated = MeanShift(bandwidth=eps, cluster_all=False).fit(np.repeat(X, weights, axis=0))
+    present = weights > 0
+    assert (np.repeat(weighted.climbed_, weights, axis=0) == repeated.climbed_).all()
+    assert (np.repeat(weighted.labels_, weights) == repeated.labels_).all()
+    assert (weighted.cluster_centers_ == repeated.cluster_centers_).all()
+    absent = MeanShift(bandwidth=eps, cluster_all=False).fit(X[present], sample_weight=weights[present] * 1.0)
+    assert (absent.labels_ == weighted.labels_[present]).all()
+    assert (absent.predict(X) == weighted.labels_).all()
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(-1000, 1000))
+@settings(max_examples=40, deadline=None)
+def test_points_moved_by_a_whole_number_have_the_same_paths(seed, d, offset):
+    """Multiples of 2^-30 stay exact; means are rounded, by far less than any point is off a sphere."""
+    X = np.round(np.random.default_rng(seed).normal(size=(40, d)) * 2**30) / 2**30
+    here, there = MeanShift(bandwidth=1.1).fit(X), MeanShift(bandwidth=1.1).fit(X + offset)
+    assert (there.n_steps_ == here.n_steps_).all()
+    assert (there.labels_ == here.labels_).all()
+    np.testing.assert_allclose(there.climbed_ - offset, here.climbed_, rtol=0, atol=1e-12)
+
+
+@given(points(), st.integers(-900, 900))
+@settings(max_examples=40, deadline=None)
+def test_powers_of_two_scale_the_answer_exactly(case, power):
+    X, eps = case
+    here = MeanShift(bandwidth=eps).fit(X)
+    there = MeanShift(bandwidth=math.ldexp(eps, power)).fit(np.ldexp(X, power))
+    assert (there.climbed_ == np.ldexp(here.climbed_, power)).all()
+    assert (there.n_steps_ == here.n_steps_).all()
+    assert (there.labels_ == here.labels_).all()
+
+
+def test_the_altitude_of_a_gaussian_climb_never_falls():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = MeanShift(bandwidth=0.6, kernel="gaussian").fit(X)
+    for path in model.paths(X[::7]):
+        density = [np.exp(-((X - y) ** 2).sum(axis=1) / (2 * 0.6**2)).sum() for y in path]
+        assert (np.diff(density) >= -1e-10).all()
+
+
+def test_threads_and_memo_change_nothing_on_larger_data():
+    """Enough paths that most of them end by joining another."""
+    generator = np.random.default_rng(3)
+    X = generator.normal(size=(6000, 2)) + generator.integers(0, 3, size=(6000, 1)) * 4
+    hill = Hill(X, None, 0.9, threads=1)
+    one, four = hill.climb(X, 300), Hill(X, None, 0.9, threads=4).climb(X, 300)
+    for a, b in zip((one.points, one.steps, one.weight), (four.points, four.steps, four.weight), strict=True):
+        assert (a == b).all()
+    alone = hill.paths(X[::50], 300)
+    assert [len(path) - 1 for path in alone] == one.steps[::50].tolist()
+    assert all((path[-1] == end).all() for path, end in zip(alone, one.points[::50], strict=True))
+
+
+def test_a_limit_of_steps_cuts_paths_whether_they_join_others_or_not():
+    X = np.random.default_rng(4).normal(size=(2000, 2))
+    hill = Hill(X, None, 0.5, threads=2)
+    full = hill.paths(X[::20], 300)
+    for limit in (0, 1, 5, 12):
+        cut = hill.climb(X, limit)
+        for path, end, steps in zip(full, cut.points[::20], cut.steps[::20], strict=True):
+            assert steps == min(limit, len(path) - 1)
+            assert (end == path[steps]).all()
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+def test_it_can_be_interrupted(kernel):
+    X = np.random.default_rng(0).normal(size=(150_000, 3))
+    model = MeanShift(bandwidth=1.0, kernel=kernel)
+    timer = threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT))
+    begun = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    timer.cancel()
+    assert time.monotonic() - begun < 3.0  # a machine that is busy included; the core polls before every step
+    assert not hasattr(model, "labels_")
