@@ -353,6 +353,8 @@ class GaussianMixture(DensityMixin, Estimator):
         start = Start(self.init_params, k, shape, self.fixed_variance, self.noise, self.reg_covar, given, seed)
         distinct = functools.cache(lambda: seeding.multiset(*rows.sample, rows.threads))
         warm = bool(self.warm_start and hasattr(self, "converged_"))
+        if warm:
+            self._check_warm((k, d))
         best: _Climb | None = None
         for restart in range(1 if warm else self.n_init):
             if warm:
@@ -372,6 +374,19 @@ class GaussianMixture(DensityMixin, Estimator):
                 stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
             )
         return best.state
+
+    def _check_warm(self, shape: tuple[int, int]) -> None:
+        """Refuse to go on from a model of another shape."""
+        k, d = shape
+        sizes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d)}.get(self.covariance_type, (k,))
+        noisy = self.noise_log_density_ > -math.inf
+        if self.means_.shape == shape and self.covariances_.shape == sizes and noisy == (self.noise is not False):
+            return
+        raise InvalidParameter(
+            f"GaussianMixture: warm_start cannot go on from {self.means_.shape[0]} components in "
+            f"{self.means_.shape[1]} columns{' with noise' if noisy else ''} to {k} {self.covariance_type} ones in {d}"
+            f"{' with noise' if self.noise is not False else ''}. Set warm_start=False."
+        )
 
     def _climb(self, rows: Rows, state: MixtureState, before: float, restart: int) -> _Climb:
         """Run EM from a start; `before` is the lower bound that the first iteration is compared with."""
@@ -684,7 +699,7 @@ class GaussianMixture(DensityMixin, Estimator):
             frame = rows.frame
         means, factors = (means - frame.origin) * frame.scale, factors / frame.scale
         noise = None
-        if self.noise_weight_ > 0:
+        if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
             shift = 0.0 if rows is None else rows.shift
             noise = Noise(self.noise_weight_, self.noise_log_density_ + shift)
         if self.covariance_type == "fixed":
@@ -699,7 +714,7 @@ class GaussianMixture(DensityMixin, Estimator):
         """Count ν, the free numbers of the model."""
         k, d = self.means_.shape
         shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d, "spherical": k, "fixed": 0}
-        return shapes[self.covariance_type] + k * d + k - 1 + (self.noise is not False)
+        return shapes[self.covariance_type] + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
 
     def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
         return self._n_parameters() * math.log(len(points) if weights is None else weights.sum())

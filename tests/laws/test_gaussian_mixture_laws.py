@@ -167,6 +167,25 @@ def test_any_cuts_give_the_same_bits(seed, n, cuts, shape):
     assert_same_bits(whole, parts, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, "fixed"])
+@pytest.mark.parametrize("init", STARTS)
+def test_threads_and_layout_do_not_change_a_bit(shape, init):
+    X = cloud(1, 9_001, 3)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+    fixed = {"fixed_variance": 2.0} if shape == "fixed" else {}
+    parameters = {"covariance_type": shape, "init_params": init, "max_iter": 3, "noise": shape == "diag", **fixed}
+    one = fit(X, sample_weight=weights, n_jobs=1, **parameters)
+    wide = np.zeros((9_001, 7))
+    wide[:, ::-2][:, :3] = X
+    frozen = np.asfortranarray(X)
+    frozen.flags.writeable = False
+    for other, n_jobs in ((X, 2), (X, 5), (frozen, 3), (wide[:, ::-2][:, :3], 2), (X[::-1].copy()[::-1], 1)):
+        again = fit(other, sample_weight=weights, n_jobs=n_jobs, **parameters)
+        assert_same_bits(one, again, (*PARAMETERS, "lower_bounds_", "labels_", "noise_weight_"))
+        assert one.predict_proba(X).tobytes() == again.predict_proba(other).tobytes()
+        assert one.score_samples(X).tobytes() == again.score_samples(other).tobytes()
+
+
 @settings(max_examples=40)
 @given(
     rows=st.lists(st.tuples(st.integers(-2, 2), st.integers(-1, 1), st.integers(0, 3)), min_size=1, max_size=25),

@@ -8,12 +8,13 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
+import sklearn.exceptions
 import sklearn.mixture
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from knoll import Gaussian, GaussianMixture, reference
-from knoll.exceptions import ConvergenceWarning
+from knoll.exceptions import BadData, CollapsedComponentWarning, ConvergenceWarning
 
 SHAPES = ("full", "tied", "diag", "spherical")
 seeds = st.integers(0, 2**32 - 1)
@@ -49,7 +50,8 @@ def start(seed: int, X: np.ndarray, k: int, shape: str = "full") -> dict[str, np
 
 def fit(Estimator, X, **parameters):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category=ConvergenceWarning.__mro__[2])  # scikit-learn's own kind, too
+        warnings.simplefilter("ignore", category=sklearn.exceptions.ConvergenceWarning)  # ours is one, too
+        warnings.simplefilter("ignore", category=CollapsedComponentWarning)
         return Estimator(**parameters).fit(X)
 
 
@@ -76,6 +78,34 @@ def test_equals_the_paper_step_by_step(seed, n, d, k):
         assert model.score(X) * n == pytest.approx(state.log_likelihood, rel=1e-10)
         last = state
     np.testing.assert_allclose(model.predict_proba(X), reference_lam(X, last), atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(
+    rows=st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=12, max_size=40),
+    seed=seeds,
+    k=st.integers(1, 3),
+)
+def test_equals_the_paper_on_lattices(rows, seed, k):
+    """Duplicates and ties: whatever the box can do without a collapse, we do alike."""
+    X = np.array(rows, dtype=float)
+    rng = np.random.default_rng(seed)
+    means, Sigma = X[rng.choice(len(X), size=k, replace=False)], np.stack([4.0 * np.eye(2)] * k)
+    try:
+        state = reference.run(reference.em_gmm(X, np.full(k, 1 / k), means, Sigma, max_iter=4, tol=0.0))
+    except BadData:  # it has collapsed
+        assume(False)
+    model = fit(
+        GaussianMixture, X, n_components=k, tol=0.0, reg_covar=0.0, max_iter=state.iteration,
+        weights_init=np.full(k, 1 / k), means_init=means, precisions_init=np.stack([0.25 * np.eye(2)] * k),
+    )  # fmt: skip
+    assume(all(np.linalg.cond(S) < 1e6 for S in state.Sigma))
+    np.testing.assert_allclose(model.weights_, state.pi, atol=1e-10)
+    np.testing.assert_allclose(model.means_, state.mu, atol=1e-10)
+    np.testing.assert_allclose(model.covariances_, state.Sigma, atol=1e-9)
+    first, second = np.sort(np.column_stack([state.lam, np.zeros(len(X))]), axis=1)[:, [-1, -2]].T
+    clear = first > second + 1e-9  # a tie is decided by the last bit
+    np.testing.assert_array_equal(model.labels_[clear], state.labels[clear])
 
 
 def reference_lam(X: np.ndarray, state: reference.EMState) -> np.ndarray:

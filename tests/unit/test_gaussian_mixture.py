@@ -258,6 +258,31 @@ def test_the_noise_may_be_given_as_a_density():
     assert ((points[labels == -1] >= X.min(axis=0)) & (points[labels == -1] <= X.max(axis=0))).all()
 
 
+def test_a_noise_without_weight_keeps_its_column():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    model = quiet(X, 1, noise=1e-300, tol=0.0, max_iter=20)
+    assert model.noise_weight_ < 1e-200
+    assert model.predict_proba(X).shape == (200, 2)
+    assert (model.labels_ == 0).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n_components": 3}, {"covariance_type": "diag"}, {"noise": True}, {"covariance_type": "spherical"}],
+)
+def test_warm_start_refuses_another_shape(change):
+    X = blobs()
+    model = quiet(X, 2, warm_start=True)
+    with pytest.raises(
+        InvalidParameter, match=r"warm_start cannot go on from 2 components in 2 columns to .* Set warm"
+    ):
+        model.set_params(**change).fit(X)
+    with pytest.raises(
+        InvalidParameter, match=r"from 2 components in 2 columns to 2 full ones in 3\. Set warm_start=False"
+    ):
+        quiet(X, 2, warm_start=True).fit(blobs(d=3))
+
+
 def test_two_rules_end_the_loop():
     X = blobs(200, 2, 3, seed=4, far=1.5)
     likelihood = quiet(X, 3, tol=1e-3)
