@@ -541,13 +541,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _show(self, scale: Scale) -> Callable[[int, StepReport], None]:
         def show(iteration: int, report: StepReport) -> None:
-            objective = float(scale.up_squares(report.objective))
-            self._say(f"Iteration {iteration}, inertia {objective:.10g}, center shift {report.changed:.3g}.")
+            objective, shift = float(scale.up_squares(report.objective)), float(scale.up_shifts(report.changed))
+            self._say(f"Iteration {iteration}, inertia {objective:.10g}, center shift {shift:.3g}.")
 
         return show
 
     def _say_end(self, result: steps.LloydResult, scale: Scale) -> None:
-        shift, limit = float(result.history["changed"][-1]), self.tol * result.about.mean_variance
+        if not self.verbose:
+            return
+        shift, limit = (
+            float(scale.up_shifts(value))
+            for value in (result.history["changed"][-1], self.tol * result.about.mean_variance)
+        )
         if shift == 0:
             self._say(f"Converged at iteration {result.n_iter}: strict convergence.")
         elif shift <= limit:
