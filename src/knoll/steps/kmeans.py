@@ -273,8 +273,7 @@ def storage(scale: Scale, kind: DTypeLike) -> Callable[[Floats], Floats]:
     """Make the function that rounds centres to what an array of this kind holds of them, in the units of the data."""
 
     def stored(centers: Floats) -> Floats:
-        with np.errstate(over="ignore"):  # a start that float32 cannot hold, kept by an empty cluster
-            return scale.down(scale.up(centers).astype(kind).astype(np.float64))
+        return scale.down(scale.up(centers).astype(kind).astype(np.float64))
 
     return stored
 
