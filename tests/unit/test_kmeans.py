@@ -221,7 +221,7 @@ def test_a_start_beyond_squares_is_refused(kind, far):
         InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of kind {kind}".replace("+", r"\+")
     ):
         KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=kind))
-    near = np.array([[far / 4], [far / 2]]).astype(kind)
+    near = np.array([[far / 40], [far / 20]]).astype(kind)
     assert KMeans(2, init=near).fit(near).labels_.tolist() == [0, 1]
 
 
