@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -38,33 +39,80 @@ void for_tiles(int64_t begin, int64_t end, const double* centers, int64_t k, int
   }
 }
 
-template <class Pack>
-AssignCounts assign_plain(int64_t n, View<const double, 2> centers, View<int32_t, 1> labels, View<double, 1> distance2,
-                          Run run, Pack&& pack) {
-  const int64_t k = centers.shape[0], d = centers.shape[1];
-  const auto rows_of_centers = contiguous(centers);
-  for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    double best[kPoints];
-    int32_t label[kPoints];
-    for_tiles(begin, end, rows_of_centers.data(), k, d, run, pack,
-              [&](int64_t i, int64_t rows, int64_t c, int64_t count, const double* tile) {
-                if (c == 0) {
-                  std::copy_n(tile, kPoints, best);
-                  std::fill_n(label, kPoints, 0);
-                }
-                for (int64_t t = 0; t < count; ++t)
-                  for (int64_t l = 0; l < kPoints; ++l) {
-                    const double value = tile[t * kPoints + l];
-                    if (value < best[l]) best[l] = value, label[l] = static_cast<int32_t>(c + t);
-                  }
-                if (c + count < k) return;
-                for (int64_t l = 0; l < rows; ++l) labels(i + l) = label[l];
-                if (!distance2.empty())
-                  for (int64_t l = 0; l < rows; ++l) distance2(i + l) = best[l];
-              });
-  });
-  return {n * k, 0};
-}
+constexpr int64_t kSparseRows = 256;  // a chunk of them; each may be as long as there are columns
+
+// Centres for sparse rows: only what is stored of a row is multiplied, in float64. The scores ½‖c‖² − x·c of two
+// centres are in their true order if they differ by more than (4d + 16)·2⁻⁵³·(‖x‖² + P²), with 1 % for the rest: as in
+// eq. 6 of docs/decisions/0008 with nothing rounded on the way in.
+class SparseCenters {
+ public:
+  explicit SparseCenters(View<const double, 2> centers)
+      : k(centers.shape[0]), d(centers.shape[1]), rows_(contiguous(centers)), columns_(rows_.size()) {
+    for (int64_t c = 0; c < k; ++c) {
+      double norm2 = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        norm2 += centers(c, j) * centers(c, j);
+        columns_[static_cast<size_t>(j * k + c)] = centers(c, j);
+      }
+      half_.push_back(norm2 / 2);
+      p2_ = std::max(p2_, norm2);
+    }
+    margin_ = (4 * static_cast<double>(d) + 16) * 0x1p-53 * 1.01;
+  }
+
+  // The nearest centre of row i, or −1 where the bound does not tell. dense (d) is zero before and after.
+  template <class T, class I>
+  int64_t nearest(Csr<T, I> x, int64_t i, double* dense, double* score) const {
+    for (int64_t p = x.begin(i); p < x.end(i); ++p)
+      dense[static_cast<int64_t>(x.indices[p])] += static_cast<double>(x.data[p]);
+    std::copy(half_.begin(), half_.end(), score);
+    double x2 = 0;
+    for (int64_t p = x.begin(i); p < x.end(i); ++p) {
+      const auto j = static_cast<int64_t>(x.indices[p]);
+      const double v = dense[j];
+      dense[j] = 0;  // what names the same column later finds nothing left
+      if (v == 0) continue;
+      x2 += v * v;
+      const double* const column = &columns_[static_cast<size_t>(j * k)];
+      for (int64_t c = 0; c < k; ++c) score[c] -= v * column[c];
+    }
+    const double size = x2 + p2_;
+    if (!(size > 0x1p-900 && size < 0x1p900)) return -1;  // products may have under- or overflown
+    int64_t label = 0;
+    double second = std::numeric_limits<double>::infinity();
+    for (int64_t c = 1; c < k; ++c) {
+      second = std::min(second, std::max(score[c], score[label]));
+      if (score[c] < score[label]) label = c;
+    }
+    return second - score[label] > margin_ * size ? label : -1;
+  }
+
+  int64_t nearest_exactly(const double* x) const {
+    int64_t label = 0;
+    double best = distance2(x, 0);
+    for (int64_t c = 1; c < k; ++c) {
+      const double here = distance2(x, c);
+      if (here < best) best = here, label = c;
+    }
+    return label;
+  }
+
+  double distance2(const double* x, int64_t c) const {  // the one distance
+    const double* const center = &rows_[static_cast<size_t>(c * d)];
+    double sum = 0;
+    for (int64_t j = 0; j < d; ++j) {
+      const double difference = x[j] - center[j];
+      sum += difference * difference;
+    }
+    return sum;
+  }
+
+  int64_t k, d;
+
+ private:
+  std::vector<double> rows_, columns_, half_;  // (k, d), (d, k), (k)
+  double p2_ = 0, margin_ = 0;
+};
 
 template <class O, class Pack>
 void roots(int64_t n, View<const double, 2> centers, View<O, 2> out, Run run, Pack&& pack) {
@@ -136,7 +184,26 @@ AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int3
 template <class T, class I>
 AssignCounts assign(Csr<T, I> x, View<const double, 2> centers, View<int32_t, 1> labels, View<double, 1> distance2,
                     Run run) {
-  return assign_plain(x.rows, centers, labels, distance2, run, packer(x));
+  const SparseCenters sparse(centers);
+  std::atomic<int64_t> rechecks{0};
+  for_chunks(x.rows, kSparseRows, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> dense(static_cast<size_t>(x.columns), 0.0), score(static_cast<size_t>(sparse.k));
+    for (int64_t i = begin; i < end; ++i) {
+      run.poll();
+      int64_t label = sparse.nearest(x, i, dense.data(), score.data());
+      if (label < 0 || !distance2.empty()) {
+        x.unpack(i, dense.data(), 1);
+        if (label < 0) {
+          label = sparse.nearest_exactly(dense.data());
+          ++rechecks;
+        }
+        if (!distance2.empty()) distance2(i) = sparse.distance2(dense.data(), label);
+        std::fill(dense.begin(), dense.end(), 0.0);
+      }
+      labels(i) = static_cast<int32_t>(label);
+    }
+  });
+  return {(x.rows + rechecks) * sparse.k, rechecks};
 }
 
 template <class T, class O>

@@ -101,7 +101,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
                                                             failing_.data(), &least);
     if (failing == 0)
       gap[r] = below(static_cast<double>(below(static_cast<double>(least))) - upper);
-    else if (failing * 2 > bounds_.groups)
+    else if (failing * 4 > bounds_.groups)
       dense_.push_back(r);
     else if (!decide_alone(rows[r], label[r], gap[r], failing))
       again_.push_back(r);

@@ -40,6 +40,7 @@ __all__ = ["KMeans"]
 Floats = NDArray[np.float64]
 
 _NAMES = ("k-means++", "random")
+_FAR = 2.0**500  # squares of differences to data near one stay within float64
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 
 
@@ -253,7 +254,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         seed: int | None = None,
     ) -> Self:
         threads = self._threads()
-        starts = _Starts(self, sample, scale, draw_seed(self.random_state) if seed is None else seed, threads)
+        starts = _Starts(self, sample, scale, kind, draw_seed(self.random_state) if seed is None else seed, threads)
         best: steps.LloydResult | None = None
         spent = [0, 0]
         for restart in range(self._runs()):
@@ -333,7 +334,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             self._enough(points.shape[0])
             kind, scale, counts = points.dtype, Scale.of(largest), np.zeros(int(self.n_clusters))
             block = scale.block(Block(points, weights))
-            before = _Starts(self, block, scale, draw_seed(self.random_state), threads)(0)
+            before = _Starts(self, block, scale, kind, draw_seed(self.random_state), threads)(0)
         stats = steps.partial(block, steps.start(before), threads)
         mass, sums = stats.rounded(before.shape, threads)
         some, counted = mass > 0, counts + mass
@@ -541,13 +542,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _show(self, scale: Scale) -> Callable[[int, StepReport], None]:
         def show(iteration: int, report: StepReport) -> None:
-            objective = float(scale.up_squares(report.objective))
-            self._say(f"Iteration {iteration}, inertia {objective:.10g}, center shift {report.changed:.3g}.")
+            objective, shift = float(scale.up_squares(report.objective)), float(scale.up_shifts(report.changed))
+            self._say(f"Iteration {iteration}, inertia {objective:.10g}, center shift {shift:.3g}.")
 
         return show
 
     def _say_end(self, result: steps.LloydResult, scale: Scale) -> None:
-        shift, limit = float(result.history["changed"][-1]), self.tol * result.about.mean_variance
+        if not self.verbose:
+            return
+        shift, limit = (
+            float(scale.up_shifts(value))
+            for value in (result.history["changed"][-1], self.tol * result.about.mean_variance)
+        )
         if shift == 0:
             self._say(f"Converged at iteration {result.n_iter}: strict convergence.")
         elif shift <= limit:
@@ -559,8 +565,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 class _Starts:
     """The start of each run: given, or drawn from a sample (all rows, where they are in memory)."""
 
-    def __init__(self, model: KMeans, sample: Block, scale: Scale, seed: int, threads: int) -> None:
-        self._model, self._sample, self._scale, self._seed, self._threads = model, sample, scale, seed, threads
+    def __init__(self, model: KMeans, sample: Block, scale: Scale, kind: Any, seed: int, threads: int) -> None:
+        self._model, self._sample, self._scale, self._kind = model, sample, scale, kind
+        self._seed, self._threads = seed, threads
         self._rows = None
         if isinstance(model.init, str) and not model._given():
             self._rows = seeding.multiset(sample.points, sample.weights, threads)
@@ -594,6 +601,12 @@ class _Starts:
             raise InvalidParameter(
                 f"The shape of the initial centers {centers.shape} does not match the number of features of the data "
                 f"{d}."
+            )
+        largest = largest_of(centers)
+        if largest > float(np.finfo(self._kind).max) or largest_of(self._scale.down(centers)) > _FAR:
+            raise InvalidParameter(
+                f"KMeans: init has a value of magnitude {largest:.3g}, too far from data of kind {self._kind} for "
+                "squared distances. Start near the data."
             )
         return centers
 

@@ -215,6 +215,16 @@ def test_many_copies_do_not_hide_the_points_behind_them():
     assert sorted(model.cluster_centers_[:, 0]) == [0.5, 40.0, 60.0, 90.0]
 
 
+@pytest.mark.parametrize(("kind", "far"), [("float32", 1e39), ("float64", 1e300)])
+def test_a_start_beyond_squares_is_refused(kind, far):
+    with pytest.raises(
+        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of kind {kind}".replace("+", r"\+")
+    ):
+        KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=kind))
+    near = np.array([[far / 40], [far / 20]]).astype(kind)
+    assert KMeans(2, init=near).fit(near).labels_.tolist() == [0, 1]
+
+
 def test_fewer_distinct_points_than_clusters_is_told_as_scikit_learn_tells_it():
     X = [[0, 0], [0, 1], [1, 0], [1, 0]]
     with pytest.warns(
