@@ -1,4 +1,4 @@
-// The filter of k-means++ against a plain loop, and k-means++ on every table of kernels and number of threads.
+// The sieve of k-means++ against a plain loop, and k-means++ on every table of kernels and number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,40 +11,54 @@
 
 using namespace knoll;
 
-TEST("seeding: filter_tile marks what a plain loop marks") {
+TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gains") {
   std::mt19937_64 random(5);
   std::normal_distribution<float> normal;
+  constexpr int64_t tiles = 2;
   for (const Kernels* table : all_kernels())
     for (int64_t d : {1, 2, 7, 16, 33})
-      for (int64_t groups : {1, 2, 3}) {
-        const auto fill = [&](int64_t count) {
-          std::vector<float> v(static_cast<size_t>(count));
-          for (float& x : v) x = normal(random);
-          return v;
-        };
-        const auto columns = fill(d * kPoints), candidates = fill(groups * d * kAtOnce), bias = fill(groups * kAtOnce);
-        auto threshold = fill(kPoints);
-        threshold[3] = std::numeric_limits<float>::infinity();
-        threshold[4] = -std::numeric_limits<float>::infinity();
-        std::vector<uint32_t> hits(static_cast<size_t>(groups * kAtOnce), 77);
-        table->seeding.filter_tile(columns.data(), d, candidates.data(), bias.data(), groups, threshold.data(),
-                                   hits.data());
-        for (int64_t t = 0; t < groups * kAtOnce; ++t)
-          for (int64_t l = 0; l < kPoints; ++l) {
-            double sum = bias[static_cast<size_t>(t)], size = std::fabs(sum);
-            for (int64_t j = 0; j < d; ++j) {
-              const double product =
-                  static_cast<double>(columns[static_cast<size_t>(j * kPoints + l)]) *
-                  static_cast<double>(candidates[static_cast<size_t>((t / kAtOnce * d + j) * kAtOnce + t % kAtOnce)]);
-              sum += product;
-              size += std::fabs(product);
+      for (int64_t count : {1, 2, 3, 4, 5, 6, 7, 8, 11})
+        for (int64_t step : {int64_t{0}, int64_t{kPoints}}) {
+          const auto fill = [&](int64_t size) {
+            std::vector<float> v(static_cast<size_t>(size));
+            for (float& x : v) x = normal(random);
+            return v;
+          };
+          const auto columns = fill(tiles * d * kPoints), candidates = fill(count * d), bias = fill(count);
+          auto threshold = fill(tiles * kPoints), weights = fill(tiles * kPoints);
+          for (float& w : weights) w = std::fabs(w);
+          threshold[3] = std::numeric_limits<float>::infinity();
+          std::vector<uint32_t> hits(static_cast<size_t>(tiles * count), 77);
+          std::vector<float> gains(static_cast<size_t>(count * kGainLanes), 0.5f);  // they are added to
+          table->seeding.weigh_tiles(columns.data(), d, tiles, candidates.data(), bias.data(), count, threshold.data(),
+                                     weights.data(), step, hits.data(), gains.data());
+          for (int64_t t = 0; t < count; ++t) {
+            double expected = 0.5 * kGainLanes, error = 0, gained = 0;
+            for (int64_t i = 0; i < tiles * kPoints; ++i) {
+              const int64_t tile = i / kPoints, l = i % kPoints;
+              double over = static_cast<double>(bias[static_cast<size_t>(t)]), size = std::fabs(over);
+              for (int64_t j = 0; j < d; ++j) {
+                const double product = static_cast<double>(columns[static_cast<size_t>((tile * d + j) * kPoints + l)]) *
+                                       static_cast<double>(candidates[static_cast<size_t>(t * d + j)]);
+                over += product;
+                size += std::fabs(product);
+              }
+              const auto edge = static_cast<double>(threshold[static_cast<size_t>(i)]);
+              over -= edge;
+              const double slack = static_cast<double>(d + 3) * 0x1p-24 * (size + (i == 3 ? 0.0 : std::fabs(edge)));
+              const auto w = static_cast<double>(weights[static_cast<size_t>(tile * step + l)]);
+              const bool hit = (hits[static_cast<size_t>(tile * count + t)] >> l & 1) != 0;
+              if (std::fabs(over) > slack)
+                CHECK_SAY(hit == (over >= 0), table->name << ", d = " << d << ", t = " << t << ", i = " << i);
+              expected += w * std::max(over, 0.0);
+              error += w * slack;
             }
-            const double edge = static_cast<double>(threshold[static_cast<size_t>(l)]);
-            const bool hit = (hits[static_cast<size_t>(t)] >> l & 1) != 0;
-            if (std::fabs(sum - edge) > static_cast<double>(d + 2) * 0x1p-24 * size)
-              CHECK_SAY(hit == (sum >= edge), table->name << ", d = " << d << ", t = " << t << ", l = " << l);
+            for (int64_t l = 0; l < kGainLanes; ++l)
+              gained += static_cast<double>(gains[static_cast<size_t>(t * kGainLanes + l)]);
+            CHECK_SAY(std::fabs(gained - expected) <= error + 16 * 0x1p-24 * expected,
+                      table->name << ", d = " << d << ", count = " << count << ", t = " << t);
           }
-      }
+        }
 }
 
 TEST("seeding: distinct rows are gathered, and k-means++ is the same with and without skipping, on any threads") {

@@ -5,11 +5,12 @@
 
 namespace knoll {
 
-constexpr int kAtOnce = 4;  // candidates in a group
+constexpr int kGainLanes = 8;  // partial sums of a candidate's gain
 
 struct SeedingKernels {
-  void (*filter_tile)(const float* columns, int64_t d, const float* candidates, const float* bias, int64_t groups,
-                      const float* threshold, uint32_t* hits);
+  void (*weigh_tiles)(const float* columns, int64_t d, int64_t tiles, const float* candidates, const float* bias,
+                      int64_t count, const float* threshold, const float* weights, int64_t weights_step, uint32_t* hits,
+                      float* gains);
 };
 
 }  // namespace knoll

@@ -1,0 +1,214 @@
+// The points as k-means++ sees them: a sieve in float32 that rules pairs out, and the one distance for what is left.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "knoll/parallel.hpp"
+#include "knoll/simd.hpp"
+#include "seeding_rows.hpp"
+
+namespace knoll {
+
+// The power of two that brings the largest |x| into [1, 2), as two factors: it may be beyond the range of a double.
+using Scale = std::array<double, 2>;
+inline double scaled(double x, Scale scale) { return x * scale[0] * scale[1]; }
+
+template <class Points>
+Scale scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
+  const bool all = m == x.shape[0];  // then in the order of memory
+  std::vector<double> parts(static_cast<size_t>(chunk_count(m, 1 << 13)));
+  for_chunks(m, 1 << 13, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    double most = 0.0;
+    for (int64_t i = begin; i < end; ++i)
+      for_entries(x, all ? i : rows[i], [&](int64_t, double value) { most = std::max(most, std::fabs(value)); });
+    parts[static_cast<size_t>(chunk)] = most;
+  });
+  const double largest = *std::max_element(parts.begin(), parts.end());
+  const int shift = largest > 0 ? -std::ilogb(largest) : 0;
+  return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2)};
+}
+
+// A point is named by its number in the multiset, and by its place in the tiles once it is put there.
+template <class Points>
+class Cloud;
+
+// Dense points lie in float32 column tiles about an origin. d² < D² only if  x·c − |c|²/2 ≥ (|x|² − D²)/2.  With
+// u = 2^−24, the left side in float32 errs by at most (d + 2)u·(|x|²/2 + |c|²) for the sum, 1.1u·(|x|² + |c|²) for the
+// rounded coordinates and u|c|²/2 for the bias, the right side by u(|x|² + D²), and their difference is rounded once
+// more; κ = 2(d + 8)u times (|x|² + D² + |c|²) is more than all of it. Coordinates below 2^−126 lose less than kTiny.
+// The bias is raised and the threshold lowered by it, so with e = κ(|x|² + D² + |c|²) + kTiny
+//     (D² − d²)/2 ≤ over ≤ (D² − d²)/2 + 2e     of every point.
+// Where over ≥ 0 the candidate is no farther than about D, so |c|² ≤ 3(|x|² + D²) as long as κ ≤ 1/32, and e ≤
+// 4κ(|x|² + D²) + kTiny does not depend on c.
+template <class T>
+class Cloud<View<const T, 2>> {
+ public:
+  struct Batch {
+    std::vector<double> centers;    // (count, d)
+    std::vector<float> candidates;  // (count, d) about the origin
+    std::vector<float> bias;        // (count)
+  };
+
+  Cloud(const View<const T, 2>& x, const int64_t* rows, int64_t m, Run run)
+      : x_(x),
+        rows_(rows),
+        m_(m),
+        d_(x.shape[1]),
+        kappa_(static_cast<double>(d_ + 8) * 0x1p-23),
+        scale_(scale_of(x, rows, m, run)),
+        origin_(static_cast<size_t>(d_)) {
+    const int64_t look = std::min<int64_t>(m, 1024);
+    for (int64_t i = 0; i < look; ++i)
+      for (int64_t j = 0; j < d_; ++j)
+        origin_[static_cast<size_t>(j)] +=
+            scaled(static_cast<double>(x(rows[i], j)), scale_) / static_cast<double>(look);
+  }
+
+  bool sieves() const { return kappa_ <= 0x1p-5; }
+
+  void make_room(int64_t height) {
+    if (tiles_ != nullptr) return;
+    tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height * d_));
+    threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
+    norm2_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
+  }
+  void put(int64_t place, int64_t point) {
+    float* const to = tile(place / kPoints) + place % kPoints;
+    const T* const from = row(point);
+    double norm2 = 0.0;
+    for (int64_t j = 0; j < d_; ++j) {
+      const float about = near_origin(scaled(static_cast<double>(from[j * x_.stride[1]]), scale_), j);
+      to[j * kPoints] = about;
+      norm2 += static_cast<double>(about) * static_cast<double>(about);
+    }
+    norm2_[static_cast<size_t>(place)] = static_cast<float>(norm2);
+  }
+  void put_none(int64_t place) {
+    float* const to = tile(place / kPoints) + place % kPoints;
+    for (int64_t j = 0; j < d_; ++j) to[j * kPoints] = 0.0f;
+    threshold_[static_cast<size_t>(place)] = std::numeric_limits<float>::infinity();
+  }
+  // Tells the sieve D² of a place; returns by how much `over` of a hit may exceed (D² − d²)/2.
+  double expect(int64_t place, double distance2) {
+    const double norm2 = norm2_[static_cast<size_t>(place)];
+    threshold_[static_cast<size_t>(place)] =
+        static_cast<float>((norm2 - distance2) / 2 - kappa_ * (norm2 + distance2) - kTiny);
+    return 8 * kappa_ * (norm2 + distance2) + 2 * kTiny;
+  }
+
+  Batch take(const std::vector<int64_t>& points) const {
+    Batch batch;
+    for (int64_t point : points) {
+      double norm2 = 0.0;
+      for (int64_t j = 0; j < d_; ++j) {
+        const double value = scaled(static_cast<double>(row(point)[j * x_.stride[1]]), scale_);
+        const double about = value - origin_[static_cast<size_t>(j)];
+        norm2 += about * about;
+        batch.centers.push_back(value);
+        batch.candidates.push_back(near_origin(value, j));
+      }
+      batch.bias.push_back(static_cast<float>(-norm2 / 2 + kappa_ * norm2));
+    }
+    return batch;
+  }
+  // What weigh_tiles of src/simd/seeding.inl says.
+  void weigh(int64_t first, int64_t tiles, const Batch& batch, const float* weights, int64_t weights_step,
+             uint32_t* hits, float* gains) const {
+    kernels().seeding.weigh_tiles(tile(first), d_, tiles, batch.candidates.data(), batch.bias.data(),
+                                  static_cast<int64_t>(batch.bias.size()), threshold_.get() + first * kPoints, weights,
+                                  weights_step, hits, gains);
+  }
+
+  // Asks for a row that will be looked at soon: points that stand side by side lie far apart in x.
+  void prefetch(int64_t point) const {
+    const char* const from = reinterpret_cast<const char*>(row(point));
+    const int64_t bytes = x_.stride[1] == 1 ? d_ * static_cast<int64_t>(sizeof(T)) : 1;
+    for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
+  }
+  // The one distance.
+  double distance2(int64_t point, const Batch& batch, size_t t) const {
+    const T* const from = row(point);
+    const double* const center = batch.centers.data() + static_cast<int64_t>(t) * d_;
+    double sum = 0.0;
+    for (int64_t j = 0; j < d_; ++j) {
+      const double difference = scaled(static_cast<double>(from[j * x_.stride[1]]), scale_) - center[j];
+      sum += difference * difference;
+    }
+    return sum;
+  }
+  double between(const Batch& a, size_t s, const Batch& b, size_t t) const {
+    double sum = 0.0;
+    for (size_t j = 0, d = static_cast<size_t>(d_); j < d; ++j) {
+      const double difference = a.centers[s * d + j] - b.centers[t * d + j];
+      sum += difference * difference;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr double kTiny = 0x1p-100;
+
+  const T* row(int64_t point) const { return x_.data + rows_[point] * x_.stride[0]; }
+  float* tile(int64_t number) const { return tiles_.get() + number * kPoints * d_; }
+  float near_origin(double value, int64_t j) const {
+    return static_cast<float>(value - origin_[static_cast<size_t>(j)]);
+  }
+
+  View<const T, 2> x_;
+  const int64_t* rows_;
+  int64_t m_, d_;
+  double kappa_;
+  Scale scale_;
+  std::vector<double> origin_;          // (d) of the tiles: any will do, the middle is best
+  std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
+  std::unique_ptr<float[]> threshold_;  // (height)
+  std::unique_ptr<float[]> norm2_;      // (height) about the origin
+};
+
+// Sparse points stay where they are, and nothing is sieved.
+template <class T, class I>
+class Cloud<SparseRows<T, I>> {
+ public:
+  using Batch = std::vector<int64_t>;  // rows
+
+  Cloud(const SparseRows<T, I>& x, const int64_t* rows, int64_t m, Run run)
+      : x_(x), rows_(rows), scale_(scale_of(x, rows, m, run)) {}
+
+  bool sieves() const { return false; }
+  void make_room(int64_t) {}
+  void put(int64_t, int64_t) {}
+  void put_none(int64_t) {}
+  double expect(int64_t, double) { return 0.0; }
+  Batch take(const std::vector<int64_t>& points) const {
+    Batch batch;
+    for (int64_t point : points) batch.push_back(rows_[point]);
+    return batch;
+  }
+  void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, uint32_t*, float*) const {}
+  void prefetch(int64_t) const {}
+  double distance2(int64_t point, const Batch& batch, size_t t) const { return row_distance2(rows_[point], batch[t]); }
+  double between(const Batch& a, size_t s, const Batch& b, size_t t) const { return row_distance2(a[s], b[t]); }
+
+ private:
+  double row_distance2(int64_t a, int64_t b) const {
+    double sum = 0.0;
+    for_columns(x_, a, b, [&](double u, double v) {
+      const double difference = scaled(u, scale_) - scaled(v, scale_);
+      sum += difference * difference;
+      return true;
+    });
+    return sum;
+  }
+
+  SparseRows<T, I> x_;
+  const int64_t* rows_;
+  Scale scale_;
+};
+
+}  // namespace knoll
