@@ -47,8 +47,9 @@ class CellSums {
       kernel.small_sums(tile.columns.data(), tile.points, d_, lambda, center, sums);
     } else {
       double *const first = sums + kLane, *const second = first + ld_, *const weighted = tile.other.data();
-      kernel.weigh(tile.strips.data(), tile.points, d_, lambda, center, weighted, sums, first);
-      kernels().tall_product(weighted, ld_, weighted, ld_, tile.points, tile.points, second, ld_, true, nullptr, 0);
+      const int64_t kept = kernel.weigh(tile.strips.data(), tile.points, d_, lambda, center, weighted, sums, first);
+      if (kept > 0)
+        kernels().tall_product(weighted, ld_, weighted, ld_, tile.points, kept, second, ld_, true, nullptr, 0);
     }
   }
 

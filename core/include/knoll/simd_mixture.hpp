@@ -31,8 +31,8 @@ struct MixtureKernels {
                       bool second, double* sums);
   void (*small_sums)(const double* columns, int64_t points, int64_t d, const double* lambda, const double* center,
                      double* sums);
-  void (*weigh)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
-                double* weighted, double* mass, double* first);
+  int64_t (*weigh)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
+                   double* weighted, double* mass, double* first);
 };
 
 }  // namespace knoll

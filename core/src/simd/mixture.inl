@@ -334,29 +334,53 @@ static void mixture_small_sums(const double* columns, int64_t points, int64_t d,
   if (d == 3) small_sums_of<3>(columns, points, lambda, center, sums);
 }
 
-// weighted(l, j) = √λ_l (x − o)_j in strips, whose product with itself is the second moment; mass (4) += λ by lanes,
-// first[j] += λ (x − o)_j.
-static void mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
-                          double* weighted, double* mass, double* first) {
-  double roots[kMixturePoints];
-  f64 m = load(mass);
-  for (int64_t l = 0; l < points; l += kLanes) {
-    const f64 r = load(lambda + l);
-    m += r;
-    store(roots + l, vsqrt(r));
-  }
-  store(mass, m);
+// The rows of `weigh`: all of them, or those listed in `from`.
+template <bool All>
+KNOLL_INLINE void weigh_rows(const double* strips, int64_t points, int64_t d, const double* roots, const int32_t* from,
+                             int64_t kept, const double* center, double* weighted, double* first) {
   for (int64_t j = 0; j < d; j += 4, strips += 4 * points, weighted += 4 * points) {
     const f64 o = d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j);
     f64 s[4] = {load(first + j)};
-    for (int64_t l = 0; l < points; l += 4)
+    for (int64_t r = 0; r < kept; r += 4)
       for (int t = 0; t < 4; ++t) {
-        const f64 root = broadcast(roots[l + t]), a = root * (load(strips + (l + t) * 4) - o);
-        store(weighted + (l + t) * 4, a);
+        const f64 root = broadcast(roots[r + t]), x = load(strips + 4 * (All ? r + t : from[r + t]));
+        const f64 a = root * (x - o);
+        store(weighted + (r + t) * 4, a);
         s[t] = fma(root, a, s[t]);
       }
     store(first + j, (s[0] + s[1]) + (s[2] + s[3]));
   }
+}
+
+// weighted(r, j) = √λ_l (x − o)_j in strips, for the r-th point l with λ_l > 0: the others would add nothing. Its
+// product with itself is the second moment. mass (4) += λ by lanes, first[j] += λ (x − o)_j. Returns how many points
+// there are.
+static int64_t mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda,
+                             const double* center, double* weighted, double* mass, double* first) {
+  double roots[kMixturePoints + 4];
+  f64 m = load(mass);
+  i64 zeros = {};
+  for (int64_t l = 0; l < points; l += kLanes) {
+    const f64 r = load(lambda + l);
+    m += r;
+    zeros |= equal(r, f64{});
+    store(roots + l, vsqrt(r));
+  }
+  store(mass, m);
+  if ((zeros[0] | zeros[1] | zeros[2] | zeros[3]) == 0) {
+    weigh_rows<true>(strips, points, d, roots, nullptr, points, center, weighted, first);
+    return points;
+  }
+  int32_t from[kMixturePoints + 4];
+  int64_t kept = 0;
+  for (int64_t l = 0; l < points; ++l) {
+    roots[kept] = roots[l];
+    from[kept] = static_cast<int32_t>(l);
+    kept += roots[l] > 0 ? 1 : 0;
+  }
+  for (int64_t r = kept; r < kept + 4; ++r) roots[r] = 0.0, from[r] = 0;  // so that the last four are four
+  weigh_rows<false>(strips, points, d, roots, from, kept, center, weighted, first);
+  return kept;
 }
 
 static constexpr MixtureKernels mixture_kernels = {
