@@ -14,6 +14,7 @@ namespace knoll {
 namespace {
 
 constexpr int64_t kCellsAtOnce = 512;
+constexpr int kRowsAtOnce = 8;  // of cells, counted in one go
 
 class CellDbscan {
  public:
@@ -42,14 +43,16 @@ class CellDbscan {
       auto& counts = chunk.list;
       counts.assign(m, 0);
       size_t open = m;  // points that have not enough yet
-      for (int r = 0; r < chunk.walk.rows() && open > 0; ++r) {
-        const auto [first_cell, last_cell] = chunk.walk.row(r);
-        const int32_t span[2] = {cells_.start(first_cell), cells_.start(last_cell)};
-        if (span[0] == span[1]) continue;
+      for (int r = 0; r < chunk.walk.rows() && open > 0;) {
+        auto& spans = chunk.spans;
+        spans.clear();
+        for (const int last = r == 0 ? 1 : std::min(r + kRowsAtOnce, chunk.walk.rows()); r < last; ++r) {
+          const auto [first_cell, last_cell] = chunk.walk.row(r);
+          if (first_cell < last_cell) add_span(spans, cells_.start(first_cell), cells_.start(last_cell));
+        }
         for (size_t i = 0; i < m; ++i) {
           if (counts[i] >= least_) continue;
-          counts[i] += count(begin + static_cast<int64_t>(i), span, least_ - counts[i]);
-          chunk.distances += span[1] - span[0];
+          counts[i] += count(begin + static_cast<int64_t>(i), spans, least_ - counts[i], chunk);
           open -= counts[i] >= least_;
         }
       }
@@ -73,7 +76,7 @@ class CellDbscan {
             if (cores(other) == 0) continue;
             const int32_t mine = known[static_cast<size_t>(cell)];
             if ((mine >= 0 && mine == known[static_cast<size_t>(other)]) || sets_.same_shared(a, b)) continue;
-            if (close(cell, other, chunk.distances)) sets_.unite_shared(a, b);
+            if (close(cell, other, chunk)) sets_.unite_shared(a, b);
           }
         }
       });
@@ -129,15 +132,21 @@ class CellDbscan {
   // What the cells of a chunk use one after the other.
   struct Chunk {
     Cells::Walk walk;
-    std::vector<int64_t> list;
+    std::vector<int64_t> list;   // of what a cell needs: counts, or cells around
+    std::vector<int32_t> spans;  // begin and end of each, as the kernels take them
     int64_t distances;
   };
+
+  static void add_span(std::vector<int32_t>& spans, int32_t begin, int32_t end) {
+    spans.push_back(begin);
+    spans.push_back(end);
+  }
 
   // body(chunk, cell) for all cells, in order within a chunk.
   template <class F>
   void each_cell(int reach, bool ahead, F&& body) {
     for_chunks(cells_.cells(), kCellsAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
-      Chunk chunk{Cells::Walk(cells_, reach, ahead), {}, 0};
+      Chunk chunk{Cells::Walk(cells_, reach, ahead), {}, {}, 0};
       for (int64_t cell = begin; cell < end; ++cell) {
         run_.poll();
         body(chunk, cell);
@@ -146,22 +155,22 @@ class CellDbscan {
     });
   }
 
-  // How many points of a span are within ε of the point at a position; may stop counting at `stop`.
-  int64_t count(int64_t position, const int32_t* span, int64_t stop) const {
+  // How many points of the spans are within ε of the point at a position; may stop counting at `stop`.
+  int64_t count(int64_t position, const std::vector<int32_t>& spans, int64_t stop, Chunk& chunk) const {
     double q[Cells::kMostDims];
     cells_.point(position, q);
-    return kernels().index.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), span, 1, q, square_, stop);
+    for (size_t s = 0; s < spans.size(); s += 2) chunk.distances += spans[s + 1] - spans[s];
+    return kernels_.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), spans.data(),
+                                static_cast<int64_t>(spans.size()) / 2, q, square_, stop);
   }
 
   // Whether two cells have core points within ε of each other.
-  bool close(int64_t a, int64_t b, int64_t& distances) const {
+  bool close(int64_t a, int64_t b, Chunk& chunk) const {
     if (cores(a) > cores(b)) std::swap(a, b);
-    const int32_t span[2] = {cells_.start(b), cells_.start(b) + cores(b)};
-    if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, distances);
-    for (int64_t p = cells_.start(a), end = p + cores(a); p < end; ++p) {
-      distances += cores(b);
-      if (count(p, span, 1) > 0) return true;
-    }
+    if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, chunk.distances);
+    chunk.spans.assign({cells_.start(b), cells_.start(b) + cores(b)});
+    for (int64_t p = cells_.start(a), end = p + cores(a); p < end; ++p)
+      if (count(p, chunk.spans, 1, chunk) > 0) return true;
     return false;
   }
 
@@ -186,8 +195,8 @@ class CellDbscan {
       double q[Cells::kMostDims];
       for (int64_t j = 0; j < d; ++j) q[j] = mine.at(j, p);
       distances += theirs.count;
-      if (kernels().index.count_spans(theirs.values.data(), static_cast<int64_t>(theirs.stride), d, span, 1, q, square_,
-                                      1) > 0)
+      if (kernels_.count_spans(theirs.values.data(), static_cast<int64_t>(theirs.stride), d, span, 1, q, square_, 1) >
+          0)
         return true;
     }
     return false;
@@ -223,26 +232,32 @@ class CellDbscan {
     points.count = kept;
   }
 
-  // The cells with core points in reach of one.
+  // The cells with core points in reach of one, and the spans of those points.
   void around(int64_t cell, Chunk& chunk) const {
     chunk.list.clear();
+    chunk.spans.clear();
     chunk.walk.move_to(cell);
     for (int r = 0; r < chunk.walk.rows(); ++r)
       for (auto [other, end] = chunk.walk.row(r); other < end; ++other)
-        if (cores(other) > 0) chunk.list.push_back(other);
+        if (cores(other) > 0) {
+          chunk.list.push_back(other);
+          add_span(chunk.spans, cells_.start(other), cells_.start(other) + cores(other));
+        }
   }
 
   // The lowest-numbered cluster with a core point within ε of the point at a position.
   int32_t first(int64_t position, Chunk& chunk) const {
     constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+    if (count(position, chunk.spans, 1, chunk) == 0) return -1;
     int32_t lowest = kNone;
-    for (const int64_t cell : chunk.list) {
-      if (cluster_[static_cast<size_t>(cell)] >= lowest) continue;
-      const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
-      chunk.distances += cores(cell);
-      if (count(position, span, 1) > 0) lowest = cluster_[static_cast<size_t>(cell)];
+    std::vector<int32_t> span(2);
+    for (size_t i = 0; i < chunk.list.size(); ++i) {
+      const int32_t cluster = cluster_[static_cast<size_t>(chunk.list[i])];
+      if (cluster >= lowest) continue;
+      span.assign({chunk.spans[2 * i], chunk.spans[2 * i + 1]});
+      if (count(position, span, 1, chunk) > 0) lowest = cluster;
     }
-    return lowest == kNone ? -1 : lowest;
+    return lowest;
   }
 
   // The cluster of the closest core point.
@@ -250,25 +265,19 @@ class CellDbscan {
     const int64_t d = cells_.dims();
     double q[Cells::kMostDims], x[Cells::kMostDims], best[Cells::kMostDims];
     cells_.point(position, q);
-    const auto least_in = [&](int64_t cell) {
-      const int32_t span[2] = {cells_.start(cell), cells_.start(cell) + cores(cell)};
-      chunk.distances += cores(cell);
-      return kernels().index.least_spans(cells_.columns(), cells_.stride(), d, span, 1, q);
-    };
-    double least = square_;
+    const double least = kernels_.least_spans(cells_.columns(), cells_.stride(), d, chunk.spans.data(),
+                                              static_cast<int64_t>(chunk.list.size()), q);
     int32_t cluster = -1;
-    for (const int64_t cell : chunk.list) {
-      const double here = least_in(cell);
-      if (here > least) continue;
-      // Which of the cell's points it was: only they are compared by their coordinates.
-      if (here < least) cluster = -1;
-      least = here;
-      for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p) {
+    if (least > square_) return cluster;
+    // Which points it was: only they are compared by their coordinates.
+    for (size_t i = 0; i < chunk.list.size(); ++i) {
+      chunk.distances += chunk.spans[2 * i + 1] - chunk.spans[2 * i];
+      for (int64_t p = chunk.spans[2 * i]; p < chunk.spans[2 * i + 1]; ++p) {
         cells_.point(p, x);
         double sum = 0;
         for (int64_t j = 0; j < d; ++j) sum += (x[j] - q[j]) * (x[j] - q[j]);
         if (sum != least || (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d))) continue;
-        cluster = cluster_[static_cast<size_t>(cell)];
+        cluster = cluster_[static_cast<size_t>(chunk.list[i])];
         std::copy(x, x + d, best);
       }
     }
@@ -278,6 +287,7 @@ class CellDbscan {
   static constexpr int64_t kManyPairs = 4096;
 
   Cells& cells_;
+  const IndexKernels& kernels_ = kernels().index;
   const double square_;  // a squared distance is within ε iff it is at most this
   const Run run_;
   int64_t least_;                 // min_samples

@@ -19,7 +19,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kQueriesAtOnce = 64;
-constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
 
 template <class F>
 void for_bits(uint32_t bits, F&& body) {

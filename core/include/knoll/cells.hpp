@@ -59,8 +59,13 @@ class Cells {
       const int64_t low = key_ + low_[r], high = key_ + high_[r], *const keys = cells_.key_.data();
       auto& [begin, end] = at_[r];
       if (begin < 0) begin = end = std::lower_bound(keys, keys + cells_.cells(), low) - keys;
-      while (keys[begin] < low) ++begin;  // the last key is larger than all
+      // Mostly by a step or two, which are taken without a branch; the last key is larger than all.
+      begin += keys[begin] < low;
+      begin += keys[begin] < low;
+      while (keys[begin] < low) ++begin;
       end = std::max(begin, end);
+      end += keys[end] <= high;
+      end += keys[end] <= high;
       while (keys[end] <= high) ++end;
       return at_[r];
     }

@@ -18,8 +18,8 @@ enum class MetricName { euclidean, manhattan, chebyshev, minkowski, cosine, have
 // What "within a radius" is in reduced distances.
 struct Within {
   double radius = 0;
-  double scale = 1;                // differences are multiplied by it first: a power of two
-  double inside = 0, outside = 0;  // reduced distances: certainly within, and at most possibly
+  double scale = 1;                   // differences are multiplied by it first: a power of two
+  double inside = 0, outside = 0;     // reduced distances: certainly within, and at most possibly
   Reduction reduction = kSumSquares;  // which kernels (minkowski: none of them)
 };
 
