@@ -32,9 +32,11 @@ View<uint8_t, 1> bytes(const Out<B, 1>& array) {
 }
 
 template <class T, class B>
-nb::dict py_dbscan(const In<T, 2>& x, double eps, double min_samples, const std::optional<In<double, 1>>& weights,
-                   const std::string& metric, double p, const std::string& border, const Out<int64_t, 1>& labels,
-                   const Out<B, 1>& core, int threads, const std::string& backend) {
+nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps, double min_samples,
+                                                   const std::optional<In<double, 1>>& weights,
+                                                   const std::string& metric, double p, const std::string& border,
+                                                   const Out<int64_t, 1>& labels, const Out<B, 1>& core, int threads,
+                                                   const std::string& backend) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   const auto w = weights ? view<1>(*weights) : View<const double, 1>{};

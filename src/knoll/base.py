@@ -133,7 +133,7 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
     if isinstance(value, _PLAIN):
         return value
     if scipy.sparse.issparse(value):
-        rows = scipy.sparse.csr_array(value)
+        rows: Any = scipy.sparse.csr_array(cast(Any, value))
         parts = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
         return {
             "csr": [_pack(f"{path}.{name}", part, arrays) for name, part in parts.items()],

@@ -201,10 +201,7 @@ class DBSCAN(ClusterMixin, Estimator):
             labels[rows], core[rows] = part.labels, part.core
             clusters = steps.Clusters(labels, core, part.work)
         self.core_sample_indices_ = np.flatnonzero(clusters.core)
-        if scipy.sparse.issparse(points):
-            self.components_ = points[self.core_sample_indices_]
-        else:
-            self.components_ = points.take(self.core_sample_indices_, axis=0)
+        self.components_ = _rows(points, self.core_sample_indices_)
         self.labels_ = clusters.labels
         self.fit_points_ = points
         self.fit_weights_ = weights
@@ -212,7 +209,7 @@ class DBSCAN(ClusterMixin, Estimator):
             absent = np.flatnonzero(~present)
             if self.formulation == "climbing":
                 ends = np.empty(points.shape)
-                ends[present] = self.climbed_
+                ends[present] = vars(self)["climbed_"]
                 ends[absent], _ = self._climb(points[absent], points, weights)
                 self.climbed_ = ends
             self.labels_[absent] = self._predict(points[absent])
@@ -283,7 +280,7 @@ class DBSCAN(ClusterMixin, Estimator):
                 f"DBSCAN: precomputed distances must be to each of the {n} rows of the fit, "
                 f"got {points.shape[1]} columns."
             )
-        values = points.data if scipy.sparse.issparse(points) else points
+        values: NDArray[Any] = points if isinstance(points, np.ndarray) else points.data
         if values.size and values.min() < 0:
             raise BadData(f"DBSCAN: precomputed distances must be >= 0, got {values.min()!r}.")
 
@@ -598,3 +595,8 @@ class DBSCAN(ClusterMixin, Estimator):
         else:
             return
         warnings.warn(f"DBSCAN: {text}", SuspiciousResultWarning, stacklevel=4)  # _warn, fit, the guard, the caller
+
+
+def _rows(points: Any, rows: NDArray[np.intp]) -> Any:
+    """Copy some rows of an array or a sparse matrix."""
+    return points.take(rows, axis=0) if isinstance(points, np.ndarray) else points[rows]

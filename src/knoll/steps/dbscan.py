@@ -173,7 +173,7 @@ def number(component: NDArray[Any], core: NDArray[np.bool_]) -> NDArray[np.int64
 def _joined(component: NDArray[Any], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[Any]:
     """Join the components of pairs of rows."""
     n = len(component)
-    links = csr_array((np.ones(len(left), dtype=np.bool_), (component[left], component[right])), shape=(n, n))
+    links = csr_array((np.ones(len(left), dtype=np.int8), (component[left], component[right])), shape=(n, n))
     _, joined = connected_components(links, directed=False)
     return np.asarray(joined)[component]
 
