@@ -26,6 +26,7 @@ __all__ = ["EpsEstimate", "estimate_bandwidth", "estimate_eps", "k_distances"]
 
 _LOOKED_AT = 10_000  # rows from which a bandwidth is taken: its work is their square
 _BLOCK = 2**22  # distances at a time
+_FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
 _FLAT = 0.1  # a knee less than this below the chord of the curve is none
 
 
@@ -125,8 +126,10 @@ def estimate_eps(
 ) -> EpsEstimate:
     """Suggest ε for DBSCAN: the knee of the sorted `min_samples`-distances.
 
-    Inside clusters these distances are small and change little; among outliers they grow fast. The knee is the point of
-    the curve, both axes scaled to [0, 1], that lies furthest below the chord between its ends.
+    Inside clusters these distances are small and change little; among outliers they grow fast. The bend of the curve is
+    its point, both axes scaled to [0, 1], that lies furthest below the chord between its ends. The rows below it are
+    surely inside clusters; the knee is where the curve leaves their range: Q3 + 2 (Q3 − Q1) of the logarithms of their
+    distances, in the manner of Tukey's fences, so that the thin fringes of clusters are not taken for noise.
 
     Parameters
     ----------
@@ -183,16 +186,22 @@ def _knee(curve: NDArray[np.float64], share: NDArray[np.float64], level: int) ->
     if high == low:
         return high, len(curve) - 1, f"all {level}-distances are equal"
     below = (share - share[0]) / max(1.0 - float(share[0]), 1e-300) - (curve - low) / (high - low)
-    knee = int(np.argmax(below))
+    bend = int(np.argmax(below))
+    if curve[bend] == 0:  # most rows have their neighbours at their own place
+        bend = int(np.argmax(curve > 0))
+    inside = curve[: bend + 1] > 0
+    logs, parts = np.log(curve[: bend + 1][inside]), share[: bend + 1][inside]
+    quarters = parts[0] + (parts[-1] - parts[0]) * np.array([0.25, 0.75])
+    lower, upper = logs[np.searchsorted(parts, quarters)]
+    with np.errstate(over="ignore"):
+        fence = np.exp(upper + _FENCE * (upper - lower))
+    knee = max(bend, int(np.searchsorted(curve, fence, side="right")) - 1)
     eps = float(curve[knee])
-    if eps == 0:  # most rows have their neighbours at their own place
-        knee = int(np.argmax(curve > 0))
-        eps = float(curve[knee])
     reason = (
-        f"the sorted {level}-distances bend at {eps:.4g}: {100 * share[knee]:.0f} % of the rows have {level} rows "
-        "within that radius"
+        f"the sorted {level}-distances bend at {curve[bend]:.4g} and leave their usual range at {eps:.4g}: "
+        f"{100 * share[knee]:.0f} % of the rows have {level} rows within that radius"
     )
-    if below[knee] < _FLAT:
+    if below[bend] < _FLAT:
         reason += "; the bend is weak, so look at the curve before trusting it"
     return eps, knee, reason
 
