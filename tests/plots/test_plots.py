@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+import knoll
 from knoll import Gaussian, datasets, plots
 from knoll.exceptions import BadData
 from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, RED
@@ -116,3 +117,31 @@ def test_one_column_is_a_line_of_points():
 def test_bad_calls_are_told(call, words):
     with pytest.raises(BadData, match=words):
         call()
+
+
+def test_dbscan_is_dots_rings_and_crosses():
+    X = np.concatenate([np.linspace(0, 1, 20), [1.3, 9.0]])[:, None] * [1.0, 0.5]
+    model = knoll.DBSCAN(0.4, min_samples=6).fit(X)
+    ax = plots.dbscan(model, X)
+    noise, core, edge = ax.collections
+    assert len(noise.get_offsets()) == 1
+    assert len(core.get_offsets()) == len(model.core_sample_indices_)
+    assert len(edge.get_offsets()) == 21 - len(model.core_sample_indices_)
+    with pytest.raises(BadData, match="X has 3 columns, and the model was fitted to 2"):
+        plots.dbscan(model, np.zeros((4, 3)))
+
+
+def test_curves_mark_the_choice():
+    X = knoll.datasets.load("x1500").X
+    estimate = knoll.scales.estimate_eps(X)
+    curve, line = plots.eps_curve(estimate).lines
+    assert (curve.get_ydata() == estimate.curve).all()
+    assert set(line.get_ydata()) == {estimate.eps}
+    for choice in (
+        knoll.tuning.choose_n_clusters(X, [2, 3, 4], random_state=0),
+        knoll.tuning.choose_n_components(X, [1, 2], covariance_types=("full", "diag"), n_init=1, random_state=0),
+    ):
+        ax = plots.selection(choice)
+        assert set(ax.lines[-1].get_xdata()) == {choice.best}
+        drawn = [line.get_ydata().tolist() for line in ax.lines[:-1]]
+        assert all(scores.tolist() in drawn for name, scores in choice.curve.items() if name != "inertia")
