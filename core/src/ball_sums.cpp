@@ -21,6 +21,13 @@ uint64_t mixed(uint64_t h, uint64_t v) {  // a round of multiply and fold, as ha
   return h ^ h >> 32;
 }
 
+// A sum and four lanes; keys wrap around.
+int64_t added(int64_t sum, const int64_t* lanes) {
+  auto total = static_cast<uint64_t>(sum);
+  for (int64_t lane = 0; lane < kBlock; ++lane) total += static_cast<uint64_t>(lanes[lane]);
+  return static_cast<int64_t>(total);
+}
+
 }  // namespace
 
 BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d, double eps, Run run) : d_(d) {
@@ -53,6 +60,9 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
     width_ += coordinate_.back().count();
   }
   stride_ = (width_ + kBlock - 1) / kBlock * kBlock;
+  const bool two = std::all_of(coordinate_.begin(), coordinate_.end(), [](const Digits& c) { return c.high() != 0; });
+  if (weights == nullptr && d <= 3 && two)  // fewer bytes to read where many points are checked
+    for (const Digits& c : coordinate_) split_.insert(split_.end(), {c.low(), c.high()});
   make_columns(x, weights, n, run);
 }
 
@@ -65,39 +75,38 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
   const int64_t c = width_ - 1;
   std::vector<uint64_t> keys(static_cast<size_t>(n));
   rng::fill_bits(kSeed, rng::Purpose::fingerprint, 0, vector_view(keys.data(), n), run);
-  columns_.assign(static_cast<size_t>(b.size * c * kBlock), 0);
+  const int64_t kept = split_.empty() ? c : 1;
+  columns_.assign(static_cast<size_t>(b.size * kept * kBlock), 0);
+  prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
   for_chunks(b.size, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block)
+    std::vector<int64_t> lanes(static_cast<size_t>(c * kBlock));
+    // column k of the sums stands at lanes[k − 1]: the number of rows is counted, not kept
+    const auto column = [&](int64_t k, int64_t lane) { return lanes.data() + (k - 1) * kBlock + lane; };
+    for (int64_t block = begin; block < end; ++block) {
+      std::fill(lanes.begin(), lanes.end(), 0);
+      int64_t* const total = prefix_.data() + (block + 1) * stride_;
       for (int64_t lane = 0; lane < kBlock; ++lane) {
         const int64_t i = b.row[static_cast<size_t>(block * kBlock + lane)];
         if (i < 0) continue;
-        // column k of the sums stands at columns[k − 1]: the number of rows is counted, not kept
-        int64_t* const at = columns_.data() + block * c * kBlock + lane;
-        const auto column = [&](int64_t k) { return at + (k - 1) * kBlock; };
-        *column(key_) = std::bit_cast<int64_t>(keys[static_cast<size_t>(i)]);
-        if (weights != nullptr) weight_.add(weights[i], column(weight_at_), kBlock);
+        ++total[0];
+        *column(key_, lane) = std::bit_cast<int64_t>(keys[static_cast<size_t>(i)]);
+        if (weights != nullptr) weight_.add(weights[i], column(weight_at_, lane), kBlock);
         for (int64_t j = 0; j < d_; ++j) {
           const Digits& digits = coordinate_[static_cast<size_t>(j)];
-          int64_t* const out = column(first_[static_cast<size_t>(j)]);
+          int64_t* const out = column(first_[static_cast<size_t>(j)], lane);
           const double v = x[i * d_ + j];
           const double product = weights == nullptr ? v : weights[i] * v;
           digits.add(product, out, kBlock);
           if (weights != nullptr) digits.add(std::fma(weights[i], v, -product), out, kBlock);
         }
       }
-  });
-  prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
-  for (int64_t block = 0; block < b.size; ++block) {
-    const int64_t* const before = prefix_.data() + block * stride_;
-    int64_t* const after = prefix_.data() + (block + 1) * stride_;
-    after[0] = before[0];
-    for (int64_t lane = 0; lane < kBlock; ++lane) after[0] += b.row[static_cast<size_t>(block * kBlock + lane)] >= 0;
-    for (int64_t k = 1; k < width_; ++k) {
-      const int64_t* const lanes = columns_.data() + (block * c + k - 1) * kBlock;
-      uint64_t sum = std::bit_cast<uint64_t>(before[k]);  // keys wrap around
-      for (int64_t lane = 0; lane < kBlock; ++lane) sum += std::bit_cast<uint64_t>(lanes[lane]);
-      after[k] = std::bit_cast<int64_t>(sum);
+      std::copy_n(lanes.begin(), kept * kBlock, columns_.begin() + block * kept * kBlock);
+      for (int64_t k = 1; k < width_; ++k) total[k] = added(0, column(k, 0));
     }
+  });
+  for (int64_t at = stride_; at < static_cast<int64_t>(prefix_.size()); ++at) {
+    const auto here = static_cast<size_t>(at), before = static_cast<size_t>(at - stride_);
+    prefix_[here] = static_cast<int64_t>(static_cast<uint64_t>(prefix_[here]) + static_cast<uint64_t>(prefix_[before]));
   }
 }
 
@@ -116,13 +125,13 @@ void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sum
   kernel.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()), sums);
   scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
   int64_t* const lanes = scratch.lanes.data();
-  kernel.add_ball(blocks().coords.data(), columns_.data(), scratch.cut.data(), static_cast<int64_t>(scratch.cut.size()),
-                  d_, width_ - 1, y, bound, lanes);
-  for (int64_t k = 0; k < width_; ++k) {
-    auto sum = static_cast<uint64_t>(sums[k]);
-    for (int64_t lane = 0; lane < kBlock; ++lane) sum += static_cast<uint64_t>(lanes[k * kBlock + lane]);
-    sums[k] = static_cast<int64_t>(sum);
-  }
+  const double* const coords = blocks().coords.data();
+  const auto count = static_cast<int64_t>(scratch.cut.size());
+  if (split_.empty())
+    kernel.add_ball(coords, columns_.data(), scratch.cut.data(), count, d_, width_ - 1, y, bound, lanes);
+  else
+    kernel.add_ball_split(coords, columns_.data(), scratch.cut.data(), count, d_, y, bound, split_.data(), lanes);
+  for (int64_t k = 0; k < width_; ++k) sums[k] = added(sums[k], lanes + k * kBlock);
 }
 
 SetName BallSums::name(const int64_t* sums) const {

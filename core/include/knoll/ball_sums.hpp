@@ -62,7 +62,8 @@ class BallSums {
   std::vector<int64_t> first_;             // (d) where each coordinate's digits begin
   std::unique_ptr<BallStrips> strips_;     // one of the two
   std::unique_ptr<BlockTree> tree_;        //
-  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), (blocks + 1, stride)
+  std::vector<double> split_;              // (d, 2) how coordinates are split into digits on the way, or empty
+  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), the keys alone with split_; (blocks + 1, stride)
 };
 
 }  // namespace knoll
