@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "knoll/ball_strips.hpp"
 #include "knoll/parallel.hpp"
@@ -110,28 +111,95 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
   }
 }
 
-void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
+// Ranges of blocks that are within all balls about places of the box, and that the sphere of one may cut.
+void BallSums::visit(const double* lo, const double* hi, double bound, Scratch& scratch) const {
   scratch.whole.clear();
   scratch.cut.clear();
   const auto inside = [&](int64_t begin, int64_t end) { scratch.whole.push_back({begin, end}); };
   const auto check = [&](int64_t begin, int64_t end) { scratch.cut.push_back({begin, end}); };
   if (strips_)
-    strips_->visit(y, bound, inside, check);
+    strips_->visit(lo, hi, bound, inside, check);
   else
-    tree_->visit(y, bound, scratch.stack, inside, check);
+    tree_->visit(lo, hi, bound, scratch.stack, inside, check);
+}
 
-  const ClimbKernels& kernel = kernels().climb;
-  std::fill_n(sums, stride_, 0);
-  kernel.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()), sums);
+// scratch.lanes = the sums of the rows of some blocks that are within the ball, lane by lane.
+void BallSums::add_within(const double* coords, const int64_t* columns, const std::vector<BlockRange>& ranges,
+                          const double* y, double bound, Scratch& scratch) const {
   scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
   int64_t* const lanes = scratch.lanes.data();
-  const double* const coords = blocks().coords.data();
-  const auto count = static_cast<int64_t>(scratch.cut.size());
+  const ClimbKernels& kernel = kernels().climb;
+  const auto count = static_cast<int64_t>(ranges.size());
   if (split_.empty())
-    kernel.add_ball(coords, columns_.data(), scratch.cut.data(), count, d_, width_ - 1, y, bound, lanes);
+    kernel.add_ball(coords, columns, ranges.data(), count, d_, width_ - 1, y, bound, lanes);
   else
-    kernel.add_ball_split(coords, columns_.data(), scratch.cut.data(), count, d_, y, bound, split_.data(), lanes);
-  for (int64_t k = 0; k < width_; ++k) sums[k] = added(sums[k], lanes + k * kBlock);
+    kernel.add_ball_split(coords, columns, ranges.data(), count, d_, y, bound, split_.data(), lanes);
+}
+
+void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
+  visit(y, y, bound, scratch);
+  std::fill_n(sums, stride_, 0);
+  kernels().climb.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()),
+                             sums);
+  add_within(blocks().coords.data(), columns_.data(), scratch.cut, y, bound, scratch);
+  for (int64_t k = 0; k < width_; ++k) sums[k] = added(sums[k], scratch.lanes.data() + k * kBlock);
+}
+
+bool BallSums::prepare(const double* y, double bound, const int64_t* sums, Scratch& scratch, Common& common) const {
+  int64_t checked = 0;
+  for (const BlockRange& range : scratch.cut) checked += range.end - range.begin;  // what the ball about y has cost
+  const int64_t most = checked / 2;
+  visit(common.lo.data(), common.hi.data(), bound, scratch);
+  const Blocks& all = blocks();
+  const int64_t kept = split_.empty() ? width_ - 1 : 1;
+  common.blocks = 0;
+  common.coords.resize(static_cast<size_t>((most + 1) * d_ * kBlock));
+  common.columns.resize(static_cast<size_t>((most + 1) * kept * kBlock));
+  int64_t lane = 0;
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const BlockRange& range : scratch.cut)
+    for (int64_t b = range.begin; b < range.end; ++b) {
+      double near[kBlock] = {}, far[kBlock] = {};
+      for (int64_t j = 0; j < d_; ++j) {
+        const double* const x = all.coords.data() + (b * d_ + j) * kBlock;
+        const double lo = common.lo[static_cast<size_t>(j)], hi = common.hi[static_cast<size_t>(j)];
+        for (int64_t l = 0; l < kBlock; ++l) {
+          const double gap = std::max(std::max(x[l] - hi, lo - x[l]), 0.0), reach = std::max(hi - x[l], x[l] - lo);
+          near[l] += gap * gap;
+          far[l] += reach * reach;
+        }
+      }
+      for (int64_t l = 0; l < kBlock; ++l) {
+        if (near[l] > bound || far[l] <= bound) continue;
+        if (lane == 0) {
+          if (common.blocks == most) return false;
+          std::fill_n(common.coords.begin() + common.blocks++ * d_ * kBlock, d_ * kBlock, inf);
+        }
+        double* const x = common.coords.data() + (common.blocks - 1) * d_ * kBlock + lane;
+        int64_t* const column = common.columns.data() + (common.blocks - 1) * kept * kBlock + lane;
+        for (int64_t j = 0; j < d_; ++j) x[j * kBlock] = all.coord(b, j, l);
+        for (int64_t k = 0; k < kept; ++k)
+          column[k * kBlock] = columns_[static_cast<size_t>((b * kept + k) * kBlock + l)];
+        lane = (lane + 1) % kBlock;
+      }
+    }
+  scratch.cut.assign(1, {0, common.blocks});
+  add_within(common.coords.data(), common.columns.data(), scratch.cut, y, bound, scratch);
+  common.sums.assign(sums, sums + stride_);
+  for (int64_t k = 0; k < width_; ++k) {
+    auto& sum = common.sums[static_cast<size_t>(k)];
+    sum = static_cast<int64_t>(static_cast<uint64_t>(sum) -
+                               static_cast<uint64_t>(added(0, scratch.lanes.data() + k * kBlock)));
+  }
+  return true;
+}
+
+void BallSums::sum(const double* y, double bound, const Common& common, Scratch& scratch, int64_t* sums) const {
+  scratch.cut.assign(1, {0, common.blocks});
+  add_within(common.coords.data(), common.columns.data(), scratch.cut, y, bound, scratch);
+  std::fill_n(sums, stride_, 0);
+  for (int64_t k = 0; k < width_; ++k)
+    sums[k] = added(common.sums[static_cast<size_t>(k)], scratch.lanes.data() + k * kBlock);
 }
 
 SetName BallSums::name(const int64_t* sums) const {
