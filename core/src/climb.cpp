@@ -12,10 +12,10 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kStarts = 64;  // of a chunk
-constexpr size_t kTogether = 8;  // paths from which on it pays to look for what their balls have in common
-constexpr double kNear = 0.05;   // how far apart they may stand for that, in ε
-constexpr uint8_t kOpen = 0xff;  // an end that is not known yet
+constexpr int64_t kStarts = 128;  // of a chunk
+constexpr size_t kTogether = 8;   // paths from which on it pays to look for what their balls have in common
+constexpr double kNear = 0.05;    // how far apart they may stand for that, in ε
+constexpr uint8_t kOpen = 0xff;   // an end that is not known yet
 
 // Sets met before: by which path, after how many steps. One entry per slot, the last one wins.
 class Memo {
