@@ -39,9 +39,19 @@ Digits::Digits(int low, int high, int64_t terms) {
   low_ = std::max(low, -1074);
   count_ = std::max(1, (high - low_ + bits_ - 1) / bits_);
   unit_ = low_ >= -1022 ? std::ldexp(1.0, low_) : 0.0;
+  if (count_ == 2 && low_ > -1000 && low_ + bits_ < 900) {
+    high_ = std::ldexp(0x1.8p52, low_ + bits_);
+    rest_ = std::ldexp(0x1.8p52, low_);
+  }
 }
 
 void Digits::add(double x, int64_t* digits, int64_t stride) const {
+  if (high_ != 0) {
+    const double rounded = x + high_, rest = x - (rounded - high_) + rest_;
+    digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(rest) - std::bit_cast<uint64_t>(rest_));
+    digits[stride] += static_cast<int64_t>(std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(high_));
+    return;
+  }
   Parts p = parts(x);
   if (p.mantissa == 0) return;
   int shift = p.exponent - low_;

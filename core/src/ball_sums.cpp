@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "knoll/ball_strips.hpp"
 #include "knoll/parallel.hpp"
@@ -19,6 +20,13 @@ uint64_t mixed(uint64_t h, uint64_t v) {  // a round of multiply and fold, as ha
   h ^= v + 0x9e3779b97f4a7c15;
   h *= 0xff51afd7ed558ccd;
   return h ^ h >> 32;
+}
+
+// A sum and four lanes; keys wrap around.
+int64_t added(int64_t sum, const int64_t* lanes) {
+  auto total = static_cast<uint64_t>(sum);
+  for (int64_t lane = 0; lane < kBlock; ++lane) total += static_cast<uint64_t>(lanes[lane]);
+  return static_cast<int64_t>(total);
 }
 
 }  // namespace
@@ -53,6 +61,9 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
     width_ += coordinate_.back().count();
   }
   stride_ = (width_ + kBlock - 1) / kBlock * kBlock;
+  const bool two = std::all_of(coordinate_.begin(), coordinate_.end(), [](const Digits& c) { return c.high() != 0; });
+  if (weights == nullptr && d <= 3 && two)  // fewer bytes to read where many points are checked
+    for (const Digits& c : coordinate_) split_.insert(split_.end(), {c.low(), c.high()});
   make_columns(x, weights, n, run);
 }
 
@@ -65,64 +76,130 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
   const int64_t c = width_ - 1;
   std::vector<uint64_t> keys(static_cast<size_t>(n));
   rng::fill_bits(kSeed, rng::Purpose::fingerprint, 0, vector_view(keys.data(), n), run);
-  columns_.assign(static_cast<size_t>(b.size * c * kBlock), 0);
+  const int64_t kept = split_.empty() ? c : 1;
+  columns_.assign(static_cast<size_t>(b.size * kept * kBlock), 0);
+  prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
   for_chunks(b.size, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block)
+    std::vector<int64_t> lanes(static_cast<size_t>(c * kBlock));
+    // column k of the sums stands at lanes[k − 1]: the number of rows is counted, not kept
+    const auto column = [&](int64_t k, int64_t lane) { return lanes.data() + (k - 1) * kBlock + lane; };
+    for (int64_t block = begin; block < end; ++block) {
+      std::fill(lanes.begin(), lanes.end(), 0);
+      int64_t* const total = prefix_.data() + (block + 1) * stride_;
       for (int64_t lane = 0; lane < kBlock; ++lane) {
         const int64_t i = b.row[static_cast<size_t>(block * kBlock + lane)];
         if (i < 0) continue;
-        // column k of the sums stands at columns[k − 1]: the number of rows is counted, not kept
-        int64_t* const at = columns_.data() + block * c * kBlock + lane;
-        const auto column = [&](int64_t k) { return at + (k - 1) * kBlock; };
-        *column(key_) = std::bit_cast<int64_t>(keys[static_cast<size_t>(i)]);
-        if (weights != nullptr) weight_.add(weights[i], column(weight_at_), kBlock);
+        ++total[0];
+        *column(key_, lane) = std::bit_cast<int64_t>(keys[static_cast<size_t>(i)]);
+        if (weights != nullptr) weight_.add(weights[i], column(weight_at_, lane), kBlock);
         for (int64_t j = 0; j < d_; ++j) {
           const Digits& digits = coordinate_[static_cast<size_t>(j)];
-          int64_t* const out = column(first_[static_cast<size_t>(j)]);
+          int64_t* const out = column(first_[static_cast<size_t>(j)], lane);
           const double v = x[i * d_ + j];
           const double product = weights == nullptr ? v : weights[i] * v;
           digits.add(product, out, kBlock);
           if (weights != nullptr) digits.add(std::fma(weights[i], v, -product), out, kBlock);
         }
       }
-  });
-  prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
-  for (int64_t block = 0; block < b.size; ++block) {
-    const int64_t* const before = prefix_.data() + block * stride_;
-    int64_t* const after = prefix_.data() + (block + 1) * stride_;
-    after[0] = before[0];
-    for (int64_t lane = 0; lane < kBlock; ++lane) after[0] += b.row[static_cast<size_t>(block * kBlock + lane)] >= 0;
-    for (int64_t k = 1; k < width_; ++k) {
-      const int64_t* const lanes = columns_.data() + (block * c + k - 1) * kBlock;
-      uint64_t sum = std::bit_cast<uint64_t>(before[k]);  // keys wrap around
-      for (int64_t lane = 0; lane < kBlock; ++lane) sum += std::bit_cast<uint64_t>(lanes[lane]);
-      after[k] = std::bit_cast<int64_t>(sum);
+      std::copy_n(lanes.begin(), kept * kBlock, columns_.begin() + block * kept * kBlock);
+      for (int64_t k = 1; k < width_; ++k) total[k] = added(0, column(k, 0));
     }
+  });
+  for (int64_t at = stride_; at < static_cast<int64_t>(prefix_.size()); ++at) {
+    const auto here = static_cast<size_t>(at), before = static_cast<size_t>(at - stride_);
+    prefix_[here] = static_cast<int64_t>(static_cast<uint64_t>(prefix_[here]) + static_cast<uint64_t>(prefix_[before]));
   }
 }
 
-void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
+// Ranges of blocks that are within all balls about places of the box, and that the sphere of one may cut.
+void BallSums::visit(const double* lo, const double* hi, double bound, Scratch& scratch) const {
   scratch.whole.clear();
   scratch.cut.clear();
   const auto inside = [&](int64_t begin, int64_t end) { scratch.whole.push_back({begin, end}); };
   const auto check = [&](int64_t begin, int64_t end) { scratch.cut.push_back({begin, end}); };
   if (strips_)
-    strips_->visit(y, bound, inside, check);
+    strips_->visit(lo, hi, bound, inside, check);
   else
-    tree_->visit(y, bound, scratch.stack, inside, check);
+    tree_->visit(lo, hi, bound, scratch.stack, inside, check);
+}
 
-  const ClimbKernels& kernel = kernels().climb;
-  std::fill_n(sums, stride_, 0);
-  kernel.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()), sums);
+// scratch.lanes = the sums of the rows of some blocks that are within the ball, lane by lane.
+void BallSums::add_within(const double* coords, const int64_t* columns, const std::vector<BlockRange>& ranges,
+                          const double* y, double bound, Scratch& scratch) const {
   scratch.lanes.assign(static_cast<size_t>(width_ * kBlock), 0);
   int64_t* const lanes = scratch.lanes.data();
-  kernel.add_ball(blocks().coords.data(), columns_.data(), scratch.cut.data(), static_cast<int64_t>(scratch.cut.size()),
-                  d_, width_ - 1, y, bound, lanes);
+  const ClimbKernels& kernel = kernels().climb;
+  const auto count = static_cast<int64_t>(ranges.size());
+  if (split_.empty())
+    kernel.add_ball(coords, columns, ranges.data(), count, d_, width_ - 1, y, bound, lanes);
+  else
+    kernel.add_ball_split(coords, columns, ranges.data(), count, d_, y, bound, split_.data(), lanes);
+}
+
+void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const {
+  visit(y, y, bound, scratch);
+  std::fill_n(sums, stride_, 0);
+  kernels().climb.add_prefix(prefix_.data(), stride_, scratch.whole.data(), static_cast<int64_t>(scratch.whole.size()),
+                             sums);
+  add_within(blocks().coords.data(), columns_.data(), scratch.cut, y, bound, scratch);
+  for (int64_t k = 0; k < width_; ++k) sums[k] = added(sums[k], scratch.lanes.data() + k * kBlock);
+}
+
+bool BallSums::prepare(const double* y, double bound, const int64_t* sums, Scratch& scratch, Common& common) const {
+  int64_t checked = 0;
+  for (const BlockRange& range : scratch.cut) checked += range.end - range.begin;  // what the ball about y has cost
+  const int64_t most = checked / 2;
+  visit(common.lo.data(), common.hi.data(), bound, scratch);
+  const Blocks& all = blocks();
+  const int64_t kept = split_.empty() ? width_ - 1 : 1;
+  common.blocks = 0;
+  common.coords.resize(static_cast<size_t>((most + 1) * d_ * kBlock));
+  common.columns.resize(static_cast<size_t>((most + 1) * kept * kBlock));
+  int64_t lane = 0;
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const BlockRange& range : scratch.cut)
+    for (int64_t b = range.begin; b < range.end; ++b) {
+      double near[kBlock] = {}, far[kBlock] = {};
+      for (int64_t j = 0; j < d_; ++j) {
+        const double* const x = all.coords.data() + (b * d_ + j) * kBlock;
+        const double lo = common.lo[static_cast<size_t>(j)], hi = common.hi[static_cast<size_t>(j)];
+        for (int64_t l = 0; l < kBlock; ++l) {
+          const double gap = std::max(std::max(x[l] - hi, lo - x[l]), 0.0), reach = std::max(hi - x[l], x[l] - lo);
+          near[l] += gap * gap;
+          far[l] += reach * reach;
+        }
+      }
+      for (int64_t l = 0; l < kBlock; ++l) {
+        if (near[l] > bound || far[l] <= bound) continue;
+        if (lane == 0) {
+          if (common.blocks == most) return false;
+          std::fill_n(common.coords.begin() + common.blocks++ * d_ * kBlock, d_ * kBlock, inf);
+        }
+        double* const x = common.coords.data() + (common.blocks - 1) * d_ * kBlock + lane;
+        int64_t* const column = common.columns.data() + (common.blocks - 1) * kept * kBlock + lane;
+        for (int64_t j = 0; j < d_; ++j) x[j * kBlock] = all.coord(b, j, l);
+        for (int64_t k = 0; k < kept; ++k)
+          column[k * kBlock] = columns_[static_cast<size_t>((b * kept + k) * kBlock + l)];
+        lane = (lane + 1) % kBlock;
+      }
+    }
+  scratch.cut.assign(1, {0, common.blocks});
+  add_within(common.coords.data(), common.columns.data(), scratch.cut, y, bound, scratch);
+  common.sums.assign(sums, sums + stride_);
   for (int64_t k = 0; k < width_; ++k) {
-    auto sum = static_cast<uint64_t>(sums[k]);
-    for (int64_t lane = 0; lane < kBlock; ++lane) sum += static_cast<uint64_t>(lanes[k * kBlock + lane]);
-    sums[k] = static_cast<int64_t>(sum);
+    auto& sum = common.sums[static_cast<size_t>(k)];
+    sum = static_cast<int64_t>(static_cast<uint64_t>(sum) -
+                               static_cast<uint64_t>(added(0, scratch.lanes.data() + k * kBlock)));
   }
+  return true;
+}
+
+void BallSums::sum(const double* y, double bound, const Common& common, Scratch& scratch, int64_t* sums) const {
+  scratch.cut.assign(1, {0, common.blocks});
+  add_within(common.coords.data(), common.columns.data(), scratch.cut, y, bound, scratch);
+  std::fill_n(sums, stride_, 0);
+  for (int64_t k = 0; k < width_; ++k)
+    sums[k] = added(common.sums[static_cast<size_t>(k)], scratch.lanes.data() + k * kBlock);
 }
 
 SetName BallSums::name(const int64_t* sums) const {

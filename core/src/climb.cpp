@@ -12,8 +12,10 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kStarts = 64;  // of a chunk
-constexpr uint8_t kOpen = 0xff;  // an end that is not known yet
+constexpr int64_t kStarts = 128;  // of a chunk
+constexpr size_t kTogether = 8;   // paths from which on it pays to look for what their balls have in common
+constexpr double kNear = 0.05;    // how far apart they may stand for that, in ε
+constexpr uint8_t kOpen = 0xff;   // an end that is not known yet
 
 // Sets met before: by which path, after how many steps. One entry per slot, the last one wins.
 class Memo {
@@ -66,6 +68,7 @@ struct Climber {
   BallSums::Scratch scratch;
   std::vector<int64_t> sums;
   std::vector<Path> paths;
+  BallSums::Common common;
   Memo memo;
 
   Climber(const BallSums& all, const ClimbRules& how, int64_t starts)
@@ -92,6 +95,12 @@ struct Climber {
   template <class Lookup>
   void advance(Path& path, Lookup&& met_before) {
     points.sum(path.y.data(), bound, scratch, sums.data());
+    decide(path, met_before);
+  }
+
+  // The same, once `sums` are those of the ball.
+  template <class Lookup>
+  void decide(Path& path, Lookup&& met_before) {
     if (rules.tol > 0) return advance_until_small(path);
     if (sums[0] == 0) {
       // Off the data. Where ε is below the rounding of the coordinates even a mean may be: then the point stays.
@@ -128,6 +137,21 @@ struct Climber {
     ++path.steps;
   }
 
+  // The box in which some paths stand; is it small beside the ball?
+  bool box(const std::vector<int64_t>& some) {
+    common.lo = common.hi = paths[static_cast<size_t>(some[0])].y;
+    for (const int64_t k : some)
+      for (size_t j = 0; j < common.lo.size(); ++j) {
+        const double v = paths[static_cast<size_t>(k)].y[j];
+        common.lo[j] = std::min(common.lo[j], v);
+        common.hi[j] = std::max(common.hi[j], v);
+      }
+    double diagonal = 0;
+    for (size_t j = 0; j < common.lo.size(); ++j)
+      diagonal += (common.hi[j] - common.lo[j]) * (common.hi[j] - common.lo[j]);
+    return std::sqrt(diagonal) <= kNear * rules.eps;
+  }
+
   void move(Path& path) {
     path.before.resize(path.y.size());
     std::swap(path.y, path.before);
@@ -138,20 +162,26 @@ struct Climber {
 bool alone(const Path&) { return false; }
 
 // The starts in an order in which neighbours follow each other, so that what one path has brought into the caches (and
-// into the memo) serves the next: along strips of half an ε. No result hangs on it.
-std::vector<int64_t> along_strips(View<const double, 2> starts, double eps, Run run) {
-  const int64_t m = starts.shape[0], d = starts.shape[1];
+// into the memo) serves the next: along a Z-curve through cells of the first three coordinates. No result hangs on it.
+std::vector<int64_t> along_curve(View<const double, 2> starts, double eps, Run run) {
+  const int64_t m = starts.shape[0], d = std::min<int64_t>(starts.shape[1], 3);
   std::vector<int64_t> order(static_cast<size_t>(m));
   std::iota(order.begin(), order.end(), 0);
   if (m <= kStarts || !(eps > 0)) return order;
+  constexpr double kCells = 128, kWrap = 0x1p20;  // cells in an ε; 20 bits for each coordinate, again and again
   std::vector<uint64_t> keys(order.size());
-  for (int64_t j = 0; j < std::min<int64_t>(d, 3); ++j) {
-    for (size_t k = 0; k < keys.size(); ++k) {
-      const double v = starts(order[k], j);
-      keys[k] = order_key(j == 0 ? v : std::floor(v / (0.5 * eps)));
+  for_chunks(m, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint64_t key = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double cell = std::floor(starts(i, j) / eps * kCells);
+        const auto number = static_cast<uint64_t>(cell - std::floor(cell / kWrap) * kWrap) & 0xfffff;
+        for (int64_t bit = 0; bit < 20; ++bit) key |= (number >> bit & 1) << (bit * d + j);
+      }
+      keys[static_cast<size_t>(i)] = key;
     }
-    radix_sort(keys.data(), order.data(), m, run);
-  }
+  });
+  radix_sort(keys.data(), order.data(), m, run);
   return order;
 }
 
@@ -175,19 +205,31 @@ void climb_together(Climber& c, View<const double, 2> starts, const int64_t* row
     begin(k);
     moving[static_cast<size_t>(k)] = k;
   }
+  const auto met_before = [&](int64_t k) {
+    return [&c, row = rows[k]](Path& p) {
+      if (const Memo::Entry* entry = c.memo.find(p.met.back()); entry != nullptr) {
+        p.leader = entry->path;
+        p.joined = entry->step;
+        return true;
+      }
+      c.memo.keep(p.met.back(), row, p.steps);
+      return false;
+    };
+  };
   while (!moving.empty()) {
+    const bool near = moving.size() >= kTogether && c.box(moving);
+    bool first = true, shared = false;
     std::erase_if(moving, [&](int64_t k) {
       run.poll();
       Path& path = c.paths[static_cast<size_t>(k)];
-      c.advance(path, [&](Path& p) {
-        if (const Memo::Entry* entry = c.memo.find(p.met.back()); entry != nullptr) {
-          p.leader = entry->path;
-          p.joined = entry->step;
-          return true;
-        }
-        c.memo.keep(p.met.back(), rows[k], p.steps);
-        return false;
-      });
+      if (shared) {
+        c.points.sum(path.y.data(), c.bound, c.common, c.scratch, c.sums.data());
+      } else {
+        c.points.sum(path.y.data(), c.bound, c.scratch, c.sums.data());
+        if (near && first) shared = c.points.prepare(path.y.data(), c.bound, c.sums.data(), c.scratch, c.common);
+      }
+      first = false;
+      c.decide(path, met_before(k));
       return !path.moving;
     });
   }
@@ -239,7 +281,7 @@ void climb_together(Climber& c, View<const double, 2> starts, const int64_t* row
 void climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
            Run run) {
   const int64_t m = starts.shape[0];
-  const std::vector<int64_t> order = along_strips(starts, rules.eps, run);
+  const std::vector<int64_t> order = along_curve(starts, rules.eps, run);
   std::mutex mutex;
   std::vector<std::unique_ptr<Climber>> idle;  // one per thread at work, kept with what it has learnt
   for_chunks(m, kStarts, run, [&](int64_t, int64_t begin, int64_t end) {

@@ -29,7 +29,7 @@ bool GaussClimb::step(const double* y, std::vector<double>& lanes, std::vector<i
                               weights_.empty() ? nullptr : weights_.data() + begin * kBlock, end - begin, d, y, scale_,
                               kLeast, lanes.data());
   };
-  tree_.visit(y, bound_, stack, add, add);
+  tree_.visit(y, y, bound_, stack, add, add);
   const auto total = [&](int64_t k) {
     const double* const lane = lanes.data() + k * kBlock;
     return (lane[0] + lane[1]) + (lane[2] + lane[3]);

@@ -154,6 +154,36 @@ TEST("ball: far outliers, equal points, tiny and huge numbers, radius zero") {
   }
 }
 
+TEST("ball: what balls of a box have in common, and the rest, are the ball") {
+  int64_t shared = 0;
+  for (int64_t d : {1, 2, 3, 5})
+    for (bool weighted : {false, true})
+      for (bool on_lattice : {false, true}) {
+        const Data data = on_lattice ? lattice(800, d, 14) : normal(800, d, 14);
+        const double eps = on_lattice ? 2.0 : 1.2, bound = ball_bound(eps);
+        const BallSums balls(data.x.data(), weighted ? data.w.data() : nullptr, data.n, d, eps, Run{});
+        BallSums::Scratch scratch;
+        BallSums::Common common;
+        std::vector<int64_t> sums(static_cast<size_t>(balls.width())), again(sums);
+        for (double side : {0.0, 1e-3, 0.05, 0.25, 3.0}) {
+          std::vector<double> y(static_cast<size_t>(d), 0.5);
+          common.lo = common.hi = y;
+          for (double& v : common.hi) v += side;
+          balls.sum(y.data(), bound, scratch, sums.data());
+          if (!balls.prepare(y.data(), bound, sums.data(), scratch, common)) continue;
+          ++shared;
+          for (int corner = 0; corner < 8; ++corner) {
+            for (int64_t j = 0; j < d; ++j)
+              y[static_cast<size_t>(j)] = 0.5 + side * static_cast<double>(corner * (j + 1) % 8) / 7;
+            balls.sum(y.data(), bound, scratch, sums.data());
+            balls.sum(y.data(), bound, common, scratch, again.data());
+            CHECK_SAY(sums == again, "d " << d << " side " << side << " corner " << corner);
+          }
+        }
+      }
+  CHECK(shared > 30);
+}
+
 TEST("ball: a set has one name, and other sets have others") {
   const Data data = lattice(200, 2, 11);
   const BallSums balls(data.x.data(), nullptr, data.n, 2, 1.0, Run{});
@@ -200,6 +230,30 @@ TEST("ball: the kernels equal a plain loop on every instruction set") {
         for (int64_t k = 0; k < width; ++k)
           whole[static_cast<size_t>(k)] += static_cast<uint64_t>(prefix[static_cast<size_t>(range.end * width + k)]) -
                                            static_cast<uint64_t>(prefix[static_cast<size_t>(range.begin * width + k)]);
+      }
+      if (d <= 3 && c == 2) {  // digits made on the way are those of the scalar code
+        const Digits digits(-52, 1, 1000);
+        std::vector<double> split;
+        for (int64_t j = 0; j < d; ++j) split.insert(split.end(), {digits.low(), digits.high()});
+        std::vector<int64_t> made(static_cast<size_t>((2 + 2 * d) * 4), 9);
+        for (const BlockRange& range : ranges)
+          for (int64_t b = range.begin; b < range.end; ++b)
+            for (int64_t lane = 0; lane < 4; ++lane) {
+              double x[8];
+              for (int64_t j = 0; j < d; ++j) x[j] = coords[static_cast<size_t>((b * d + j) * 4 + lane)];
+              if (!(one_distance(x, y.data(), d) <= bound)) continue;
+              ++made[static_cast<size_t>(lane)];
+              auto& key = made[static_cast<size_t>(4 + lane)];
+              key = static_cast<int64_t>(static_cast<uint64_t>(key) +
+                                         static_cast<uint64_t>(columns[static_cast<size_t>(b * 4 + lane)]));
+              for (int64_t j = 0; j < d; ++j) digits.add(x[j], made.data() + (2 + 2 * j) * 4 + lane, 4);
+            }
+        for (const Kernels* table : all_kernels()) {
+          std::vector<int64_t> sums(made.size(), 9);
+          table->climb.add_ball_split(coords.data(), columns.data(), ranges.data(), 3, d, y.data(), bound, split.data(),
+                                      sums.data());
+          CHECK(sums == made);
+        }
       }
       for (const Kernels* table : all_kernels()) {
         std::vector<int64_t> sums(expected.size(), 5), all(whole.size(), 7);

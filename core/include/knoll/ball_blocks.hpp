@@ -42,10 +42,11 @@ class BlockTree {
 
   const Blocks& blocks() const { return blocks_; }
 
-  // inside(begin, end) for ranges of blocks that lie wholly within the ball, check(begin, end) for those that may cut
-  // its sphere; `stack` is scratch.
+  // For all balls whose centre lies in the box [lo, hi]: inside(begin, end) for ranges of blocks that are wholly within
+  // each of them, check(begin, end) for those that some sphere may cut. One ball has lo = hi. `stack` is scratch.
   template <class Inside, class Check>
-  void visit(const double* y, double bound, std::vector<int32_t>& stack, Inside&& inside, Check&& check) const {
+  void visit(const double* lo, const double* hi, double bound, std::vector<int32_t>& stack, Inside&& inside,
+             Check&& check) const {
     stack.assign(1, 0);
     while (!stack.empty()) {
       const int32_t at = stack.back();
@@ -54,8 +55,8 @@ class BlockTree {
       const double* const box = box_of(at);
       double near = 0, far = 0;
       for (int64_t j = 0; j < blocks_.d; ++j) {
-        const double below = box[2 * j] - y[j], above = y[j] - box[2 * j + 1];
-        const double gap = std::max(std::max(below, above), 0.0), reach = std::max(-below, -above);
+        const double gap = std::max(std::max(box[2 * j] - hi[j], lo[j] - box[2 * j + 1]), 0.0);
+        const double reach = std::max(hi[j] - box[2 * j], box[2 * j + 1] - lo[j]);
         near += gap * gap;
         far += reach * reach;
       }

@@ -19,6 +19,12 @@ class Digits {
 
   int count() const { return count_; }
 
+  // Two digits can be made by float64 additions alone: x + high() rounds x to a multiple of 2^(low + bits), whose digit
+  // are the low bits of the sum; what is left, added to low(), shows the other digit likewise. Both numbers are zero
+  // where that does not work: another count of digits, or a range at the edge of float64.
+  double high() const { return high_; }
+  double low() const { return rest_; }
+
   // digits[i · stride] += the i-th digit of x. Bits below 2^low are cut off.
   void add(double x, int64_t* digits, int64_t stride) const;
 
@@ -29,7 +35,8 @@ class Digits {
   double scaled(double whole, int power) const;
 
   int low_ = 0, bits_ = 1, count_ = 0;
-  double unit_ = 1;  // 2^low where that is a normal number, else 0
+  double unit_ = 1;             // 2^low where that is a normal number, else 0
+  double high_ = 0, rest_ = 0;  // what high() and low() return
 };
 
 // The exponents between which x lies as an integer: x is a multiple of 2^low and |x| < 2^high. Zero widens nothing.

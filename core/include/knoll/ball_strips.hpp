@@ -16,21 +16,22 @@ class BallStrips {
 
   const Blocks& blocks() const { return blocks_; }
 
-  // inside(begin, end) for ranges of blocks that lie wholly within the ball, check(begin, end) for those that may cut
-  // its sphere.
+  // For all balls whose centre lies in the box [lo, hi]: inside(begin, end) for ranges of blocks that are wholly within
+  // each of them, check(begin, end) for those that some sphere may cut. One ball has lo = hi.
   template <class Inside, class Check>
-  void visit(const double* y, double bound, Inside&& inside, Check&& check) const {
-    const double y1 = blocks_.d > 1 ? y[1] : 0, y2 = blocks_.d > 2 ? y[2] : 0;
-    for (size_t s = first_not_below(slabs_, 0, slabs_.size(), y2, 0, bound); s < slabs_.size(); ++s) {
+  void visit(const double* lo, const double* hi, double bound, Inside&& inside, Check&& check) const {
+    const double lo1 = blocks_.d > 1 ? lo[1] : 0, hi1 = blocks_.d > 1 ? hi[1] : 0;
+    const double lo2 = blocks_.d > 2 ? lo[2] : 0, hi2 = blocks_.d > 2 ? hi[2] : 0;
+    for (size_t s = first_not_below(slabs_, 0, slabs_.size(), lo2, 0, bound); s < slabs_.size(); ++s) {
       const Range& slab = slabs_[s];
-      const double near2 = square(slab.gap(y2)), far2 = square(slab.reach(y2));
+      const double near2 = square(slab.gap(lo2, hi2)), far2 = square(slab.reach(lo2, hi2));
       if (near2 > bound) break;
       const auto end = static_cast<size_t>(slab.end);
-      for (size_t r = first_not_below(rows_, static_cast<size_t>(slab.begin), end, y1, near2, bound); r < end; ++r) {
+      for (size_t r = first_not_below(rows_, static_cast<size_t>(slab.begin), end, lo1, near2, bound); r < end; ++r) {
         const Row& row = rows_[r];
-        const double near1 = square(row.gap(y1)), far1 = square(row.reach(y1));
+        const double near1 = square(row.gap(lo1, hi1)), far1 = square(row.reach(lo1, hi1));
         if (near1 + near2 > bound) break;
-        cut(row, y[0], near1, near2, far1, far2, bound, inside, check);
+        cut(row, lo[0], hi[0], near1, near2, far1, far2, bound, inside, check);
       }
     }
   }
@@ -40,8 +41,8 @@ class BallStrips {
     double low, high;    // of the coordinate that the strips or slabs divide
     int64_t begin, end;  // rows of a slab, blocks of a row
 
-    double gap(double y) const { return std::max(std::max(low - y, y - high), 0.0); }
-    double reach(double y) const { return std::max(y - low, high - y); }
+    double gap(double lo, double hi) const { return std::max(std::max(low - hi, lo - high), 0.0); }
+    double reach(double lo, double hi) const { return std::max(hi - low, high - lo); }
   };
   // A strip also knows its x and where in it a value of x stands: buckets of equal width, about one per block.
   struct Row : Range {
@@ -97,26 +98,27 @@ class BallStrips {
   }
 
   template <class Inside, class Check>
-  void cut(const Row& row, double y, double near1, double near2, double far1, double far2, double bound,
+  void cut(const Row& row, double lo, double hi, double near1, double near2, double far1, double far2, double bound,
            Inside&& inside, Check&& check) const {
     constexpr double kSlack = 1e-12, kUlp = 0x1p-52;
     // Beyond [left, right] everything is outside: the distance computed there, at the strip's nearest edge, says so.
     const double wide = std::sqrt(std::max(bound - (near1 + near2), 0.0)) * (1 + kSlack);
-    double left = y - wide, right = y + wide;
+    double left = lo - wide, right = hi + wide;
     left -= std::abs(left) * kUlp;
     right += std::abs(right) * kUlp;
-    if (!(square(left - y) + near1 + near2 > bound)) left = -HUGE_VAL;
-    if (!(square(right - y) + near1 + near2 > bound)) right = HUGE_VAL;
+    if (!(square(left - lo) + near1 + near2 > bound)) left = -HUGE_VAL;
+    if (!(square(right - hi) + near1 + near2 > bound)) right = HUGE_VAL;
     int64_t begin = until(row, left);
     const int64_t end = from(row, right);
     // Within [left, right] everything is inside, even at the strip's far edge.
     if (far1 + far2 <= bound) {
       const double narrow = std::sqrt(bound - (far1 + far2)) * (1 - kSlack);
-      left = y - narrow;
-      right = y + narrow;
+      left = hi - narrow;
+      right = lo + narrow;
       left += std::abs(left) * kUlp;
       right -= std::abs(right) * kUlp;
-      if (square(left - y) + far1 + far2 <= bound && square(right - y) + far1 + far2 <= bound) {
+      if (left <= lo && right >= hi && square(left - hi) + far1 + far2 <= bound &&
+          square(right - lo) + far1 + far2 <= bound) {
         const int64_t inner = std::max(from(row, left), begin), outer = std::min(until(row, right), end);
         if (inner < outer) {
           if (begin < inner) check(begin, inner);

@@ -48,11 +48,27 @@ class BallSums {
   // sums (width) of the rows within the ball: their one distance to y is ≤ bound.
   void sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const;
 
+  // What balls about neighbouring places have in common: the sums of all rows that are in each of them, and the rows
+  // that are in some and not in others. A ball is then the first plus what of the second is within it.
+  struct Common {
+    std::vector<double> lo, hi;    // (d) the box of the places
+    std::vector<int64_t> sums;     // (width)
+    std::vector<double> coords;    // (blocks, d, 4)
+    std::vector<int64_t> columns;  // (blocks, …, 4) as those of all rows
+    int64_t blocks = 0;
+  };
+  // Fills `common` for the places in its box, one of which is y with the given sums; false where it would not pay.
+  bool prepare(const double* y, double bound, const int64_t* sums, Scratch& scratch, Common& common) const;
+  void sum(const double* y, double bound, const Common& common, Scratch& scratch, int64_t* sums) const;
+
   SetName name(const int64_t* sums) const;
   double weight(const int64_t* sums) const;             // Σ w, rounded once
   void mean(const int64_t* sums, double* point) const;  // Σ w x / Σ w: each sum rounded once, then divided
 
  private:
+  void visit(const double* lo, const double* hi, double bound, Scratch& scratch) const;
+  void add_within(const double* coords, const int64_t* columns, const std::vector<BlockRange>& ranges, const double* y,
+                  double bound, Scratch& scratch) const;
   void make_columns(const double* x, const double* weights, int64_t n, Run run);
 
   int64_t d_, key_ = 1, weight_at_ = 2;  // where the key and the weight's digits stand among the sums
@@ -62,7 +78,8 @@ class BallSums {
   std::vector<int64_t> first_;             // (d) where each coordinate's digits begin
   std::unique_ptr<BallStrips> strips_;     // one of the two
   std::unique_ptr<BlockTree> tree_;        //
-  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), (blocks + 1, stride)
+  std::vector<double> split_;              // (d, 2) how coordinates are split into digits on the way, or empty
+  std::vector<int64_t> columns_, prefix_;  // (blocks, width − 1, 4), the keys alone with split_; (blocks + 1, stride)
 };
 
 }  // namespace knoll

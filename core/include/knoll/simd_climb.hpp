@@ -16,6 +16,11 @@ struct ClimbKernels {
   void (*add_ball)(const double* coords, const int64_t* columns, const BlockRange* ranges, int64_t count, int64_t d,
                    int64_t c, const double* y, double bound, int64_t* sums);
 
+  // The same for d ≤ 3 with one column, keys (blocks, 4), and digits made on the way: for each coordinate x_j, by the
+  // numbers split[2j] and split[2j + 1] of its Digits, low() and high(), two more sums, the low digit's first.
+  void (*add_ball_split)(const double* coords, const int64_t* keys, const BlockRange* ranges, int64_t count, int64_t d,
+                         const double* y, double bound, const double* split, int64_t* sums);
+
   // sums[k] += Σ over ranges of prefix[end, k] − prefix[begin, k]; rows of prefix are `width` long, a multiple of 4.
   void (*add_prefix)(const int64_t* prefix, int64_t width, const BlockRange* ranges, int64_t count, int64_t* sums);
 

@@ -85,6 +85,58 @@ static void add_ball(const double* coords, const int64_t* columns, const BlockRa
   add_ball_any(coords, columns, ranges, count, d, c, y, bound, sums);
 }
 
+// Digits are read off as whole bit patterns; the pattern of the number that they were added to is taken away at the
+// end, once per row that was inside. All modulo 2^64.
+template <int D>
+KNOLL_INLINE void add_split(const double* coords, const int64_t* keys, const BlockRange* ranges, int64_t count,
+                            const double* y, double bound, const double* split, int64_t* sums) {
+  const f64 limit = broadcast(bound);
+  f64 at[D], low[D], high[D];
+  u64 rows = {}, key = load_u64(sums + kLanes), digits[2 * D] = {};
+  for (int j = 0; j < D; ++j) {
+    at[j] = broadcast(y[j]);
+    low[j] = broadcast(split[2 * j]);
+    high[j] = broadcast(split[2 * j + 1]);
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    const double* x = coords + ranges[r].begin * D * kLanes;
+    const double* const end = coords + ranges[r].end * D * kLanes;
+    const int64_t* k = keys + ranges[r].begin * kLanes;
+    for (; x < end; x += D * kLanes, k += kLanes) {
+      f64 distance = broadcast(0.0);
+      for (int j = 0; j < D; ++j) {
+        const f64 difference = load(x + j * kLanes) - at[j];
+        distance = j == 0 ? difference * difference : distance + difference * difference;
+      }
+      const u64 inside = ~(u64)less(limit, distance);
+      rows -= inside;
+      key += inside & load_u64(k);
+      for (int j = 0; j < D; ++j) {
+        const f64 v = load(x + j * kLanes), rounded = v + high[j];
+        digits[2 * j] += inside & (u64)(v - (rounded - high[j]) + low[j]);
+        digits[2 * j + 1] += inside & (u64)rounded;
+      }
+    }
+  }
+  store_u64(sums + kLanes, key);
+  for (int j = 0; j < D; ++j) {
+    digits[2 * j] -= rows * (u64)low[j];
+    digits[2 * j + 1] -= rows * (u64)high[j];
+  }
+  store_u64(sums, load_u64(sums) + rows);
+  for (int k = 0; k < 2 * D; ++k) {
+    int64_t* const sum = sums + (2 + k) * kLanes;
+    store_u64(sum, load_u64(sum) + digits[k]);
+  }
+}
+
+static void add_ball_split(const double* coords, const int64_t* keys, const BlockRange* ranges, int64_t count,
+                           int64_t d, const double* y, double bound, const double* split, int64_t* sums) {
+  if (d == 1) return add_split<1>(coords, keys, ranges, count, y, bound, split, sums);
+  if (d == 2) return add_split<2>(coords, keys, ranges, count, y, bound, split, sums);
+  add_split<3>(coords, keys, ranges, count, y, bound, split, sums);
+}
+
 // V vectors of a row at a time.
 template <int V>
 KNOLL_INLINE void add_prefix_some(const int64_t* prefix, int64_t width, const BlockRange* ranges, int64_t count,
@@ -123,4 +175,5 @@ static void add_gauss(const double* coords, const double* weights, int64_t block
   }
 }
 
-static constexpr ClimbKernels climb_kernels = {.add_ball = add_ball, .add_prefix = add_prefix, .add_gauss = add_gauss};
+static constexpr ClimbKernels climb_kernels = {
+    .add_ball = add_ball, .add_ball_split = add_ball_split, .add_prefix = add_prefix, .add_gauss = add_gauss};
