@@ -82,39 +82,6 @@ static void py_on_sphere(const Rows& x, const In<double, 2>& y, double eps, cons
   });
 }
 
-static int64_t py_ball_components(const Rows& x, double eps, const Out<int64_t, 1>& label, int threads) {
-  need_points(x, {});
-  need(label.shape(0) == x.shape(0) && label.stride(0) == 1, "label must be a plain array with one entry per row");
-  int64_t count = 0;
-  call(threads, 1000.0 * static_cast<double>(x.size()), [&](Run run) {
-    const BlockTree tree(x.data(), rows_of(x), columns_of(x), 16, run);
-    count = tree.components(x.data(), ball_bound(eps), label.data(), run);
-  });
-  return count;
-}
-
-static void py_nearest_rows(const Rows& x, const Rows& y, const Out<int64_t, 1>& index, const Out<double, 1>& distance,
-                            int threads) {
-  need_points(x, {});
-  const int64_t m = rows_of(y), d = columns_of(x);
-  need(y.shape(1) == x.shape(1), "y must have the columns of x");
-  need(static_cast<int64_t>(index.shape(0)) == m && static_cast<int64_t>(distance.shape(0)) == m,
-       "one entry per row of y is needed");
-  const auto at = view<1>(index);
-  const auto far = view<1>(distance);
-  call(threads, 100.0 * static_cast<double>(y.size() + x.size()), [&](Run run) {
-    const BlockTree tree(x.data(), rows_of(x), d, 16, run);
-    for_chunks(m, 256, run, [&](int64_t, int64_t begin, int64_t end) {
-      std::vector<int32_t> stack;
-      for (int64_t i = begin; i < end; ++i) {
-        double d2 = 0;
-        at(i) = tree.nearest(y.data() + i * d, stack, &d2);
-        far(i) = std::sqrt(d2);
-      }
-    });
-  });
-}
-
 static std::vector<int64_t> py_distinct_rows(const In<double, 2>& x, const Out<int64_t, 1>& which) {
   need(which.shape(0) == x.shape(0), "which must have one entry per row");
   std::vector<int64_t> first;
@@ -149,11 +116,6 @@ void bind_climb(nb::module_& m) {
         nb::arg("gaussian"), nb::arg("threads"), "The positions of every path, its start first.");
   m.def("on_sphere", &py_on_sphere, nb::arg("x").noconvert(), nb::arg("y"), nb::arg("eps"), nb::arg("out").noconvert(),
         nb::arg("threads"), "Whether some row of x has exactly the distance eps from each y.");
-  m.def("ball_components", &py_ball_components, nb::arg("x").noconvert(), nb::arg("eps"), nb::arg("label").noconvert(),
-        nb::arg("threads"), "Connected components of the rows at eps, numbered by lowest rows; returns how many.");
-  m.def("nearest_rows", &py_nearest_rows, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
-        nb::arg("index").noconvert(), nb::arg("distance").noconvert(), nb::arg("threads"),
-        "The row of x nearest to each y, the lowest of equally near ones.");
   m.def("distinct_rows", &py_distinct_rows, nb::arg("x"), nb::arg("which").noconvert(),
         "Number the different rows by first appearance; returns the first row of each.");
   m.def("kth_distances", &py_kth_distances, nb::arg("x"), nb::arg("weights").none(), nb::arg("mass"),

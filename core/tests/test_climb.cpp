@@ -174,57 +174,6 @@ TEST("climb: the Gaussian climb follows its definition") {
   }
 }
 
-TEST("tree: components and the nearest row equal a plain loop's") {
-  std::mt19937_64 engine(10);
-  for (bool lattice : {false, true})
-    for (int64_t d : {1, 2, 5}) {
-      const int64_t n = 400;
-      const auto x = blobs(n, d, 11, lattice);
-      for (double eps : {0.05, 0.4, 1.0, 30.0}) {
-        const double bound = ball_bound(eps);
-        const auto square = [&](const double* a, const double* b) {
-          double sum = 0;
-          for (int64_t j = 0; j < d; ++j) {
-            const volatile double s = (a[j] - b[j]) * (a[j] - b[j]);
-            sum = sum + s;
-          }
-          return sum;
-        };
-        std::vector<int64_t> expected(static_cast<size_t>(n), -1), label(expected);
-        int64_t count = 0;
-        for (int64_t i = 0; i < n; ++i) {
-          if (expected[static_cast<size_t>(i)] >= 0) continue;
-          std::vector<int64_t> todo{i};
-          expected[static_cast<size_t>(i)] = count;
-          while (!todo.empty()) {
-            const int64_t k = todo.back();
-            todo.pop_back();
-            for (int64_t l = 0; l < n; ++l)
-              if (expected[static_cast<size_t>(l)] < 0 && square(x.data() + k * d, x.data() + l * d) <= bound) {
-                expected[static_cast<size_t>(l)] = count;
-                todo.push_back(l);
-              }
-          }
-          ++count;
-        }
-        const BlockTree tree(x.data(), n, d, 8, Run{});
-        CHECK(tree.components(x.data(), bound, label.data(), Run{2}) == count);
-        CHECK(label == expected);
-        std::vector<int32_t> stack;
-        for (int t = 0; t < 50; ++t) {
-          Point y;
-          for (int64_t j = 0; j < d; ++j) y.push_back(static_cast<double>(engine() % 80) / 10);
-          int64_t best = 0;
-          for (int64_t i = 1; i < n; ++i)
-            if (square(x.data() + i * d, y.data()) < square(x.data() + best * d, y.data())) best = i;
-          double d2 = 0;
-          CHECK(tree.nearest(y.data(), stack, &d2) == best);
-          CHECK(d2 == square(x.data() + best * d, y.data()));
-        }
-      }
-    }
-}
-
 TEST("rows: different rows are numbered by first appearance, k-th distances are those of a sort") {
   const std::vector<double> x{1, 2, 0.0, 5, 1, 2, -0.0, 5, 1, 3};
   std::vector<int64_t> which(5);

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll import _core
+from knoll import _core, scales
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.steps import climb as steps
@@ -217,7 +217,7 @@ class MeanShift(ClusterMixin, Estimator):
         exponent = int(np.frexp(np.abs(self.points_).max())[1])
         scaling = steps.Scaling(0 if abs(exponent) < 400 else -exponent)
         points = scaling.down(self.points_)
-        estimate = steps.estimate_bandwidth(points, self.weights_, self._threads())
+        estimate = scales.bandwidth(points, self.weights_, threads=self._threads())
         return float(math.ldexp(estimate, -scaling.power))
 
     def _hill(self) -> tuple[steps.Hill, steps.Scaling]:
@@ -287,7 +287,8 @@ class MeanShift(ClusterMixin, Estimator):
     def _nearest_peak(self, ends: NDArray[np.float64], hill: steps.Hill, scaling: steps.Scaling) -> NDArray[np.int64]:
         """Label points by the peak that is nearest; without `cluster_all`, −1 where none is within the bandwidth."""
         index, distance = np.empty(len(ends), np.int64), np.empty(len(ends))
-        _core.nearest_rows(scaling.down(self.peaks_), ends, index, distance, hill.threads)
+        peaks = _core.Index(scaling.down(self.peaks_), hill.eps, "euclidean", 2.0, "auto", hill.threads)
+        peaks.knn(ends, 1, distance[:, None], index[:, None], hill.threads)
         labels: NDArray[np.int64] = self.peak_labels_[index]
         return labels if self.cluster_all else np.where(distance <= hill.eps, labels, -1)
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from knoll import MeanShift, plots
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
-from knoll.steps.climb import estimate_bandwidth
+from knoll.scales import estimate_bandwidth
 
 
 def blobs(n=600, d=2, seed=0, std=0.8):
@@ -126,10 +126,10 @@ def test_the_estimated_bandwidth_is_scikit_learns():
 
 def test_of_many_rows_the_bandwidth_is_estimated_from_a_sample():
     X = blobs(12_000)
-    sampled = estimate_bandwidth(X, None, 1)
+    sampled = estimate_bandwidth(X)
     exact = sklearn.cluster.estimate_bandwidth(X[:4000])
     assert abs(sampled / exact - 1) < 0.05
-    assert sampled == estimate_bandwidth(X[::-1].copy(), None, 2)
+    assert sampled == estimate_bandwidth(X[::-1].copy(), n_jobs=2)
 
 
 def test_a_bandwidth_of_zero_that_was_estimated_joins_equal_rows():

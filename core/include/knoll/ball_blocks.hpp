@@ -72,13 +72,6 @@ class BlockTree {
     }
   }
 
-  // The row nearest to y by the one distance, the lowest of equally near ones; its squared distance goes to `d2`.
-  int64_t nearest(const double* y, std::vector<int32_t>& stack, double* d2) const;
-
-  // Connected components of the rows: two are joined when within the ball of each other. label (n), numbered by lowest
-  // rows; returns how many.
-  int64_t components(const double* x, double bound, int64_t* label, Run run) const;
-
  private:
   struct Node {
     int64_t begin, end;  // blocks

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.exceptions import BadData
 
-__all__ = ["Ends", "Hill", "Peaks", "Scaling", "bin_seeds", "estimate_bandwidth", "peaks", "thin_out"]
+__all__ = ["Ends", "Hill", "Peaks", "Scaling", "bin_seeds", "peaks", "thin_out"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_QUANTILE = 0.3  # scikit-learn's: how much of the data the estimated bandwidth reaches around a point, on average
-_SAMPLE = 5000  # rows from which the bandwidth is estimated; distances between all pairs of them are looked at
 _SMALL = 1e-3  # scikit-learn's rule of a small step, in bandwidths
 _SMALL_GAUSSIAN = 1e-6  # where a Gaussian climb stops, in bandwidths
 
@@ -130,7 +128,8 @@ def peaks(ends: Ends, eps: float, threads: int) -> Peaks:
     first = np.array(_core.distinct_rows(ends.points, which), dtype=np.int64)  # (m,)
     points = np.ascontiguousarray(ends.points[first])
     component = np.empty(len(first), np.int64)
-    n_components = _core.ball_components(points, eps, component, threads)
+    _core.Index(points, eps, "euclidean", 2.0, "auto", threads).components(eps, None, component, threads)
+    n_components = int(component.max()) + 1
     order = _by_intensity(points, ends.weight[first])  # (m,) most weight first
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -177,24 +176,7 @@ def _by_intensity(points: Floats, weight: Floats) -> Ints:
     return order
 
 
-# ---- scales and seeds ----------------------------------------------------------------------------------------------
-
-
-def estimate_bandwidth(points: Floats, weights: Floats | None, threads: int) -> float:
-    """Average, over the rows, the distance within which lie three tenths of the data: scikit-learn's rule.
-
-    Of more than 5000 rows, 5000 are taken, evenly spaced in the order of their coordinates.
-    """
-    if len(points) > _SAMPLE:
-        order = np.lexsort(points.T[::-1])
-        upto = np.cumsum(np.ones(len(points)) if weights is None else weights[order])
-        middle = (np.arange(_SAMPLE) + 0.5) * (upto[-1] / _SAMPLE)
-        points, weights = points[order[np.searchsorted(upto, middle)]], None
-    total = float(len(points)) if weights is None else math.fsum(weights)
-    mass = max(1.0, math.floor(total * _QUANTILE))
-    reach = np.empty(len(points))
-    _core.kth_distances(points, weights, mass, reach, threads)
-    return math.fsum(reach if weights is None else reach * weights) / total
+# ---- seeds ---------------------------------------------------------------------------------------------------------
 
 
 def bin_seeds(points: NDArray[np.floating], weights: Floats | None, size: float, least: float) -> Floats | None:
