@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -133,7 +136,7 @@ class DBSCAN(ClusterMixin, Estimator):
         "formulation": (Choice(("graph", "spectral", "climbing")),),
         "border": (Choice(("closest", "first", "noise")),),
     }
-    _fitted: ClassVar = frozenset({"labels_", "core_sample_indices_", "components_", "fit_points_", "fit_weights_"})
+    _fitted: ClassVar = frozenset({"labels_", "core_sample_indices_", "components_", "other_points_", "fit_weights_"})
 
     def __init__(
         self,
@@ -203,8 +206,14 @@ class DBSCAN(ClusterMixin, Estimator):
         self.core_sample_indices_ = np.flatnonzero(clusters.core)
         self.components_ = _rows(points, self.core_sample_indices_)
         self.labels_ = clusters.labels
-        self.fit_points_ = points
-        self.fit_weights_ = weights
+        others = np.flatnonzero(~clusters.core)
+        self.other_points_ = None if self.metric == "precomputed" else _rows(points, others)
+        self.fit_weights_ = (
+            None if weights is None else np.concatenate([weights[self.core_sample_indices_], weights[others]])
+        )
+        self.graph_digest_ = _digest(points) if self.metric == "precomputed" else ""
+        if self.formulation == "climbing":
+            self.climbed_labels_ = self.labels_
         if not whole:
             absent = np.flatnonzero(~present)
             if self.formulation == "climbing":
@@ -212,6 +221,7 @@ class DBSCAN(ClusterMixin, Estimator):
                 ends[present] = vars(self)["climbed_"]
                 ends[absent], _ = self._climb(points[absent], points, weights)
                 self.climbed_ = ends
+                self.climbed_labels_ = np.where(present, self.labels_, -1)
             self.labels_[absent] = self._predict(points[absent])
         self._warn(clusters)
         return self
@@ -239,11 +249,16 @@ class DBSCAN(ClusterMixin, Estimator):
         self._check_parameters()
         self._check_metric()
         points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
+        return points, self._check_data(points, sample_weight)
+
+    def _check_data(self, points: Any, sample_weight: ArrayLike | None) -> NDArray[np.float64] | None:
         self._check_distances(points, points.shape[0])
         weights = check_weights(sample_weight, points.shape[0], owner="DBSCAN", negative=True)
+        if self.formulation == "climbing" and scipy.sparse.issparse(points):
+            raise BadData("DBSCAN: formulation='climbing' takes dense rows. Use X.toarray(), or formulation='graph'.")
         if weights is not None and self.formulation == "climbing" and (weights < 0).any():
             raise BadData("DBSCAN: formulation='climbing' takes means, so sample_weight must be >= 0.")
-        return points, weights
+        return weights
 
     def _check_metric(self) -> None:
         if not isinstance(self.metric, str) and not callable(self.metric):
@@ -262,7 +277,7 @@ class DBSCAN(ClusterMixin, Estimator):
             warnings.warn(
                 "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
                 SyntaxWarning,
-                stacklevel=5,
+                stacklevel=_depth(),
             )
         if self.metric == "minkowski" and self._power() < 1:
             raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {self._power()!r}.")
@@ -323,6 +338,7 @@ class DBSCAN(ClusterMixin, Estimator):
         )
 
     def _neighbourhoods(self, queries: Any, points: Any) -> steps.Neighbourhoods:
+        """Neighbours of queries among points, by blocks; a graph is of the rows among themselves if both are one."""
         sparse = scipy.sparse.issparse(queries)
         eps = float(self.eps)
         if self.metric == "precomputed":
@@ -335,12 +351,18 @@ class DBSCAN(ClusterMixin, Estimator):
             options["p"] = self._power()
         return near.by_metric(queries, points, eps, self.metric, options)
 
-    def _rank(self, points: Any) -> NDArray[np.int64]:
+    def _rank(self, points: Any) -> steps.Rank:
         """Order rows by their coordinates, for ties between core points; by number where there are none."""
-        n = points.shape[0]
-        rank = np.arange(n)
-        if self.metric != "precomputed" and not scipy.sparse.issparse(points):
-            rank[np.lexsort(points.T[::-1])] = np.arange(n)
+
+        def rank(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            if self.metric == "precomputed":
+                return rows
+            some, place = np.unique(rows, return_inverse=True)
+            coordinates = points[some] if isinstance(points, np.ndarray) else points[some].toarray()
+            order = np.empty(len(some), dtype=np.int64)
+            order[np.lexsort(coordinates.T[::-1])] = np.arange(len(some))
+            return np.asarray(order[place])
+
         return rank
 
     def _spectral(self, points: Any, weights: NDArray[np.float64] | None) -> steps.Clusters:
@@ -358,11 +380,12 @@ class DBSCAN(ClusterMixin, Estimator):
     def _links(self, points: Any, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """The graph of the core points as a matrix, with its diagonal."""
         if self.metric != "precomputed" and not scipy.sparse.issparse(points):
-            some = np.ascontiguousarray(points[rows], dtype=np.float64)
+            scaling = climb.Scaling.of(points, float(self.eps), "DBSCAN")
+            some = scaling.down(points[rows])
             distances = np.empty((len(rows), len(rows)))
             if len(rows):
                 _core.center_distances(some, some, distances, self._threads())
-            return np.asarray(distances <= self.eps)
+            return np.asarray(distances <= np.ldexp(float(self.eps), scaling.power))
         among = self._among(points, rows)
         links = np.zeros((len(rows), len(rows)), dtype=np.bool_)
         for block in self._neighbourhoods(among, among):
@@ -428,11 +451,11 @@ class DBSCAN(ClusterMixin, Estimator):
         given = np.full(queries.shape[0], -1, dtype=np.int64)
         if self._fast() is None or scipy.sparse.issparse(queries) or scipy.sparse.issparse(core_points):
             every = np.ones(len(labels), dtype=np.bool_)
-            rank = self._rank(core_points)
             border = "first" if self.border == "first" else "closest"
-            for rows in self._neighbourhoods(queries, core_points):
+            blocks = self._neighbourhoods(queries, core_points)
+            for rows in blocks:
                 here = slice(rows.begin, rows.begin + len(rows.starts) - 1)
-                given[here] = steps.attach(rows, every, labels, border, rank)
+                given[here] = steps.attach(rows, every, labels, border, self._rank(core_points), blocks.exact)
             return given
         index, found, distances = (
             self._index(core_points),
@@ -487,47 +510,74 @@ class DBSCAN(ClusterMixin, Estimator):
             "border": fewer, but a core point does; "noise": neither.
         """
         queries = self._queries(X)
+        if self._is_fitted_graph(queries):
+            core = np.isin(np.arange(len(self.labels_)), self.core_sample_indices_)
+            reached = core if self.border == "noise" else self.labels_ >= 0
+            return np.where(core, "core", np.where(reached, "border", "noise"))
         if self.formulation == "climbing":
-            ends, there = self._climb(queries, self.fit_points_, self.fit_weights_)
+            ends, there = self._climb(queries, self._fitted_points(), self.fit_weights_)
             moved = (ends != np.asarray(queries, dtype=np.float64)).any(axis=1)
             return np.where(there, np.where(moved, "border", "core"), "noise")
-        core = self._reached(queries, self.fit_points_, self.fit_weights_)
+        core = self._reached_among_fitted(queries)
         return np.where(core, "core", np.where(self._closest(queries) >= 0, "border", "noise"))
 
     def _queries(self, X: ArrayLike) -> Any:
         check_is_fitted(self)
         queries = check_points(X, estimator=self, reset=False, sparse=True, n_jobs=self._threads())
-        self._check_distances(queries, self.fit_points_.shape[0])
-        return queries
+        self._check_distances(queries, len(self.labels_))
+        if self.metric == "precomputed" or scipy.sparse.issparse(queries) == scipy.sparse.issparse(self.components_):
+            return queries
+        return scipy.sparse.csr_array(queries) if isinstance(queries, np.ndarray) else queries.toarray()
+
+    def _fitted_points(self) -> Any:
+        """Return the rows of the fit, core points first: the order of `fit_weights_`."""
+        if self.metric == "precomputed":
+            return None
+        parts = [self.components_, self.other_points_]
+        return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else scipy.sparse.vstack(parts, format="csr")
 
     def _predict(self, queries: Any) -> NDArray[np.int64]:
         if self.formulation == "climbing":
             return self._climbed_labels(queries)
+        if self._is_fitted_graph(queries):
+            return self.labels_.copy()
         labels = self._closest(queries)
         if self.border == "noise":
-            labels[~self._reached(queries, self.fit_points_, self.fit_weights_)] = -1
+            labels[~self._reached_among_fitted(queries)] = -1
         return labels
+
+    def _is_fitted_graph(self, queries: Any) -> bool:
+        """Tell whether this is the sparse graph of the fit, in which a row is its own neighbour, stored or not."""
+        return self.metric == "precomputed" and self.graph_digest_ != "" and _digest(queries) == self.graph_digest_
+
+    def _reached_among_fitted(self, queries: Any) -> NDArray[np.bool_]:
+        if self.metric != "precomputed":
+            return self._reached(queries, self._fitted_points(), self.fit_weights_)
+        weights = None
+        if self.fit_weights_ is not None:  # columns stand in the order of the fitted rows
+            core = np.isin(np.arange(len(self.labels_)), self.core_sample_indices_)
+            weights = np.empty(len(core))
+            weights[np.concatenate([np.flatnonzero(core), np.flatnonzero(~core)])] = self.fit_weights_
+        return self._reached(queries, queries[:0], weights)
 
     def _closest(self, queries: Any) -> NDArray[np.int64]:
         rows = self.core_sample_indices_
         if not len(rows):
             return np.full(queries.shape[0], -1, dtype=np.int64)
         if self.metric == "precomputed":
-            return self._attach(queries[:, rows], self._among(self.fit_points_, rows), self.labels_[rows])
+            return self._attach(queries[:, rows], self.components_[:, rows], self.labels_[rows])
         return self._attach(queries, self.components_, self.labels_[rows])
 
     def _climbed_labels(self, queries: NDArray[Any]) -> NDArray[np.int64]:
         labels = np.full(len(queries), -1, dtype=np.int64)
-        ends, there = self._climb(queries, self.fit_points_, self.fit_weights_)
-        arrived = self.labels_ >= 0
-        if self.fit_weights_ is not None:
-            arrived &= self.fit_weights_ != 0
+        ends, there = self._climb(queries, self._fitted_points(), self.fit_weights_)
+        arrived = self.climbed_labels_ >= 0
         if there.any() and arrived.any():
             found, distances = np.empty(int(there.sum()), dtype=np.int64), np.empty(int(there.sum()))
             self._index(np.ascontiguousarray(self.climbed_[arrived])).nearest(
                 np.ascontiguousarray(ends[there]), float(self.eps), None, found, distances, self._threads()
             )
-            labels[there] = np.where(found >= 0, self.labels_[arrived][found], -1)
+            labels[there] = np.where(found >= 0, self.climbed_labels_[arrived][found], -1)
         return labels
 
     # ---- before and after a fit ------------------------------------------------------------------------------------
@@ -550,7 +600,7 @@ class DBSCAN(ClusterMixin, Estimator):
         self._check_parameters()
         self._check_metric()
         points = check_points(X, sparse=True, n_jobs=self._threads())
-        weights = check_weights(sample_weight, points.shape[0], owner="DBSCAN", negative=True)
+        weights = self._check_data(points, sample_weight)
         n = points.shape[0]
         looked = np.unique(np.linspace(0, n - 1, min(n, _LOOK)).astype(np.intp))
         sample = points[looked]
@@ -560,7 +610,12 @@ class DBSCAN(ClusterMixin, Estimator):
         else:
             parts = [np.diff(rows.starts) for rows in self._neighbourhoods(sample, points)]
             counts = np.concatenate(parts).astype(np.float64)
-        share = float(self._reached(sample, points, weights).mean())
+            if self.metric == "precomputed" and scipy.sparse.issparse(points):
+                counts += points.diagonal()[looked] == 0  # a row is its own neighbour, stored or not
+        if self.metric == "precomputed" and scipy.sparse.issparse(points) and weights is None:
+            share = float((counts >= self.min_samples).mean())
+        else:
+            share = float(self._reached(sample, points, weights).mean())
         per_row = 88  # cells and their order, labels, marks, the union-find: what the core keeps for a row
         memory = per_row * n + 2**20
         if self.formulation == "spectral":
@@ -575,7 +630,10 @@ class DBSCAN(ClusterMixin, Estimator):
         """Raise a red flag where the answer is defined but hardly what was wanted."""
         n, n_core = len(clusters.labels), int(clusters.core.sum())
         found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
-        suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
+        if self._fast() == "euclidean" and isinstance(self.components_, np.ndarray):
+            suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
+        else:
+            suggestion = f"sorted distances to the {self.min_samples}th neighbour show where to look."
         if n < _WARNED_FROM:
             return
         if found == 0:
@@ -594,9 +652,25 @@ class DBSCAN(ClusterMixin, Estimator):
             )
         else:
             return
-        warnings.warn(f"DBSCAN: {text}", SuspiciousResultWarning, stacklevel=4)  # _warn, fit, the guard, the caller
+        warnings.warn(f"DBSCAN: {text}", SuspiciousResultWarning, stacklevel=_depth())
 
 
 def _rows(points: Any, rows: NDArray[np.intp]) -> Any:
     """Copy some rows of an array or a sparse matrix."""
     return points.take(rows, axis=0) if isinstance(points, np.ndarray) else points[rows]
+
+
+def _digest(graph: Any) -> str:
+    """Name a sparse graph by its contents; nothing for a dense matrix."""
+    if isinstance(graph, np.ndarray):
+        return ""
+    parts = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
+
+
+def _depth() -> int:
+    """Count the frames up to the caller of this package, for a warning that points at them."""
+    package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    return depth

@@ -214,11 +214,7 @@ class MeanShift(ClusterMixin, Estimator):
     def _bandwidth(self) -> float:
         if self.bandwidth is not None:
             return float(self.bandwidth)
-        exponent = int(np.frexp(np.abs(self.points_).max())[1])
-        scaling = steps.Scaling(0 if abs(exponent) < 400 else -exponent)
-        points = scaling.down(self.points_)
-        estimate = scales.bandwidth(points, self.weights_, threads=self._threads())
-        return float(math.ldexp(estimate, -scaling.power))
+        return scales.bandwidth(np.asarray(self.points_, dtype=np.float64), self.weights_, threads=self._threads())
 
     def _hill(self) -> tuple[steps.Hill, steps.Scaling]:
         """Return the fitted data in the scale of the core, and that scale."""
@@ -305,7 +301,8 @@ class MeanShift(ClusterMixin, Estimator):
     def _mean_weight(self, ends: steps.Ends, present: NDArray[np.bool_]) -> float:
         if self._nearest or self.weights_ is None:
             return math.fsum(ends.weight) / len(ends.weight)
-        return math.fsum(ends.weight[present] * self.weights_) / math.fsum(self.weights_)
+        weights = np.ldexp(self.weights_, -int(np.frexp(self.weights_.max())[1]))
+        return math.fsum(ends.weight[present] * (weights / math.fsum(weights)))
 
     def _warn_unfinished(self, ends: steps.Ends) -> None:
         count = int(np.count_nonzero(ends.reason == _core.END_UNFINISHED))

@@ -27,6 +27,7 @@ __all__ = ["EpsEstimate", "estimate_bandwidth", "estimate_eps", "k_distances"]
 _LOOKED_AT = 5000  # rows from which a bandwidth is taken: its work is their square
 _BLOCK = 2**22  # distances at a time
 _FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
+_FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the bend is looked for
 _FLAT = 0.1  # a knee less than this below the chord of the curve is none
 
 
@@ -105,7 +106,9 @@ def _k_distances(
                 answer[some] = distances[:, -1]
                 continue
             mass = np.cumsum(weights[near], axis=1)
-            enough = mass >= k * (1 - 1e-12)
+            enough = mass >= k
+            for i, j in np.argwhere(np.abs(mass - k) <= 1e-12 * asked * k):  # close calls by the exact sum
+                enough[i, j] = math.fsum(weights[near[i, : j + 1]]) >= k
             found = enough.any(axis=1)
             at = np.argmax(enough, axis=1)
             answer[some[found]] = distances[found, at[found]]
@@ -175,35 +178,52 @@ def estimate_eps(
     order = np.argsort(distances[kept], kind="stable")
     curve = distances[kept][order]
     share = np.cumsum(mass[kept][order]) / mass.sum()
+    if curve[-1] == 0:
+        eps = _between_places(points[kept], resolve_threads(n_jobs))
+        reason = f"every row has {level} rows at its own place; this is half the least distance between two places"
+        return EpsEstimate(eps, level, curve, share, len(curve) - 1, reason)
     eps, knee, reason = _knee(curve, share, level)
     return EpsEstimate(eps, level, curve, share, knee, reason)
 
 
 def _knee(curve: NDArray[np.float64], share: NDArray[np.float64], level: int) -> tuple[float, int, str]:
-    low, high = float(curve[0]), float(curve[-1])
-    if high == 0:
-        return 1.0, 0, f"every row has {level} rows at its own place, so any radius below the next place will do"
-    if high == low:
-        return high, len(curve) - 1, f"all {level}-distances are equal"
-    below = (share - share[0]) / max(1.0 - float(share[0]), 1e-300) - (curve - low) / (high - low)
-    bend = int(np.argmax(below))
-    if curve[bend] == 0:  # most rows have their neighbours at their own place
-        bend = int(np.argmax(curve > 0))
-    inside = curve[: bend + 1] > 0
-    logs, parts = np.log(curve[: bend + 1][inside]), share[: bend + 1][inside]
-    quarters = parts[0] + (parts[-1] - parts[0]) * np.array([0.25, 0.75])
-    lower, upper = logs[np.searchsorted(parts, quarters)]
+    """Find where the curve leaves the range of what lies below its bend; on distinct values, so rows may repeat."""
+    last = np.append(np.flatnonzero(np.diff(curve) > 0), len(curve) - 1)  # of each distinct value
+    values, upto = curve[last], share[last]
+    if len(values) == 1:
+        return float(values[0]), len(curve) - 1, f"all {level}-distances are equal"
+    values, upto, last = (a[values > 0] for a in (values, upto, last))
+    logs = np.log(values)
     with np.errstate(over="ignore"):
-        fence = np.exp(upper + _FENCE * (upper - lower))
-    knee = max(bend, int(np.searchsorted(curve, fence, side="right")) - 1)
-    eps = float(curve[knee])
+        cap = min(np.exp(_fence(logs, upto, _FAR_OUT)), values[-1])  # a few far outliers must not bend the chord
+    span = max(float(cap - values[0]), 5e-324)
+    below = (upto - upto[0]) / max(float(upto[-1] - upto[0]), 5e-324) - np.minimum(values - values[0], span) / span
+    bend = int(np.argmax(below))
+    with np.errstate(over="ignore"):
+        fence = np.exp(_fence(logs[: bend + 1], upto[: bend + 1], _FENCE))
+    knee = max(bend, int(np.searchsorted(values, fence, side="right")) - 1)
+    eps = float(values[knee])
     reason = (
-        f"the sorted {level}-distances bend at {curve[bend]:.4g} and leave their usual range at {eps:.4g}: "
-        f"{100 * share[knee]:.0f} % of the rows have {level} rows within that radius"
+        f"the sorted {level}-distances bend at {values[bend]:.4g} and leave their usual range at {eps:.4g}: "
+        f"{100 * upto[knee]:.0f} % of the rows have {level} rows within that radius"
     )
     if below[bend] < _FLAT:
         reason += "; the bend is weak, so look at the curve before trusting it"
-    return eps, knee, reason
+    return eps, int(last[knee]), reason
+
+
+def _fence(logs: NDArray[np.float64], upto: NDArray[np.float64], ranges: float) -> float:
+    """Return the upper quartile plus some interquartile ranges, by cumulative shares."""
+    lower, upper = logs[np.searchsorted(upto, np.array([0.25, 0.75]) * upto[-1])]
+    return float(upper + ranges * (upper - lower))
+
+
+def _between_places(points: NDArray[Any], threads: int) -> float:
+    """Return half the least distance between different rows; 1 where all are equal."""
+    places = np.unique(points, axis=0)
+    if len(places) == 1:
+        return 1.0
+    return float(_k_distances(places, 2, None, threads).min()) / 2
 
 
 def estimate_bandwidth(
@@ -281,7 +301,13 @@ def _mean_reach(
     points: NDArray[np.float64], weights: NDArray[np.float64] | None, quantile: float, threads: int
 ) -> float:
     """Average the least radius around a row that holds the share `quantile` of the weight, at least one row."""
+    power = -int(np.frexp(np.abs(points).max())[1])
+    power = power if abs(power) > 400 else 0  # squares of such numbers would leave float64
+    if weights is not None:
+        weights = np.ldexp(weights, -max(0, int(np.frexp(weights.max())[1]) - 900))
     total = float(len(points)) if weights is None else math.fsum(weights)
+    wanted = total * quantile
     reach = np.empty(len(points))
-    _core.kth_distances(points, weights, max(1.0, math.floor(total * quantile)), reach, threads)
-    return math.fsum(reach if weights is None else reach * weights) / total
+    _core.kth_distances(np.ldexp(points, power), weights, math.floor(wanted) if wanted >= 1 else wanted, reach, threads)
+    mean = math.fsum(reach) / total if weights is None else math.fsum(reach * (weights / total))
+    return math.ldexp(mean, -power)

@@ -52,7 +52,7 @@ class Number:
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
             return f"a {'whole ' if self.whole else ''}number"
         number: Any = value
-        if np.isinf(number):
+        if not isinstance(value, numbers.Integral) and np.isinf(number):
             return "finite"
         too_low = self.low is not None and (number <= self.low if self.strict else number < self.low)
         too_high = self.high is not None and (number >= self.high if self.strict else number > self.high)

@@ -30,6 +30,7 @@ def blobs() -> np.ndarray:
         ({"formulation": "hilly"}, r"formulation must be one of 'graph', 'spectral', 'climbing', got 'hilly'"),
         ({"border": "nearest"}, r"border must be one of 'closest', 'first', 'noise', got 'nearest'"),
         ({"formulation": "climbing", "metric": "manhattan"}, r"takes means of points.*got 'manhattan'"),
+        ({"metric": "no such metric"}, r"metric 'no such metric' cannot be computed"),
         ({"formulation": "spectral", "metric": "cosine"}, r"takes metric 'euclidean' or 'precomputed', got 'cosine'"),
     ],
 )
@@ -44,7 +45,6 @@ def test_a_wrong_parameter_is_named_with_its_rule(parameters, message):
         ({"metric": "precomputed"}, np.zeros((3, 2)), r"distances must be to each of the 3 rows.*got 2 columns"),
         ({"metric": "precomputed"}, -np.ones((3, 3)), r"precomputed distances must be >= 0, got .*-1"),
         ({"metric": "haversine"}, np.zeros((3, 3)), r"latitude and longitude in radians; X has 3"),
-        ({"metric": "no such metric"}, LINE, r"metric 'no such metric' cannot be computed on this data"),
         ({}, np.array([[0.0], [np.nan]]), r"X has a NaN at row 1, column 0"),
     ],
 )
@@ -203,3 +203,99 @@ def test_a_callable_metric_takes_its_options(blobs):
 
     model = DBSCAN(eps=0.6, metric=stretched, metric_params={"factor": 2.0}).fit(blobs[:80])
     np.testing.assert_array_equal(model.labels_, DBSCAN(eps=0.3, metric="chebyshev").fit_predict(blobs[:80]))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-300, 1e200, 2.0**900])
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("formulation", ["graph", "spectral"])
+def test_extreme_magnitudes(scale, make, formulation):
+    X = np.array([[0.0], [1.0], [5.0], [6.0]]) * scale
+    assert DBSCAN(1.5 * scale, min_samples=2, formulation=formulation).fit_predict(make(X)).tolist() == [0, 0, 1, 1]
+
+
+def test_far_sparse_rows_are_refused_in_words():
+    with pytest.raises(BadData, match=r"\|X\| goes up to 1e\+300, too far beyond eps"):
+        DBSCAN(1e-100).fit(scipy.sparse.csr_array([[1e300], [0.0]]))
+
+
+@pytest.mark.parametrize("border", ["closest", "first", "noise"])
+def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
+    from sklearn.neighbors import radius_neighbors_graph
+
+    graph = radius_neighbors_graph(blobs, 0.2, mode="distance", include_self=False)
+    model = DBSCAN(0.2, min_samples=4, metric="precomputed", border=border).fit(graph)
+    np.testing.assert_array_equal(
+        model.labels_,
+        DBSCAN(0.2, min_samples=4, border="first").fit(blobs).labels_ if border == "first" else model.labels_,
+    )
+    np.testing.assert_array_equal(model.predict(graph.copy()), model.labels_)
+    kinds = model.predict_kind(graph.copy())
+    np.testing.assert_array_equal(np.flatnonzero(kinds == "core"), model.core_sample_indices_)
+    share = DBSCAN(0.2, min_samples=4, metric="precomputed").estimate_cost(graph).core_share
+    assert share == pytest.approx(len(model.core_sample_indices_) / len(blobs))
+
+
+@pytest.mark.parametrize("formulation", ["graph", "climbing"])
+def test_the_model_does_not_look_at_your_array_again(blobs, formulation):
+    mine = blobs.copy()
+    model = DBSCAN(0.3, formulation=formulation).fit(mine)
+    kinds, labels = model.predict_kind(blobs), model.predict(blobs)
+    mine[:] = 1e3
+    np.testing.assert_array_equal(model.predict_kind(blobs), kinds)
+    np.testing.assert_array_equal(model.predict(blobs), labels)
+
+
+def test_ties_of_sparse_rows_go_by_coordinates_too():
+    X = np.array([[-2.0], [-1.5], [-1.0], [0.0], [1.0], [1.5], [2.0]])
+    for rows in (X, X[::-1]):
+        dense = DBSCAN(1.0, min_samples=4).fit_predict(rows)
+        np.testing.assert_array_equal(DBSCAN(1.0, min_samples=4).fit_predict(scipy.sparse.csr_array(rows)), dense)
+        assert dense[3] == dense[np.flatnonzero(rows[:, 0] == -1)[0]]
+
+
+def test_rows_without_a_direction_are_each_others_neighbours():
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    for points in (X, scipy.sparse.csr_array(X)):
+        assert DBSCAN(0.05, min_samples=2, metric="cosine").fit_predict(points).tolist() == [0, 0, 1, 1]
+
+
+def test_sparse_and_dense_queries_are_one(blobs):
+    for fitted, asked in ((np.asarray, scipy.sparse.csr_array), (scipy.sparse.csr_array, np.asarray)):
+        model = DBSCAN(0.3).fit(fitted(blobs))
+        np.testing.assert_array_equal(model.predict(asked(blobs)), model.labels_)
+        assert set(model.predict_kind(asked(blobs))) <= {"core", "border", "noise"}
+    climbing = DBSCAN(0.3, formulation="climbing").fit(blobs)
+    np.testing.assert_array_equal(climbing.predict(scipy.sparse.csr_array(blobs)), climbing.labels_)
+    for call in (climbing.fit, climbing.estimate_cost):
+        with pytest.raises(BadData, match=r"formulation='climbing' takes dense rows\. Use X\.toarray\(\)"):
+            call(scipy.sparse.csr_array(blobs))
+
+
+def test_the_largest_weights_are_compared_exactly():
+    X = np.zeros((5, 1))
+    weights = np.array([1e308, 1e308, -1e308, -1e308, 3.0])
+    for points in (X, scipy.sparse.csr_array(X)):
+        assert DBSCAN(1.0, min_samples=3).fit_predict(points, sample_weight=weights).tolist() == [0] * 5
+        assert DBSCAN(1.0, min_samples=4).fit_predict(points, sample_weight=weights).tolist() == [-1] * 5
+
+
+def test_any_whole_number_is_a_level():
+    assert DBSCAN(min_samples=10**30).fit_predict(LINE).tolist() == [-1] * 7
+
+
+def test_the_cost_is_asked_at_the_same_door():
+    with pytest.raises(BadData, match="distances must be to each of the 5 rows"):
+        DBSCAN(metric="precomputed").estimate_cost(np.zeros((5, 3)))
+    with pytest.raises(BadData, match="X has 3"):
+        DBSCAN(metric="haversine").estimate_cost(np.zeros((5, 3)))
+
+
+def test_a_suggestion_is_made_where_it_can_be_followed(blobs):
+    with pytest.warns(SuspiciousResultWarning, match="sorted distances to the 5th neighbour"):
+        DBSCAN(1e-9, metric="manhattan").fit_predict(blobs)
+
+
+def test_the_warning_of_fit_predict_points_at_the_caller(blobs):
+    with pytest.warns(SuspiciousResultWarning) as caught:
+        DBSCAN(eps=1e-9).fit_predict(blobs)
+    assert caught[0].filename == __file__

@@ -34,7 +34,7 @@ def test_a_weight_is_a_repetition(n, k, seed):
     if k <= weights.sum():
         a = scales.estimate_eps(X, k, sample_weight=weights)
         b = scales.estimate_eps(np.repeat(X, weights, axis=0), k)
-        assert a.curve[-1] == b.curve[-1]
+        assert (a.eps, a.reason) == (b.eps, b.reason)
 
 
 def test_fractions_of_a_row_count_as_such():
@@ -59,6 +59,22 @@ def test_degenerate_curves_have_their_own_reason():
     assert "are equal" in scales.estimate_eps(np.arange(4.0)[:, None], 2).reason
     most = scales.estimate_eps(np.concatenate([np.zeros(50), [1.0, 2.0]])[:, None], 2)
     assert most.eps > 0
+    places = np.repeat([0.0, 0.5, 1.5], 10)[:, None]
+    assert scales.estimate_eps(places, 5).eps == 0.25
+    assert len(np.unique(DBSCAN(0.25, min_samples=5).fit_predict(places))) == 3
+
+
+def test_a_few_far_outliers_hardly_matter():
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    plain = scales.estimate_eps(X).eps
+    assert scales.estimate_eps(np.concatenate([X, [[1e4, 1e4]]])).eps < 1.5 * plain
+    assert scales.estimate_eps(np.concatenate([X, [[1e9, 0.0], [0.0, -1e12]]])).eps < 1.5 * plain
+
+
+def test_a_k_distance_agrees_with_dbscan_to_the_last_bit():
+    X = np.array([[0.0], [1.0]])
+    weights = np.array([1 - 1e-13, 1.0])
+    assert scales.k_distances(X, 1, sample_weight=weights).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -88,3 +104,19 @@ def test_the_bandwidth_is_scikit_learns(quantile):
 def test_a_bandwidth_from_a_sample():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     assert scales.estimate_bandwidth(X, n_samples=500) == pytest.approx(scales.estimate_bandwidth(X), rel=0.1)
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200, 2.0**1000])
+def test_a_bandwidth_at_any_magnitude(factor):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    assert scales.estimate_bandwidth(X * factor) == pytest.approx(scales.estimate_bandwidth(X) * factor, rel=1e-12)
+
+
+def test_a_bandwidth_depends_on_shares_of_weight_alone():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    plain = scales.estimate_bandwidth(X)
+    assert scales.estimate_bandwidth(X, sample_weight=np.full(300, 1 / 300)) == pytest.approx(plain, rel=0.05)
+    assert scales.estimate_bandwidth(X, sample_weight=np.full(300, 1e308)) == pytest.approx(plain, rel=0.05)
+    weights = np.random.default_rng(1).integers(0, 4, size=300)
+    repeated = scales.estimate_bandwidth(np.repeat(X, weights, axis=0))
+    assert scales.estimate_bandwidth(X, sample_weight=weights) == pytest.approx(repeated, rel=1e-12)

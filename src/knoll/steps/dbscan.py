@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,11 +80,18 @@ class Rows(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-class Neighbourhoods:
-    """The neighbours within ε of every row, a block at a time, made again at each pass unless there are few."""
+Rank = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+Exact = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
-    def __init__(self, n: int, height: int, make: Callable[[int, int], Rows]) -> None:
-        self.n, self._height, self._make = n, max(1, height), make
+
+class Neighbourhoods:
+    """The neighbours within ε of every row, a block at a time, made again at each pass unless there are few.
+
+    Where the blocks' distances are right to rounding only, `exact` gives those of some pairs (rows, neighbours).
+    """
+
+    def __init__(self, n: int, height: int, make: Callable[[int, int], Rows], exact: Exact | None = None) -> None:
+        self.n, self._height, self._make, self.exact = n, max(1, height), make, exact
         self._kept: list[Rows] | None = None
 
     def __iter__(self) -> Iterator[Rows]:
@@ -107,7 +116,7 @@ def from_neighbourhoods(
     min_samples: float,
     weights: NDArray[np.float64] | None,
     border: str,
-    rank: NDArray[np.int64],
+    rank: Rank,
 ) -> Clusters:
     """Run the graph version over neighbourhoods; `rank` decides between equally close core points, lowest first."""
     n = blocks.n
@@ -126,7 +135,7 @@ def from_neighbourhoods(
     if border != "noise":
         for rows in blocks:
             here = slice(rows.begin, rows.begin + len(rows.starts) - 1)
-            labels[here] = np.where(core[here], labels[here], attach(rows, core, labels, border, rank))
+            labels[here] = np.where(core[here], labels[here], attach(rows, core, labels, border, rank, blocks.exact))
     return Clusters(labels, core, {"backend": "blocks", "pairs": n * n})
 
 
@@ -137,26 +146,60 @@ def reached(rows: Rows, min_samples: float, weights: NDArray[np.float64] | None)
         return np.asarray(sizes >= min_samples)
     each = weights[rows.neighbours]
     of = rows.of
-    mass = np.bincount(of, weights=each, minlength=len(sizes))
-    size = np.bincount(of, weights=np.abs(each), minlength=len(sizes))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass = np.bincount(of, weights=each, minlength=len(sizes))
+        size = np.bincount(of, weights=np.abs(each), minlength=len(sizes))
     enough = mass >= min_samples
-    for i in np.flatnonzero(np.abs(mass - min_samples) <= 1e-12 * (sizes + 1) * (size + abs(min_samples))):
-        enough[i] = math.fsum(each[rows.starts[i] : rows.starts[i + 1]]) >= min_samples
+    close = np.abs(mass - min_samples) <= 1e-12 * (sizes + 1) * (size + abs(min_samples))
+    for i in np.flatnonzero(close | ~np.isfinite(size)):
+        # scaled by a power of two, so that the sum of the largest weights stays finite
+        beyond = math.fsum(np.append(each[rows.starts[i] : rows.starts[i + 1]] / 2**60, -min_samples / 2**60))
+        enough[i] = beyond >= 0
     return np.asarray(enough)
 
 
 def attach(
-    rows: Rows, core: NDArray[np.bool_], labels: NDArray[np.int64], border: str, rank: NDArray[np.int64]
+    rows: Rows,
+    core: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    border: str,
+    rank: Rank,
+    exact: Exact | None = None,
 ) -> NDArray[np.int64]:
-    """Give each row of a block the cluster of a core point within ε: the closest, or the first cluster's; −1: none."""
+    """Give each row of a block the cluster of a core point within ε: the closest, or the first cluster's; −1: none.
+
+    `rank` orders core points that are equally close and of different clusters; it is asked for those alone.
+    """
     taken = core[rows.neighbours]
     of, near, distances = rows.of[taken], rows.neighbours[taken], rows.distances[taken]
-    order = np.lexsort((rank[near], distances, of)) if border == "closest" else np.lexsort((labels[near], of))
-    of, near = of[order], near[order]
-    first = np.ones(len(of), dtype=np.bool_)
-    first[1:] = of[1:] != of[:-1]
     given = np.full(len(rows.starts) - 1, -1, dtype=np.int64)
-    given[of[first]] = labels[near[first]]
+    if not len(of):
+        return given
+    if border == "first":
+        lowest = np.full(len(given), np.iinfo(np.int64).max)
+        np.minimum.at(lowest, of, labels[near])
+        given[of] = lowest[of]
+        return given
+    closest = np.full(len(given), np.inf)
+    np.minimum.at(closest, of, distances)
+    reach = closest if exact is None else closest * (1 + 1e-9)
+    tied = distances <= reach[of]
+    of, near, distances = of[tied], near[tied], distances[tied]
+    low, high = given.copy(), given.copy()
+    low[of] = np.iinfo(np.int64).max
+    np.minimum.at(low, of, labels[near])
+    np.maximum.at(high, of, labels[near])
+    given[of] = low[of]
+    open_ = (low != high)[of]
+    if open_.any():
+        of, near, distances = of[open_], near[open_], distances[open_]
+        if exact is not None:
+            distances = exact(rows.begin + of, near)
+        order = np.lexsort((rank(near), distances, of))
+        of, near = of[order], near[order]
+        first = np.ones(len(of), dtype=np.bool_)
+        first[1:] = of[1:] != of[:-1]
+        given[of[first]] = labels[near[first]]
     return given
 
 
@@ -193,7 +236,7 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
     degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
     tolerance = eigenvalue_one(n_core, float(degrees.sum()))
     root = np.sqrt(degrees)
-    values, vectors = np.linalg.eigh(links / root[:, None] / root)
+    values, vectors = _stoppable(lambda: np.linalg.eigh(links / root[:, None] / root))
     Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
     Z = Z / np.linalg.norm(Z, axis=1)[:, None]
     component = np.full(n_core, -1, dtype=np.int64)
@@ -203,6 +246,27 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
             break
         component[rest[Z[rest] @ Z[rest[0]] > _ANGLE]] = c
     return component
+
+
+def _stoppable(work: Callable[[], Any]) -> Any:
+    """Run what cannot be interrupted in a thread of its own, so that Ctrl-C is heard; it then ends unheeded."""
+    answer: Queue[tuple[Any, BaseException | None]] = Queue()
+
+    def run() -> None:
+        try:
+            answer.put((work(), None))
+        except BaseException as error:  # handed over to who waits
+            answer.put((None, error))
+
+    Thread(target=run, daemon=True).start()
+    while True:
+        try:
+            value, error = answer.get(timeout=0.1)
+        except Empty:
+            continue
+        if error is not None:
+            raise error
+        return value
 
 
 def eigenvalue_one(n_core: int, volume: float) -> float:
