@@ -78,15 +78,20 @@ class Cloud<View<const T, 2>> {
     copy_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(m_ * d_));
     tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height * d_));
     threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
+    norm2_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
   }
   void put(int64_t place, int64_t point) {
     float* const to = tile(place / kPoints) + place % kPoints;
     const T* const from = row(point);
     T* const copy = copy_.get() + place * d_;
+    double norm2 = 0.0;
     for (int64_t j = 0; j < d_; ++j) {
       copy[j] = from[j * x_.stride[1]];
-      to[j * kPoints] = near_origin(scaled(static_cast<double>(copy[j]), scale_), j);
+      const float about = near_origin(scaled(static_cast<double>(copy[j]), scale_), j);
+      to[j * kPoints] = about;
+      norm2 += static_cast<double>(about) * static_cast<double>(about);
     }
+    norm2_[static_cast<size_t>(place)] = static_cast<float>(norm2);
   }
   void put_none(int64_t place) {
     float* const to = tile(place / kPoints) + place % kPoints;
@@ -95,12 +100,7 @@ class Cloud<View<const T, 2>> {
   }
   // Tells the sieve D² of a place; returns by how much `over` of a hit may exceed (D² − d²)/2.
   double expect(int64_t place, double distance2) {
-    const T* const copy = copy_.get() + place * d_;
-    double norm2 = 0.0;
-    for (int64_t j = 0; j < d_; ++j) {
-      const double about = scaled(static_cast<double>(copy[j]), scale_) - origin_[static_cast<size_t>(j)];
-      norm2 += about * about;
-    }
+    const double norm2 = norm2_[static_cast<size_t>(place)];
     threshold_[static_cast<size_t>(place)] =
         static_cast<float>((norm2 - distance2) / 2 - kappa_ * (norm2 + distance2) - kTiny);
     return 8 * kappa_ * (norm2 + distance2) + 2 * kTiny;
@@ -173,6 +173,7 @@ class Cloud<View<const T, 2>> {
   std::unique_ptr<T[]> copy_;           // (m, d)
   std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
   std::unique_ptr<float[]> threshold_;  // (height)
+  std::unique_ptr<float[]> norm2_;      // (height) about the origin
 };
 
 // Sparse points stay where they are, and nothing is sieved.
