@@ -71,7 +71,8 @@ class LloydMemory {
   std::vector<float> key_;      // (n)
   std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
   std::vector<float> limit_;    // (k): travel, rounded up
-  GroupBounds groups_;          // of elkan
+  bool calm_ = false, grouped_ = false;  // few rows change; the bounds by groups are in use
+  GroupBounds groups_;                   // of elkan
 };
 
 // Which algorithm is fastest for such a shape.
