@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace knoll {
 namespace {
@@ -14,15 +15,21 @@ float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 }  // namespace
 
-GroupBounds::GroupBounds(int64_t n, int64_t k)
-    : groups((k + kGroup - 1) / kGroup),
+GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way)
+    : groups((static_cast<int64_t>(way.size()) + kGroup - 1) / kGroup),
       stride((groups + 7) / 8 * 8),
+      center(way.size()),
+      slot(way.size()),
       lower(static_cast<size_t>(n * stride), -kInf),
       upper(static_cast<size_t>(n), kInf),
       travel(static_cast<size_t>(groups), 0.0),
-      own_travel(static_cast<size_t>(k), 0.0),
+      own_travel(way.size(), 0.0),
       travel_up(static_cast<size_t>(stride), 0.0f),
       travel_down(static_cast<size_t>(stride), 0.0f) {
+  std::iota(center.begin(), center.end(), 0);
+  std::stable_sort(center.begin(), center.end(),
+                   [&](int32_t a, int32_t b) { return way[static_cast<size_t>(a)] > way[static_cast<size_t>(b)]; });
+  for (size_t s = 0; s < center.size(); ++s) slot[static_cast<size_t>(center[s])] = static_cast<int32_t>(s);
   for (int64_t i = 0; i < n && groups < stride; ++i)
     std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
 }
@@ -31,7 +38,8 @@ void GroupBounds::move(const std::vector<double>& way) {
   std::vector<double> most(travel.size(), 0.0);
   for (size_t c = 0; c < way.size(); ++c) {
     own_travel[c] = (own_travel[c] + way[c]) * (1 + 0x1p-50);
-    most[c / kGroup] = std::max(most[c / kGroup], way[c]);
+    double& fastest = most[static_cast<size_t>(slot[c] / kGroup)];
+    fastest = std::max(fastest, way[c]);
   }
   for (size_t g = 0; g < most.size(); ++g) {
     travel[g] = (travel[g] + most[g]) * (1 + 0x1p-50);
@@ -99,7 +107,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       gap[r] = below(static_cast<double>(below(static_cast<double>(least))) - upper);
       continue;
     }
-    take(r, rows[r], label[r]);
+    take(r, rows[r], bounds_.slot[static_cast<size_t>(label[r])]);
     if (taken_.count == kPanel) tighten(label, gap);
   }
   tighten(label, gap);
@@ -157,7 +165,7 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
   for (int64_t l = 0; l < taken_.count; ++l) {
     float least = 0;
     if (failing(taken_.row[l], above(static_cast<double>(upper[l])), least) == 0) {
-      remember(taken_.row[l], taken_.own[l], upper[l], gap[taken_.place[l]]);
+      remember(taken_.row[l], label[taken_.place[l]], upper[l], gap[taken_.place[l]]);
       continue;
     }
     for (size_t b = 0; b < mask_.size(); ++b) wanted_[b] |= mask_[b];
@@ -228,8 +236,8 @@ void GroupDecider<T>::decide_panel(int32_t* label, float* gap) {
     float* const lower = &bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride)];
     for (int64_t e = 0; e < count; ++e)
       lower[groups_[static_cast<size_t>(e)]] = bound_[static_cast<size_t>(e * kPanel + l)];
-    label[place] = index[l];
-    remember(open_.row[l], index[l], upper[l], gap[place]);
+    label[place] = bounds_.center[static_cast<size_t>(index[l])];
+    remember(open_.row[l], label[place], upper[l], gap[place]);
   }
   open_.count = 0;
   std::fill(wanted_.begin(), wanted_.end(), uint8_t{0});

@@ -80,7 +80,7 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
 // By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
 // any other has shrunk by at most the way of the fastest other one (docs/decisions/0008, eq. 9).
 void LloydMemory::move(View<const double, 2> centers) {
-  std::vector<double> way(static_cast<size_t>(k_));
+  way_.resize(static_cast<size_t>(k_));
   double first = 0, second = 0;
   int64_t fastest = -1;
   for (int64_t c = 0; c < k_; ++c) {
@@ -90,7 +90,7 @@ void LloydMemory::move(View<const double, 2> centers) {
       sum += difference * difference;
     }
     const double here = std::sqrt(sum) * kInflate;
-    way[static_cast<size_t>(c)] = here;
+    way_[static_cast<size_t>(c)] = here;
     if (here > first)
       second = first, first = here, fastest = c;
     else
@@ -98,10 +98,10 @@ void LloydMemory::move(View<const double, 2> centers) {
   }
   for (int64_t c = 0; c < k_; ++c) {
     const auto at = static_cast<size_t>(c);
-    travel_[at] = (travel_[at] + way[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
+    travel_[at] = (travel_[at] + way_[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
     limit_[at] = above(travel_[at]);
   }
-  if (grouped_) groups_.move(way);
+  if (grouped_) groups_.move(way_);
 }
 
 template <class T>
@@ -113,10 +113,11 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   whole_ = false;
 
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, k_);
+    groups_ = GroupBounds(n_, way_);
     grouped_ = true;
   }
-  const PackedCenters packed(frame_, centers, grouped_ ? kGroup : kCenterBlock);
+  const PackedCenters packed(frame_, centers, grouped_ ? kGroup : kCenterBlock,
+                             grouped_ ? groups_.slot.data() : nullptr);
   const std::vector<float> center_rows = grouped_ ? center_rows_of(packed) : std::vector<float>();
   Slots<Worker<T>> slots([&] {
     return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),

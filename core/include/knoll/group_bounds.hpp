@@ -10,21 +10,24 @@
 namespace knoll {
 
 // What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel[g], and
-// its own is nearer than upper[i] + travel_of_center[label].
+// its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its group is slot[c] / kGroup.
 struct GroupBounds {
   GroupBounds() = default;
-  GroupBounds(int64_t n, int64_t k);  // nothing is known
+  // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
+  // they spoil few bounds.
+  GroupBounds(int64_t n, const std::vector<double>& way);
 
   void move(const std::vector<double>& way);  // in (k): how far each centre has moved, rounded up
 
   int64_t groups = 0, stride = 0;             // stride: groups, padded to a multiple of 8
+  std::vector<int32_t> center, slot;          // (k), (k): which centre stands where, and where each stands
   std::vector<float> lower;                   // (n, stride)
   std::vector<float> upper;                   // (n)
   std::vector<double> travel, own_travel;     // (groups), (k): all steps together
   std::vector<float> travel_up, travel_down;  // (stride), travel rounded up and down
 };
 
-// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup.
+// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup and stand as the bounds say.
 template <class T>
 class GroupDecider {
  public:
@@ -43,7 +46,7 @@ class GroupDecider {
     int64_t count = 0;
     std::vector<float> y;  // (kPanel, d)
     int64_t place[kPanel]{}, row[kPanel]{};
-    int32_t own[kPanel]{};
+    int32_t own[kPanel]{};                   // slots
     float norm2[kPanel]{}, score[kPanel]{};  // of the own centre
   };
   void take(int64_t place, int64_t row, int32_t own);

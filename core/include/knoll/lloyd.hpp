@@ -66,6 +66,7 @@ class LloydMemory {
   double largest_weight_ = 1;
   Frame frame_;
   std::vector<double> centers_;  // (k, d) of the last step
+  std::vector<double> way_;      // (k): how far each has moved to this one
 
   // One bound a row: it keeps its label as long as key > travel[label].
   std::vector<float> key_;      // (n)
