@@ -66,7 +66,7 @@ Frame choose_frame(View<const T, 2> x, View<const double, 2> centers) {
   return frame;
 }
 
-PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple)
+PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple, const int32_t* slots)
     : k(centers.shape[0]),
       d(centers.shape[1]),
       exact(static_cast<size_t>(k * d)),
@@ -80,13 +80,14 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
   double largest = 0;
   for (int64_t c = 0; c < k; ++c) {
     double norm2 = 0;
-    float* const block = &blocks[static_cast<size_t>(c / kCenterBlock * kCenterBlock * d + c % kCenterBlock)];
+    const int64_t slot = slots == nullptr ? c : slots[c];
+    float* const block = &blocks[static_cast<size_t>(slot / kCenterBlock * kCenterBlock * d + slot % kCenterBlock)];
     for (int64_t j = 0; j < d; ++j) {
       const auto p = static_cast<float>((centers(c, j) - frame.pivot[static_cast<size_t>(j)]) * frame.scale);
       norm2 += static_cast<double>(p) * static_cast<double>(p);
       block[j * kCenterBlock] = -p;
     }
-    half[static_cast<size_t>(c)] = static_cast<float>(norm2 / 2);
+    half[static_cast<size_t>(slot)] = static_cast<float>(norm2 / 2);
     largest = std::max(largest, norm2);
   }
   const double columns = static_cast<double>(d), inflate = 1.01;

@@ -16,6 +16,8 @@ namespace knoll {
 namespace {
 
 constexpr int64_t kSweep = 8192;  // rows a thread looks at before it decides those that survive
+// While more than one row in kCalm changes its label, centres move too far for bounds by groups to be worth writing.
+constexpr int64_t kCalm = 8;
 // A relative error above that of anything computed in float64 here, and above what the one distance may be off by.
 constexpr double kInflate = 1 + 0x1p-20;
 
@@ -71,13 +73,14 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
   key_.assign(static_cast<size_t>(n_), 0.0f);
   travel_.assign(static_cast<size_t>(k_), 0.0);
   limit_.assign(static_cast<size_t>(k_), 0.0f);
-  if (algorithm_ == LloydAlgorithm::elkan) groups_ = GroupBounds(n_, k_);
+  groups_ = GroupBounds();
+  grouped_ = calm_ = false;
 }
 
 // By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
 // any other has shrunk by at most the way of the fastest other one (docs/decisions/0008, eq. 9).
 void LloydMemory::move(View<const double, 2> centers) {
-  std::vector<double> way(static_cast<size_t>(k_));
+  way_.resize(static_cast<size_t>(k_));
   double first = 0, second = 0;
   int64_t fastest = -1;
   for (int64_t c = 0; c < k_; ++c) {
@@ -87,7 +90,7 @@ void LloydMemory::move(View<const double, 2> centers) {
       sum += difference * difference;
     }
     const double here = std::sqrt(sum) * kInflate;
-    way[static_cast<size_t>(c)] = here;
+    way_[static_cast<size_t>(c)] = here;
     if (here > first)
       second = first, first = here, fastest = c;
     else
@@ -95,10 +98,10 @@ void LloydMemory::move(View<const double, 2> centers) {
   }
   for (int64_t c = 0; c < k_; ++c) {
     const auto at = static_cast<size_t>(c);
-    travel_[at] = (travel_[at] + way[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
+    travel_[at] = (travel_[at] + way_[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
     limit_[at] = above(travel_[at]);
   }
-  if (algorithm_ == LloydAlgorithm::elkan) groups_.move(way);
+  if (grouped_) groups_.move(way_);
 }
 
 template <class T>
@@ -109,12 +112,16 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   if (!first && bounded) move(centers);
   whole_ = false;
 
-  const bool grouped = algorithm_ == LloydAlgorithm::elkan;
-  const PackedCenters packed(frame_, centers, grouped ? kGroup : kCenterBlock);
-  const std::vector<float> lanes = grouped ? group_lanes(packed) : std::vector<float>();
+  if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
+    groups_ = GroupBounds(n_, way_);
+    grouped_ = true;
+  }
+  const PackedCenters packed(frame_, centers, grouped_ ? kGroup : kCenterBlock,
+                             grouped_ ? groups_.slot.data() : nullptr);
+  const std::vector<float> center_rows = grouped_ ? center_rows_of(packed) : std::vector<float>();
   Slots<Worker<T>> slots([&] {
     return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),
-                                                    GroupDecider<T>(x, frame_, packed, lanes, groups_),
+                                                    GroupDecider<T>(x, frame_, packed, center_rows, groups_),
                                                     ClusterDelta(exponents_, largest_weight_, *totals_),
                                                     std::vector<int32_t>(kSweep),
                                                     {},
@@ -138,7 +145,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
     worker.label.resize(static_cast<size_t>(count));
     worker.gap.resize(static_cast<size_t>(count));
-    if (grouped) {
+    if (grouped_) {
       for (size_t r = 0; r < worker.rows.size(); ++r) worker.label[r] = labels_[static_cast<size_t>(worker.rows[r])];
       worker.by_groups.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
     } else {
@@ -170,6 +177,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
   });
   centers_ = packed.exact;
+  calm_ = counts.changed <= n_ / kCalm;
   whole_ = true;
   return counts;
 }

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kTiles = 2, kCell = kTiles * kPoints;  // points in a cell
 constexpr int64_t kCellsAtOnce = 32;
-constexpr int64_t kFirstGrouping = 8;    // centres when points are first grouped by them; then at 8 times as many
-constexpr int64_t kWorthGrouping = 512;  // candidates still to come, for a grouping to pay (docs/decisions/0009)
+constexpr int64_t kFirstGrouping = 32;   // centres when points are first grouped by them; then at 8 times as many
+constexpr int64_t kWorthGrouping = 400;  // candidates still to come, for a grouping to pay (docs/decisions/0009)
 constexpr int64_t kAhead = 16;           // points asked for before they are looked at
 // Sums of float32 gains: at most kCell·kCellsAtOnce/8 additions in a lane and a handful of roundings, each 2^−24; the
 // rest is for the sums in float64 that these are compared with.
@@ -30,7 +30,7 @@ constexpr double kGainTiny = 0x1p-120;  // what a product below the range of flo
 
 // What is known of a cell: how far its points are from a reference point, and from their nearest centres.
 struct Cell {
-  int32_t reference = -1;        // −1: none
+  int32_t reference = 0;
   double near = 0.0, far = 0.0;  // the range of distances to the reference
   double reach = 0.0;            // the largest distance to a nearest centre
 };
@@ -95,8 +95,9 @@ class PlusPlus {
       out[j] = points[best];
       if (j + 1 == k) break;
       accept(candidates, best, j);
-      if (j + 1 == next_grouping) {
-        if (worth_grouping(j + 1, k, trials)) group();
+      if (j + 1 == 2 * references_count_ && beyond_ * 10 < looked_at_) references_count_ = next_grouping = 0;
+      if (j + 1 == next_grouping && worth_grouping(j + 1, k, trials)) {
+        group();
         next_grouping *= 8;
       }
     }
@@ -159,7 +160,7 @@ class PlusPlus {
       for (int64_t s = 0; s < 4; ++s) sum[s] += weight(cell * kCell + l + s) * d2[l + s];
     masses_[static_cast<size_t>(cell)] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     Cell& known = cells_[static_cast<size_t>(cell)];
-    if (known.reference >= 0) known.reach = std::sqrt(*std::max_element(d2, d2 + kCell));
+    if (references_count_ > 0) known.reach = std::sqrt(*std::max_element(d2, d2 + kCell));
   }
   int64_t draw(double u) const {
     return point(
@@ -201,7 +202,7 @@ class PlusPlus {
     const Batch center = cloud_.take(chosen_);
     cloud_.make_room(cells_count_ * kCell);
     for_cells([&](int64_t cell) {
-      lay(cell, [&](int64_t i) { distance2_[static_cast<size_t>(i)] = cloud_.distance2(point(i), center, 0); });
+      lay(cell, [&](int64_t i) { distance2_[static_cast<size_t>(i)] = cloud_.distance2(i, center, 0); });
     });
   }
 
@@ -245,46 +246,48 @@ class PlusPlus {
         away[r * trials + t] = std::sqrt(cloud_.between(references_, r, candidates, t));
 
     hits_.resize(static_cast<size_t>(cells_count_ * kTiles) * trials);
-    const int64_t chunks = chunk_count(cells_count_, kCellsAtOnce);
-    std::vector<Gain> parts(static_cast<size_t>(chunks) * trials);
+    std::vector<Gain> parts(static_cast<size_t>(chunk_count(cells_count_, kCellsAtOnce)) * trials);
     std::atomic<int64_t> beyond_count{0};
     for_chunks(cells_count_, kCellsAtOnce, run_, [&](int64_t chunk, int64_t first, int64_t end) {
-      Gain* const part = parts.data() + static_cast<size_t>(chunk) * trials;
-      std::vector<float> lanes(trials * kGainLanes);
-      std::vector<uint8_t> out_of_reach(trials);
-      int64_t skipped = 0;
-      for (int64_t c = first; c < end; ++c) {
-        const Cell& cell = cells_[static_cast<size_t>(c)];
-        uint32_t* const hits = hits_.data() + static_cast<size_t>(c * kTiles) * trials;
-        size_t count = 0;
-        if (cell.reference >= 0)
+      std::vector<float> gains(trials * kGainLanes);
+      std::vector<double> errors(trials);
+      const auto look = [&](int64_t cell, int64_t stop) {  // at cells [cell, stop)
+        const int64_t tile = cell * kTiles, tiles = (stop - cell) * kTiles;
+        uint32_t* const hits = hits_.data() + static_cast<size_t>(tile) * trials;
+        if (sieves_)
+          cloud_.weigh(tile, tiles, candidates, weights32(tile), scaled_.empty() ? 0 : kPoints,
+                       tile_error_.data() + tile, hits, gains.data(), errors.data());
+        else
+          for (int64_t i = 0; i < tiles; ++i)
+            std::fill_n(hits + static_cast<size_t>(i) * trials, trials, occupied(tile + i));
+      };
+      if (references_count_ == 0) {
+        look(first, end);
+      } else {
+        std::vector<uint8_t> out_of_reach(trials);
+        int64_t all = 0;
+        for (int64_t c = first; c < end; ++c) {
+          const Cell& cell = cells_[static_cast<size_t>(c)];
+          uint32_t* const hits = hits_.data() + static_cast<size_t>(c * kTiles) * trials;
+          size_t count = 0;
           for (size_t t = 0; t < trials; ++t) {
             out_of_reach[t] = beyond(cell, away[static_cast<size_t>(cell.reference) * trials + t]);
             count += out_of_reach[t];
           }
-        skipped += static_cast<int64_t>(count);
-        if (skip_ && count == trials) {
-          std::fill_n(hits, kTiles * trials, 0u);
-          continue;
+          all += static_cast<int64_t>(count);
+          if (!skip_ || count < trials) look(c, c + 1);
+          for (size_t t = 0; skip_ && t < trials; ++t)
+            for (size_t tile = 0; out_of_reach[t] != 0 && tile < kTiles; ++tile) hits[tile * trials + t] = 0;
         }
-        if (sieves_)
-          cloud_.weigh(c * kTiles, kTiles, candidates, weights32(c * kTiles), scaled_.empty() ? 0 : kPoints, hits,
-                       lanes.data());
-        for (size_t tile = 0; tile < kTiles; ++tile) {
-          const int64_t number = c * kTiles + static_cast<int64_t>(tile);
-          for (size_t t = 0; t < trials; ++t) {
-            uint32_t& points = hits[tile * trials + t];
-            if (!sieves_) points = occupied(number);
-            part[t].error += tile_error_[static_cast<size_t>(number)] * std::popcount(points);
-            if (skip_ && out_of_reach[t]) points = 0;
-          }
-        }
+        beyond_count += all;
       }
-      for (size_t t = 0; t < trials; ++t)
-        for (size_t l = 0; l < kGainLanes; ++l) part[t].about += static_cast<double>(lanes[t * kGainLanes + l]);
-      beyond_count += skipped;
+      Gain* const part = parts.data() + static_cast<size_t>(chunk) * trials;
+      for (size_t t = 0; t < trials; ++t) {
+        for (size_t l = 0; l < kGainLanes; ++l) part[t].about += static_cast<double>(gains[t * kGainLanes + l]);
+        part[t].error = errors[t];
+      }
     });
-    looked_at_ += cells_count_ * static_cast<int64_t>(trials);
+    if (references_count_ > 0) looked_at_ += cells_count_ * static_cast<int64_t>(trials);
     beyond_ += beyond_count;
 
     std::vector<Gain> whole(trials);
@@ -302,9 +305,6 @@ class PlusPlus {
     const int64_t count = std::clamp<int64_t>(m_ - tile * kPoints, 0, kPoints);
     return static_cast<uint32_t>((uint64_t{1} << count) - 1);
   }
-  void prefetch(int64_t tile, uint32_t points) const {
-    for (; points != 0; points &= points - 1) cloud_.prefetch(point(tile * kPoints + std::countr_zero(points)));
-  }
 
   // The gains of some candidates, from the points that the sieve let pass.
   std::vector<double> exact_gains(const Batch& candidates, const std::vector<size_t>& contenders, size_t trials) {
@@ -316,7 +316,6 @@ class PlusPlus {
       for (size_t s = 0; s < count; ++s)
         for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile) {
           const uint32_t points = hits_[static_cast<size_t>(tile) * trials + contenders[s]];
-          prefetch(tile, points);
           gains[static_cast<size_t>(cell) * count + s] += gain(tile, points, candidates, contenders[s]);
           seen += std::popcount(points);
         }
@@ -333,7 +332,7 @@ class PlusPlus {
     double sum = 0.0;
     for (; points != 0; points &= points - 1) {
       const int64_t i = tile * kPoints + std::countr_zero(points);
-      const double less = distance2_[static_cast<size_t>(i)] - cloud_.distance2(point(i), candidates, t);
+      const double less = distance2_[static_cast<size_t>(i)] - cloud_.distance2(i, candidates, t);
       sum += weight(i) * (less > 0.0 ? less : 0.0);
     }
     return sum;
@@ -344,35 +343,27 @@ class PlusPlus {
     const size_t trials = hits_.size() / static_cast<size_t>(cells_count_ * kTiles);
     const auto hits = [&](int64_t tile) { return hits_[static_cast<size_t>(tile) * trials + best]; };
     std::atomic<int64_t> evaluated{0};
-    for_chunks(cells_count_, kCellsAtOnce, run_, [&](int64_t, int64_t first, int64_t end) {
+    for_cells([&](int64_t cell) {
       int64_t seen = 0;
-      for (int64_t tile = first * kTiles; tile < std::min(end, first + 2) * kTiles; ++tile) prefetch(tile, hits(tile));
-      for (int64_t cell = first; cell < end; ++cell) {
-        bool changed = false;
-        for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile) {
-          if (cell + 2 < end) prefetch(tile + 2 * kTiles, hits(tile + 2 * kTiles));
-          seen += std::popcount(hits(tile));
-          for (uint32_t points = hits(tile); points != 0; points &= points - 1) {
-            const int64_t i = tile * kPoints + std::countr_zero(points);
-            const double d2 = cloud_.distance2(point(i), candidates, best);
-            if (!(d2 < distance2_[static_cast<size_t>(i)])) continue;
-            distance2_[static_cast<size_t>(i)] = d2;
-            if (!nearest_.empty()) nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
-            cloud_.expect(i, d2);
-            changed = true;
-          }
+      bool changed = false;
+      for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile)
+        for (uint32_t points = hits(tile); points != 0; points &= points - 1, ++seen) {
+          const int64_t i = tile * kPoints + std::countr_zero(points);
+          const double d2 = cloud_.distance2(i, candidates, best);
+          if (!(d2 < distance2_[static_cast<size_t>(i)])) continue;
+          distance2_[static_cast<size_t>(i)] = d2;
+          if (!nearest_.empty()) nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
+          cloud_.expect(i, d2);
+          changed = true;
         }
-        if (changed) add_up(cell);
-      }
-      evaluated.fetch_add(seen, std::memory_order_relaxed);
+      if (changed) add_up(cell);
+      if (seen != 0) evaluated.fetch_add(seen, std::memory_order_relaxed);
     });
     if (!evaluated_best_) work_.evaluated += evaluated;
   }
 
-  // Puts points of one centre side by side, from near to far, and takes the centres as references of their cells. Where
-  // the last grouping let little be left out, as in many dimensions, none is made any more.
+  // Puts points of one centre side by side, from near to far, and takes the centres as references of their cells.
   void group() {
-    if (references_count_ > 0 && beyond_ * 10 < looked_at_) return;
     looked_at_ = beyond_ = 0;
     references_ = cloud_.take(chosen_);
     references_count_ = static_cast<int64_t>(chosen_.size());
@@ -395,7 +386,7 @@ class PlusPlus {
       cell.reference = nearest_[static_cast<size_t>(c * kCell)];
       double least = std::numeric_limits<double>::infinity(), most = 0.0;
       lay(c, [&](int64_t i) {
-        const double d2 = cloud_.distance2(point(i), references_, static_cast<size_t>(cell.reference));
+        const double d2 = cloud_.distance2(i, references_, static_cast<size_t>(cell.reference));
         least = std::min(least, d2);
         most = std::max(most, d2);
       });

@@ -34,11 +34,12 @@ Scale scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
   return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2)};
 }
 
-// A point is named by its number in the multiset, and by its place in the tiles once it is put there.
+// A point has a number in the multiset, and a place among the points once it is put there.
 template <class Points>
 class Cloud;
 
-// Dense points lie in float32 column tiles about an origin. d² < D² only if  x·c − |c|²/2 ≥ (|x|² − D²)/2.  With
+// Dense points are copied as they are, row by row, and once more as float32 column tiles about an origin, for the
+// sieve. d² < D² only if  x·c − |c|²/2 ≥ (|x|² − D²)/2.  With
 // u = 2^−24, the left side in float32 errs by at most (d + 2)u·(|x|²/2 + |c|²) for the sum, 1.1u·(|x|² + |c|²) for the
 // rounded coordinates and u|c|²/2 for the bias, the right side by u(|x|² + D²), and their difference is rounded once
 // more; κ = 2(d + 8)u times (|x|² + D² + |c|²) is more than all of it. Coordinates below 2^−126 lose less than kTiny.
@@ -74,6 +75,7 @@ class Cloud<View<const T, 2>> {
 
   void make_room(int64_t height) {
     if (tiles_ != nullptr) return;
+    copy_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(m_ * d_));
     tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height * d_));
     threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
     norm2_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
@@ -81,9 +83,11 @@ class Cloud<View<const T, 2>> {
   void put(int64_t place, int64_t point) {
     float* const to = tile(place / kPoints) + place % kPoints;
     const T* const from = row(point);
+    T* const copy = copy_.get() + place * d_;
     double norm2 = 0.0;
     for (int64_t j = 0; j < d_; ++j) {
-      const float about = near_origin(scaled(static_cast<double>(from[j * x_.stride[1]]), scale_), j);
+      copy[j] = from[j * x_.stride[1]];
+      const float about = near_origin(scaled(static_cast<double>(copy[j]), scale_), j);
       to[j * kPoints] = about;
       norm2 += static_cast<double>(about) * static_cast<double>(about);
     }
@@ -119,25 +123,25 @@ class Cloud<View<const T, 2>> {
   }
   // What weigh_tiles of src/simd/seeding.inl says.
   void weigh(int64_t first, int64_t tiles, const Batch& batch, const float* weights, int64_t weights_step,
-             uint32_t* hits, float* gains) const {
+             const double* error, uint32_t* hits, float* gains, double* errors) const {
     kernels().seeding.weigh_tiles(tile(first), d_, tiles, batch.candidates.data(), batch.bias.data(),
                                   static_cast<int64_t>(batch.bias.size()), threshold_.get() + first * kPoints, weights,
-                                  weights_step, hits, gains);
+                                  weights_step, error, hits, gains, errors);
   }
 
-  // Asks for a row that will be looked at soon: points that stand side by side lie far apart in x.
+  // Asks for a row that will be put soon: points that stand side by side lie far apart in x.
   void prefetch(int64_t point) const {
     const char* const from = reinterpret_cast<const char*>(row(point));
     const int64_t bytes = x_.stride[1] == 1 ? d_ * static_cast<int64_t>(sizeof(T)) : 1;
     for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
   }
   // The one distance.
-  double distance2(int64_t point, const Batch& batch, size_t t) const {
-    const T* const from = row(point);
+  double distance2(int64_t place, const Batch& batch, size_t t) const {
+    const T* const copy = copy_.get() + place * d_;
     const double* const center = batch.centers.data() + static_cast<int64_t>(t) * d_;
     double sum = 0.0;
     for (int64_t j = 0; j < d_; ++j) {
-      const double difference = scaled(static_cast<double>(from[j * x_.stride[1]]), scale_) - center[j];
+      const double difference = scaled(static_cast<double>(copy[j]), scale_) - center[j];
       sum += difference * difference;
     }
     return sum;
@@ -166,6 +170,7 @@ class Cloud<View<const T, 2>> {
   double kappa_;
   Scale scale_;
   std::vector<double> origin_;          // (d) of the tiles: any will do, the middle is best
+  std::unique_ptr<T[]> copy_;           // (m, d)
   std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
   std::unique_ptr<float[]> threshold_;  // (height)
   std::unique_ptr<float[]> norm2_;      // (height) about the origin
@@ -181,8 +186,8 @@ class Cloud<SparseRows<T, I>> {
       : x_(x), rows_(rows), scale_(scale_of(x, rows, m, run)) {}
 
   bool sieves() const { return false; }
-  void make_room(int64_t) {}
-  void put(int64_t, int64_t) {}
+  void make_room(int64_t height) { places_.resize(static_cast<size_t>(height)); }
+  void put(int64_t place, int64_t point) { places_[static_cast<size_t>(place)] = rows_[point]; }
   void put_none(int64_t) {}
   double expect(int64_t, double) { return 0.0; }
   Batch take(const std::vector<int64_t>& points) const {
@@ -190,9 +195,11 @@ class Cloud<SparseRows<T, I>> {
     for (int64_t point : points) batch.push_back(rows_[point]);
     return batch;
   }
-  void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, uint32_t*, float*) const {}
+  void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, const double*, uint32_t*, float*, double*) const {}
   void prefetch(int64_t) const {}
-  double distance2(int64_t point, const Batch& batch, size_t t) const { return row_distance2(rows_[point], batch[t]); }
+  double distance2(int64_t place, const Batch& batch, size_t t) const {
+    return row_distance2(places_[static_cast<size_t>(place)], batch[t]);
+  }
   double between(const Batch& a, size_t s, const Batch& b, size_t t) const { return row_distance2(a[s], b[t]); }
 
  private:
@@ -208,6 +215,7 @@ class Cloud<SparseRows<T, I>> {
 
   SparseRows<T, I> x_;
   const int64_t* rows_;
+  std::vector<int64_t> places_;  // (height) rows
   Scale scale_;
 };
 

@@ -180,61 +180,80 @@ TEST("kmeans: a row alone and groups of centres give what panels give, on every 
       CHECK(std::fabs(norm - sum) <= 0x1p-24 * static_cast<double>(d + 1) * sum);
 
       // Small integers again, so that every way of adding gives the same.
-      constexpr int64_t kGroups = 2, k = kGroups * kGroup;
-      std::vector<float> panel(static_cast<size_t>(d * kPanel)), blocks(static_cast<size_t>(k * d)),
-          lanes(blocks.size());
-      std::vector<float> half(k);
-      for (auto& v : panel) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      constexpr int64_t kGroups = 4, k = kGroups * kGroup;
+      const auto width = static_cast<size_t>(d);
+      std::vector<float> rows(static_cast<size_t>(kPanel * d)), panel(rows.size());
+      std::vector<float> blocks(static_cast<size_t>(k * d)), centers(blocks.size()), half(k);
+      for (auto& v : rows) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
+      table->kmeans.turn_rows(rows.data(), d, panel.data());
+      for (size_t l = 0; l < kPanel; ++l)
+        for (size_t j = 0; j < width; ++j) CHECK(panel[j * kPanel + l] == rows[l * width + j]);
       for (int64_t c = 0; c < k; ++c) {
         half[static_cast<size_t>(c)] = c == k - 1 ? kInf : static_cast<float>(random() % 4);
         for (int64_t j = 0; j < d; ++j)
-          blocks[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)] =
-              lanes[static_cast<size_t>((c / 8 * d + j) * 8 + c % 8)] =
-                  static_cast<float>(static_cast<int>(random() % 3) - 1);
+          blocks[static_cast<size_t>((c / 4 * d + j) * 4 + c % 4)] = centers[static_cast<size_t>(c * d + j)] =
+              static_cast<float>(static_cast<int>(random() % 3) - 1);
       }
-      float best[kGroups * kPanel], second[kGroups * kPanel], scores[2 * kGroup];
-      int32_t index[kGroups * kPanel];
-      table->kmeans.nearest_two_of_groups(panel.data(), d, blocks.data(), half.data(), k, best, second, index);
-      for (int l = 0; l < kPanel; ++l) {
-        for (size_t j = 0; j < y.size(); ++j) y[j] = panel[j * kPanel + static_cast<size_t>(l)];
-        table->kmeans.group_scores(y.data(), d, lanes.data(), half.data(), &lanes[static_cast<size_t>(d * kGroup)],
-                                   &half[kGroup], scores);
-        for (int c = 0; c < k; ++c) {
-          float score = half[static_cast<size_t>(c)];
-          for (size_t j = 0; j < y.size(); ++j)
-            score += y[j] * lanes[(static_cast<size_t>(c) / 8 * y.size() + j) * 8 + static_cast<size_t>(c) % 8];
-          CHECK(scores[c] == score);
+      const std::vector<int32_t> groups{0, 3};
+      float best[2 * kPanel], second[2 * kPanel], lowest[kPanel], next[kPanel];
+      int32_t own[kPanel], index[kPanel];
+      std::vector<std::vector<float>> scores(kPanel, std::vector<float>(k));
+      for (size_t l = 0; l < kPanel; ++l) {
+        own[l] = index[l] = static_cast<int32_t>(random() % (k - 1));
+        for (size_t c = 0; c < k; ++c) {
+          float& score = scores[l][c] = half[c];
+          for (size_t j = 0; j < width; ++j) score += rows[l * width + j] * centers[c * width + j];
+          CHECK(table->kmeans.score_row(&rows[l * width], d, &centers[c * width], half[c]) == score);
         }
-        for (int g = 0; g < kGroups; ++g) {
-          std::vector<float> mine(scores + g * kGroup, scores + (g + 1) * kGroup);
-          const auto first = std::min_element(mine.begin(), mine.end());
-          CHECK(best[g * kPanel + l] == *first &&
-                index[g * kPanel + l] == g * kGroup + static_cast<int>(first - mine.begin()));
-          mine.erase(first);
-          CHECK(second[g * kPanel + l] == *std::min_element(mine.begin(), mine.end()));
+        lowest[l] = scores[l][static_cast<size_t>(own[l])];
+        next[l] = kInf;
+      }
+      table->kmeans.nearest_of_groups(panel.data(), d, blocks.data(), half.data(), groups.data(), 2, own, best, second,
+                                      lowest, next, index);
+      for (size_t l = 0; l < kPanel; ++l) {
+        const auto mine = static_cast<size_t>(own[l]);
+        std::vector<float> all{scores[l][mine]};
+        for (size_t e = 0; e < 2; ++e) {
+          std::vector<float> here;
+          for (auto c = static_cast<size_t>(groups[e] * kGroup), end = c + kGroup; c < end; ++c)
+            here.push_back(c == mine ? kInf : scores[l][c]);
+          all.insert(all.end(), here.begin(), here.end());
+          std::sort(here.begin(), here.end());
+          CHECK(best[e * kPanel + l] == here[0] && second[e * kPanel + l] == here[1]);
         }
+        std::sort(all.begin(), all.end());
+        CHECK(lowest[l] == all[0] && next[l] == all[1]);
+        CHECK(scores[l][static_cast<size_t>(index[l])] == all[0]);
       }
     }
 }
 
-TEST("kmeans: groups fail whose bound is not above, and bounds are below the truth, on every instruction set") {
+TEST("kmeans: groups fail whose bound is not above, and bounds hold the truth between them, on every instruction set") {
   const std::vector<float> lower{5, 3, -kInf, 9, 4, 7, 8, 2, 6, kInf, kInf, kInf, kInf, kInf, kInf, kInf};
   std::vector<float> travel(16, 0.0f);
   travel[0] = 2.0f;
   for (const Kernels* table : all_kernels()) {
-    std::vector<int32_t> out(16);
+    std::vector<uint8_t> mask(2, 0xff);
     float least = 0;
-    out.resize(
-        static_cast<size_t>(table->kmeans.failing_groups(lower.data(), travel.data(), 9, 4.0f, out.data(), &least)));
-    CHECK(out == (std::vector<int32_t>{0, 1, 2, 4, 7}));
+    CHECK(table->kmeans.failing_groups(lower.data(), travel.data(), 9, 4.0f, mask.data(), &least) == 5);
+    CHECK(mask == (std::vector<uint8_t>{0b10010111, 0}));
     CHECK(least == -kInf);
+    CHECK(table->kmeans.failing_groups(lower.data(), travel.data(), 9, kInf, mask.data(), &least) >= 9);
+    CHECK(mask[0] == 0xff && (mask[1] & 1) == 1);
     const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
-    std::vector<float> score(kPanel), norm2(kPanel, 3.0f), bound(kPanel);
+    const std::vector<float> far{10.0f, 0.0f};
+    std::vector<float> score(2 * kPanel), norm2(kPanel, 3.0f), bound(score.size()), upper(kPanel);
     for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l) - 1.5f;
-    table->kmeans.lower_bounds(score.data(), norm2.data(), &bounds, 10.0f, bound.data());
+    score[5] = kInf;
+    table->kmeans.lower_bounds(score.data(), 2, norm2.data(), &bounds, far.data(), bound.data());
+    CHECK(bound[5] > 1e37f && bound[5] < kInf);
+    score[5] = 0, bound[5] = std::sqrt(3.0f) + 9.99995f;
+    table->kmeans.upper_bounds(score.data(), norm2.data(), &bounds, upper.data());
     for (size_t l = 0; l < score.size(); ++l) {
-      const double truth = std::sqrt(3.0 + 2 * static_cast<double>(score[l])) + 10;
-      CHECK(static_cast<double>(bound[l]) < truth && static_cast<double>(bound[l]) > truth - 1e-4);
+      const double truth = std::sqrt(3.0 + 2 * static_cast<double>(score[l]));
+      const auto here = static_cast<double>(bound[l]) - static_cast<double>(far[l / kPanel]);
+      CHECK(here < truth && here > truth - 1e-4);
+      if (l < kPanel) CHECK(static_cast<double>(upper[l]) > truth && static_cast<double>(upper[l]) < truth + 1e-2);
     }
   }
 }

@@ -1,5 +1,6 @@
 // The sieve of k-means++ against a plain loop, and k-means++ on every table of kernels and number of threads.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -30,8 +31,10 @@ TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gain
           threshold[3] = std::numeric_limits<float>::infinity();
           std::vector<uint32_t> hits(static_cast<size_t>(tiles * count), 77);
           std::vector<float> gains(static_cast<size_t>(count * kGainLanes), 0.5f);  // they are added to
+          const std::vector<double> tile_error{3.0, 0.25};
+          std::vector<double> errors(static_cast<size_t>(count), 1.0);
           table->seeding.weigh_tiles(columns.data(), d, tiles, candidates.data(), bias.data(), count, threshold.data(),
-                                     weights.data(), step, hits.data(), gains.data());
+                                     weights.data(), step, tile_error.data(), hits.data(), gains.data(), errors.data());
           for (int64_t t = 0; t < count; ++t) {
             double expected = 0.5 * kGainLanes, error = 0, gained = 0;
             for (int64_t i = 0; i < tiles * kPoints; ++i) {
@@ -53,6 +56,10 @@ TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gain
               expected += w * std::max(over, 0.0);
               error += w * slack;
             }
+            const auto marked = [&](int64_t tile) {
+              return static_cast<double>(std::popcount(hits[static_cast<size_t>(tile * count + t)]));
+            };
+            CHECK(errors[static_cast<size_t>(t)] == 1.0 + 3.0 * marked(0) + 0.25 * marked(1));
             for (int64_t l = 0; l < kGainLanes; ++l)
               gained += static_cast<double>(gains[static_cast<size_t>(t * kGainLanes + l)]);
             CHECK_SAY(std::fabs(gained - expected) <= error + 16 * 0x1p-24 * expected,

@@ -106,9 +106,42 @@ def test_what_is_skipped_changes_nothing(d, offset):
         assert work[1] < all_work[1] / 5  # and much is skipped
 
 
-def test_sparse_rows_beyond_one_grouping():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groupings_by_centres_change_nothing(weighted):
+    """So many centres that points are grouped twice, in a plane where the triangle inequality spares much."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6000, 2)) + 40 * rng.normal(size=(30, 2))[rng.integers(30, size=6000)]
+    found = multiset(X, rng.random(6000) if weighted else None)
+    full, _ = chosen(X, found, 350, 0, skip=False)
+    for threads in (1, 2):
+        assert (chosen(X, found, 350, 0, threads=threads)[0] == full).all()
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
+def test_weights_of_any_size_leave_the_choice_exact(spread):
+    """The sieve holds weights in float32: far below its range it must leave the choice to the exact gains."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(3000, 3))
+    found = multiset(X, np.exp(spread * rng.uniform(-1, 1, size=3000)))
+    for seed in range(3):
+        full, _ = chosen(X, found, 40, seed, skip=False)
+        assert (chosen(X, found, 40, seed, threads=2)[0] == full).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_candidates_that_gain_alike_are_decided_exactly(offset):
+    """On a lattice many candidates have equal gains: intervals always overlap."""
+    X = np.stack(np.meshgrid(*[np.arange(3.0)] * 6), axis=-1).reshape(-1, 6) + offset
+    found = multiset(X)
+    for seed in range(5):
+        full, _ = chosen(X, found, 60, seed, skip=False, trials=8)
+        assert (chosen(X, found, 60, seed, trials=8, threads=2)[0] == full).all()
+
+
+@pytest.mark.parametrize("k", [70, 350])
+def test_sparse_rows_beyond_one_grouping(k):
     X = scipy.sparse.random(3000, 50, density=0.05, format="csr", random_state=0)
-    assert_same(starts(X, 70, 1, threads=2), starts(X.toarray(), 70, 1))
+    assert_same(starts(X, k, 1, threads=2), starts(X.toarray(), k, 1))
 
 
 @settings(deadline=None, max_examples=30)

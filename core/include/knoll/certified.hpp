@@ -25,7 +25,9 @@ Frame choose_frame(View<const T, 2> x,              // in  (n, d)
 // Centres as the kernels want them.
 class PackedCenters {
  public:
-  PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple = kCenterBlock);
+  // slots (k), if not null, says where in the blocks each centre stands.
+  PackedCenters(const Frame& frame, View<const double, 2> centers, int64_t multiple = kCenterBlock,
+                const int32_t* slots = nullptr);
 
   int64_t k, d;
   std::vector<double> exact;        // (k, d)

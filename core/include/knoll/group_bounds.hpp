@@ -10,55 +10,66 @@
 namespace knoll {
 
 // What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel[g], and
-// its own is nearer than upper[i] + travel_of_center[label].
+// its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its group is slot[c] / kGroup.
 struct GroupBounds {
   GroupBounds() = default;
-  GroupBounds(int64_t n, int64_t k);
+  // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
+  // they spoil few bounds.
+  GroupBounds(int64_t n, const std::vector<double>& way);
 
   void move(const std::vector<double>& way);  // in (k): how far each centre has moved, rounded up
 
   int64_t groups = 0, stride = 0;             // stride: groups, padded to a multiple of 8
+  std::vector<int32_t> center, slot;          // (k), (k): which centre stands where, and where each stands
   std::vector<float> lower;                   // (n, stride)
   std::vector<float> upper;                   // (n)
   std::vector<double> travel, own_travel;     // (groups), (k): all steps together
   std::vector<float> travel_up, travel_down;  // (stride), travel rounded up and down
 };
 
-// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup.
+// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup and stand as the bounds say.
 template <class T>
 class GroupDecider {
  public:
-  GroupDecider(View<const T, 2> x, const Frame& frame, const PackedCenters& centers, const std::vector<float>& lanes,
+  GroupDecider(View<const T, 2> x, const Frame& frame, const PackedCenters& centers, const std::vector<float>& rows,
                GroupBounds& bounds);
 
-  // label[r]: in, the label so far of row rows[r] or −1; out, the nearest centre. gap as in Decider.
+  // label[r]: in, the label so far of row rows[r]; out, the nearest centre. gap as in Decider.
   void decide(const int64_t* rows, int64_t count, int32_t* label, float* gap, Run run);
 
   AssignCounts counts;
 
  private:
-  struct Seen {  // a group that was looked at
-    int32_t group, index;
-    float best, second;
+  // Up to kPanel rows on their way.
+  struct Batch {
+    explicit Batch(int64_t d) : y(static_cast<size_t>(kPanel * d), 0.0f) {}
+    int64_t count = 0;
+    std::vector<float> y;  // (kPanel, d)
+    int64_t place[kPanel]{}, row[kPanel]{};
+    int32_t own[kPanel]{};                   // slots
+    float norm2[kPanel]{}, score[kPanel]{};  // of the own centre
   };
-  bool decide_alone(int64_t row, int32_t& label, float& gap, int64_t failing);
-  void decide_panel(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label, float* gap);
+  void take(int64_t place, int64_t row, int32_t own);
+  void tighten(int32_t* label, float* gap);
+  void decide_panel(int32_t* label, float* gap);
+  void remember(int64_t row, int32_t label, float upper, float& gap);
+  int64_t failing(int64_t row, float upper, float& least);
   void forget(int64_t row);
-  double upper_bound(float score, float norm2) const;
 
   View<const T, 2> x_;
   const Frame& frame_;
   const PackedCenters& centers_;
-  const std::vector<float>& lanes_;  // (groups, d, kGroup)
+  const std::vector<float>& rows_;  // (k′, d)
   GroupBounds& bounds_;
   Decider<T> decider_;
-  std::vector<float> y_, best_, second_, bound_;
-  std::vector<int32_t> index_, failing_;
-  std::vector<Seen> seen_;
-  std::vector<int64_t> dense_, again_;
+  Batch taken_, open_;  // rows whose own distance is new; rows that still have groups to look at
+  std::vector<float> panel_, best_, second_, bound_, travel_;
+  std::vector<int32_t> groups_, slot_;  // what a panel looks at; where a group is among them
+  std::vector<uint8_t> mask_, wanted_;
+  std::vector<int64_t> again_;
 };
 
-// Centres eight side by side: (groups, d, kGroup), with the minus sign of PackedCenters.
-std::vector<float> group_lanes(const PackedCenters& centers);
+// Centres one after the other: (k′, d), with the minus sign of PackedCenters.
+std::vector<float> center_rows_of(const PackedCenters& centers);
 
 }  // namespace knoll

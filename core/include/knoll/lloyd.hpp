@@ -66,12 +66,14 @@ class LloydMemory {
   double largest_weight_ = 1;
   Frame frame_;
   std::vector<double> centers_;  // (k, d) of the last step
+  std::vector<double> way_;      // (k): how far each has moved to this one
 
   // One bound a row: it keeps its label as long as key > travel[label].
   std::vector<float> key_;      // (n)
   std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
   std::vector<float> limit_;    // (k): travel, rounded up
-  GroupBounds groups_;          // of elkan
+  bool calm_ = false, grouped_ = false;  // few rows change; the bounds by groups are in use
+  GroupBounds groups_;                   // of elkan
 };
 
 // Which algorithm is fastest for such a shape.

@@ -39,21 +39,29 @@ struct KMeansKernels {
   // which is the best.
   void (*gaps)(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap);
 
-  // The same for each group of kGroup centres: best, second, index are (k/kGroup, kPanel), k a multiple of kGroup.
-  void (*nearest_two_of_groups)(const float* panel, int64_t d, const float* centers, const float* half, int64_t k,
-                                float* best, float* second, int32_t* index);
-
-  // How many of `groups` bounds lower[g] − travel[g] are not above `upper`; their numbers, in order, into out, and the
-  // least of the bounds into least. lower and travel are padded to a multiple of 8 with +inf and 0.
-  int64_t (*failing_groups)(const float* lower, const float* travel, int64_t groups, float upper, int32_t* out,
+  // How many of `groups` bounds lower[g] − travel[g] are not above `upper`; bit g % 8 of mask[g / 8] tells which, and
+  // least is the least of the bounds. lower and travel are padded to a multiple of 8 with +inf and 0, which counts only
+  // if upper is no number to compare with.
+  int64_t (*failing_groups)(const float* lower, const float* travel, int64_t groups, float upper, uint8_t* mask,
                             float* least);
 
-  // out[0 … 15] = the scores of one point (d floats) for two groups of centres, each packed (d, kGroup).
-  void (*group_scores)(const float* y, int64_t d, const float* first, const float* half_first, const float* second,
-                       const float* half_second, float* out);
+  // The score of one row (d floats) for one centre, whose d floats bear the minus sign.
+  float (*score_row)(const float* y, int64_t d, const float* center, float half);
+  // panel[j, l] = rows[l, j], l < kPanel.
+  void (*turn_rows)(const float* rows, int64_t d, float* panel);
 
-  // out[l] = a lower bound of the distance whose score is score[l], plus travel, rounded down.
-  void (*lower_bounds)(const float* score, const float* norm2, const TileBounds* bounds, float travel, float* out);
+  // For each point of a panel and each of `count` groups of kGroup centres the lowest and the second lowest score of
+  // all but the point's own centre: best and second are (count, kPanel). lowest, next and index (kPanel) are those of
+  // all centres seen before, and are brought up to date.
+  void (*nearest_of_groups)(const float* panel, int64_t d, const float* centers, const float* half,
+                            const int32_t* groups, int64_t count, const int32_t* own, float* best, float* second,
+                            float* lowest, float* next, int32_t* index);
+
+  // out[e, l] = a lower bound of the distance whose score is score[e, l], plus travel[e], rounded down; e < count.
+  void (*lower_bounds)(const float* score, int64_t count, const float* norm2, const TileBounds* bounds,
+                       const float* travel, float* out);
+  // out[l] = an upper bound of the distance whose score is score[l].
+  void (*upper_bounds)(const float* score, const float* norm2, const TileBounds* bounds, float* out);
 
   // The i < n with key[i] ≤ limit[label[i]], in order, into out; returns how many.
   int64_t (*survivors)(const float* key, const int32_t* label, int64_t n, const float* limit, int32_t* out);

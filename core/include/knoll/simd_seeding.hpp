@@ -9,8 +9,8 @@ constexpr int kGainLanes = 8;  // partial sums of a candidate's gain
 
 struct SeedingKernels {
   void (*weigh_tiles)(const float* columns, int64_t d, int64_t tiles, const float* candidates, const float* bias,
-                      int64_t count, const float* threshold, const float* weights, int64_t weights_step, uint32_t* hits,
-                      float* gains);
+                      int64_t count, const float* threshold, const float* weights, int64_t weights_step,
+                      const double* error, uint32_t* hits, float* gains, double* errors);
 };
 
 }  // namespace knoll

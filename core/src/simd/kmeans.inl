@@ -125,8 +125,9 @@ KNOLL_INLINE void nearest_two_narrow(const float* panel, const float* centers, c
   }
 }
 
-// Four centres against a panel: twelve sums in registers.
-KNOLL_INLINE void see_block(const float* y, int64_t d, const float* p, const float* half, int64_t c, LowestTwo& two) {
+// Four centres against a panel: twelve sums in registers; visit(v, score, t) takes them.
+template <class Visit>
+KNOLL_INLINE void score_block(const float* y, int64_t d, const float* p, const float* half, Visit visit) {
   f32 score[kCenterBlock][kPanelVectors];
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[t]);
@@ -139,7 +140,7 @@ KNOLL_INLINE void see_block(const float* y, int64_t d, const float* p, const flo
     }
   }
   for (int t = 0; t < kCenterBlock; ++t)
-    for (int v = 0; v < kPanelVectors; ++v) see(two, v, score[t][v], (int32_t)(c + t));
+    for (int v = 0; v < kPanelVectors; ++v) visit(v, score[t][v], t);
 }
 
 KNOLL_INLINE LowestTwo none_seen() {
@@ -166,59 +167,91 @@ static void nearest_two(const float* panel, int64_t d, const float* centers, con
   } else if (d == 2) {
     nearest_two_narrow<2>(panel, centers, half, k, two);
   } else {
-    for (int64_t c = 0; c < k; c += kCenterBlock) see_block(panel, d, centers + c * d, half + c, c, two);
+    for (int64_t c = 0; c < k; c += kCenterBlock)
+      score_block(panel, d, centers + c * d, half + c,
+                  [&](int v, f32 score, int t) { see(two, v, score, (int32_t)c + t); });
   }
   store(two, best, second, index);
 }
 
-static void nearest_two_of_groups(const float* panel, int64_t d, const float* centers, const float* half, int64_t k,
-                                  float* best, float* second, int32_t* index) {
-  for (int64_t c = 0; c < k; c += kGroup, best += kPanel, second += kPanel, index += kPanel) {
+KNOLL_INLINE i32 same(i32 a, i32 b) {  // of numbers that are not negative
+#ifdef __FMA__
+  return (i32)_mm256_cmpeq_epi32((__m256i)a, (__m256i)b);
+#else
+  return ((a ^ b) - 1) >> 31;
+#endif
+}
+static void nearest_of_groups(const float* panel, int64_t d, const float* centers, const float* half,
+                              const int32_t* groups, int64_t count, const int32_t* own, float* best, float* second,
+                              float* lowest, float* next, int32_t* index) {
+  for (int64_t e = 0; e < count; ++e, best += kPanel, second += kPanel) {
     LowestTwo two = none_seen();
-    for (int64_t b = c; b < c + kGroup; b += kCenterBlock) see_block(panel, d, centers + b * d, half + b, b, two);
-    store(two, best, second, index);
+    for (int64_t c = (int64_t)groups[e] * kGroup, end = c + kGroup; c < end; c += kCenterBlock)
+      score_block(panel, d, centers + c * d, half + c, [&](int v, f32 score, int t) {
+        const int32_t center = (int32_t)c + t;
+        const i32 mine = same(load(own + v * kLanes32), broadcast(center));
+        see(two, v, select(mine, broadcast(__builtin_inff()), score), center);
+      });
+    for (int v = 0; v < kPanelVectors; ++v) {
+      const int64_t at = v * kLanes32;
+      const f32 before = load(lowest + at);
+      const i32 lower = less(two.best[v], before);
+      store(next + at, at_most(at_most(load(next + at), two.second[v]), at_least(before, two.best[v])));
+      store(lowest + at, at_most(before, two.best[v]));
+      store(index + at, select(lower, two.index[v], load(index + at)));
+      store(best + at, two.best[v]);
+      store(second + at, two.second[v]);
+    }
   }
 }
 
-static int64_t failing_groups(const float* lower, const float* travel, int64_t groups, float upper, int32_t* out,
+static int64_t failing_groups(const float* lower, const float* travel, int64_t groups, float upper, uint8_t* mask,
                               float* least) {
   int64_t count = 0;
   f32 low = broadcast(__builtin_inff());
   for (int64_t g = 0; g < groups; g += kLanes32) {
     const f32 bound = load(lower + g) - load(travel + g);
     low = at_most(low, bound);
+    unsigned bits = 0;
 #ifdef __FMA__
-    const __m256 fails = _mm256_cmp_ps((__m256)bound, (__m256)broadcast(upper), _CMP_NGT_UQ);
-    for (int mask = _mm256_movemask_ps(fails); mask != 0; mask &= mask - 1)
-      out[count++] = (int32_t)(g + __builtin_ctz((unsigned)mask));
+    bits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps((__m256)bound, (__m256)broadcast(upper), _CMP_NGT_UQ));
 #else
-    for (int l = 0; l < kLanes32; ++l)
-      if (!(bound[l] > upper)) out[count++] = (int32_t)(g + l);
+    for (int l = 0; l < kLanes32; ++l) bits |= bound[l] > upper ? 0u : 1u << l;
 #endif
+    mask[g / kLanes32] = (uint8_t)bits;
+    count += __builtin_popcount(bits);
   }
   *least = low[0];
   for (int l = 1; l < kLanes32; ++l) *least = low[l] < *least ? low[l] : *least;
   return count;
 }
 
-// Each group in four chains of sums, so that one addition need not wait for the other.
-static void group_scores(const float* y, int64_t d, const float* first, const float* half_first, const float* second,
-                         const float* half_second, float* out) {
-  f32 a[4] = {load(half_first)}, b[4] = {load(half_second)};
+static float score_row(const float* y, int64_t d, const float* center, float half) {
+  f32 sum[2] = {};
   int64_t j = 0;
-  for (; j + 4 <= d; j += 4)
-    for (int q = 0; q < 4; ++q) {
-      const f32 value = broadcast(y[j + q]);
-      a[q] = fma(value, load(first + (j + q) * kGroup), a[q]);
-      b[q] = fma(value, load(second + (j + q) * kGroup), b[q]);
+  for (; j + 2 * kLanes32 <= d; j += 2 * kLanes32)
+    for (int h = 0; h < 2; ++h) sum[h] = fma(load(y + j + h * kLanes32), load(center + j + h * kLanes32), sum[h]);
+  const f32 all = sum[0] + sum[1];
+  float score = half + (((all[0] + all[1]) + (all[2] + all[3])) + ((all[4] + all[5]) + (all[6] + all[7])));
+  for (; j < d; ++j) score += y[j] * center[j];
+  return score;
+}
+
+static void turn_rows(const float* rows, int64_t d, float* panel) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const float* const in = rows + v * kLanes32 * d;
+    float* const out = panel + v * kLanes32;
+    int64_t j = 0;
+    for (; j + 4 <= d; j += 4) {
+      f32_quad quads[kLanes32];
+      for (int l = 0; l < kLanes32; ++l) __builtin_memcpy(&quads[l], in + l * d + j, sizeof quads[l]);
+      f32 turned[4];
+      turn(quads, turned);
+      for (int q = 0; q < 4; ++q) store(out + (j + q) * kPanel, turned[q]);
     }
-  for (; j < d; ++j) {
-    const f32 value = broadcast(y[j]);
-    a[0] = fma(value, load(first + j * kGroup), a[0]);
-    b[0] = fma(value, load(second + j * kGroup), b[0]);
+    for (; j < d; ++j)
+      for (int l = 0; l < kLanes32; ++l) out[j * kPanel + l] = in[l * d + j];
   }
-  store(out, (a[0] + a[1]) + (a[2] + a[3]));
-  store(out + kGroup, (b[0] + b[1]) + (b[2] + b[3]));
 }
 
 // eq. 7 and 8 of the decision; a NaN on the way makes the comparison false, so the row is decided again.
@@ -236,14 +269,28 @@ static void gaps(const float* best, const float* second, const float* norm2, con
   }
 }
 
-static void lower_bounds(const float* score, const float* norm2, const TileBounds* bounds, float travel, float* out) {
+static void lower_bounds(const float* score, int64_t count, const float* norm2, const TileBounds* bounds,
+                         const float* travel, float* out) {
   for (int v = 0; v < kPanelVectors; ++v) {
-    const f32 t = load(score + v * kLanes32), y2 = load(norm2 + v * kLanes32);
-    const f32 size = y2 + broadcast(bounds->p2);
+    const f32 y2 = load(norm2 + v * kLanes32), size = y2 + broadcast(bounds->p2);
     const f32 error = fma(size, broadcast(bounds->radius), broadcast(bounds->floor));
-    const f32 down = root(at_least(y2 + t + t - error, f32{})) * broadcast(1.0f - 0x1p-21f);
-    const f32 sum = down - root(size) * broadcast(bounds->slack) + broadcast(travel);
-    store(out + v * kLanes32, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
+    const f32 slack = root(size) * broadcast(bounds->slack);
+    for (int64_t e = 0; e < count; ++e) {
+      const int64_t at = e * kPanel + v * kLanes32;
+      const f32 t = load(score + at);
+      const f32 down = root(at_least(y2 + t + t - error, f32{})) * broadcast(1.0f - 0x1p-21f);
+      const f32 sum = at_most(down - slack + broadcast(travel[e]), broadcast(0x1p126f));  // no centre: no infinity
+      store(out + at, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
+    }
+  }
+}
+
+static void upper_bounds(const float* score, const float* norm2, const TileBounds* bounds, float* out) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const f32 t = load(score + v * kLanes32), y2 = load(norm2 + v * kLanes32), size = y2 + broadcast(bounds->p2);
+    const f32 error = fma(size, broadcast(bounds->radius), broadcast(bounds->floor));
+    const f32 sum = root(at_least(y2 + t + t, f32{}) + error) + root(size) * broadcast(bounds->slack);
+    store(out + v * kLanes32, sum * broadcast(1.0f + 0x1p-20f));
   }
 }
 
@@ -309,10 +356,12 @@ static constexpr KMeansKernels kmeans_kernels = {
     .pack_row_f32 = pack_row_f32,
     .nearest_two = nearest_two,
     .gaps = gaps,
-    .nearest_two_of_groups = nearest_two_of_groups,
     .failing_groups = failing_groups,
-    .group_scores = group_scores,
+    .score_row = score_row,
+    .turn_rows = turn_rows,
+    .nearest_of_groups = nearest_of_groups,
     .lower_bounds = lower_bounds,
+    .upper_bounds = upper_bounds,
     .survivors = survivors,
     .add_row_f64 = add_row_f64,
     .add_row_f32 = add_row_f32,
