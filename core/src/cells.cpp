@@ -31,14 +31,14 @@ Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.sha
   ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
   const auto n = static_cast<size_t>(n_);
-  rows_ = std::make_unique_for_overwrite<int32_t[]>(n);
+  rows_ = make_large_array<int32_t>(n);
   const Frame grid = frame(x, eps, run);
   if (grid.few && grid.all_cells < 0x1p32) {  // short numbers are sorted in less time and memory
-    const auto keys = std::make_unique_for_overwrite<uint32_t[]>(n);
+    const auto keys = make_large_array<uint32_t>(n);
     number(x, grid, keys.get(), run);
     sort(keys.get(), run);
   } else {
-    const auto keys = std::make_unique_for_overwrite<uint64_t[]>(n);
+    const auto keys = make_large_array<uint64_t>(n);
     if (grid.few && grid.all_cells < 0x1p62)
       number(x, grid, keys.get(), run);
     else
@@ -47,7 +47,7 @@ Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.sha
     sort(keys.get(), run);
   }
 
-  columns_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(d_ * stride_));
+  columns_ = make_large_array<double>(static_cast<size_t>(d_ * stride_));
   for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {

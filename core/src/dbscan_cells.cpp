@@ -86,7 +86,7 @@ class CellDbscan {
     std::vector<int32_t> known(static_cast<size_t>(cells_.blocks()), -1);  // a core cell, if all core cells are joined
     each_block(false, [&](Chunk& chunk, int64_t block) {
       if (cores_in_block(block) == 0) return;
-      unite(block, block, chunk);
+      unite(block, block, false, chunk);
       known[static_cast<size_t>(block)] = one_of(block);
     });
     each_block(true, [&](Chunk& chunk, int64_t block) {
@@ -97,7 +97,8 @@ class CellDbscan {
         for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
           if (cores_in_block(other) == 0) continue;
           const int32_t theirs = known[static_cast<size_t>(other)];
-          if (mine < 0 || theirs < 0 || !sets_.same_shared(mine, theirs)) unite(block, other, chunk);
+          const bool one_each = mine >= 0 && theirs >= 0;
+          if (!one_each || !sets_.same_shared(mine, theirs)) unite(block, other, one_each, chunk);
         }
     });
   }
@@ -200,7 +201,7 @@ class CellDbscan {
   // ---- weights, none of them negative -------------------------------------------------------------------------------
 
   void weigh_positions() {
-    weight_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(cells_.size()));
+    weight_ = make_large_array<double>(static_cast<size_t>(cells_.size()));
     for_chunks(cells_.size(), int64_t{1} << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) weight_[static_cast<size_t>(p)] = weights_.of_row(cells_.row(p));
     });
@@ -260,13 +261,17 @@ class CellDbscan {
 
   // ---- components ---------------------------------------------------------------------------------------------------
 
-  // Joins the core cells of two blocks, which may be the same, where they are within ε.
-  void unite(int64_t mine, int64_t theirs, Chunk& chunk) {
-    for (int32_t a = cells_.first_cell(mine), end = cells_.first_cell(mine + 1); a < end; ++a) {
+  // Joins the core cells of two blocks, which may be the same, where they are within ε. `one_each`: those of either
+  // block are joined, so that one pair is enough. Mine from the last, theirs from the first: they are mostly ahead.
+  void unite(int64_t mine, int64_t theirs, bool one_each, Chunk& chunk) {
+    for (int32_t a = cells_.first_cell(mine + 1); a-- > cells_.first_cell(mine);) {
       if (cores(a) == 0) continue;
-      int32_t b = mine == theirs ? a + 1 : cells_.first_cell(theirs);
-      for (const int32_t last = cells_.first_cell(theirs + 1); b < last; ++b)
-        if (cores(b) > 0 && !sets_.same_shared(a, b) && close(a, b, chunk)) sets_.unite_shared(a, b);
+      const int32_t last = mine == theirs ? a : cells_.first_cell(theirs + 1);
+      for (int32_t b = cells_.first_cell(theirs); b < last; ++b) {
+        if (cores(b) == 0 || sets_.same_shared(a, b) || !close(a, b, chunk)) continue;
+        sets_.unite_shared(a, b);
+        if (one_each) return;
+      }
     }
   }
 
@@ -433,7 +438,7 @@ class CellDbscan {
   const Weights& weights_;
   const Run run_;
   int64_t least_;                              // min_samples, as a number of points
-  std::unique_ptr<double[]> weight_;           // (n) by position, until core points are moved to the front
+  LargeArray<double> weight_;                  // (n) by position, until core points are moved to the front
   std::unique_ptr<int32_t[]> first_core_;      // (cells) position of the first core point; the others follow
   std::unique_ptr<int32_t[]> cores_;           // (cells) how many
   std::unique_ptr<int32_t[]> cores_in_block_;  // (blocks) they are its first points

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "knoll/large_array.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
@@ -105,8 +106,8 @@ class Cells {
   bool ok_ = true;
   int64_t n_, d_, stride_, n_cells_ = 0, n_blocks_ = 0;
   int64_t step_[kMostDims] = {};           // of a block's number along each axis
-  std::unique_ptr<int32_t[]> rows_;        // (n) data row of each position
-  std::unique_ptr<double[]> columns_;      // (d, stride)
+  LargeArray<int32_t> rows_;               // (n) data row of each position
+  LargeArray<double> columns_;             // (d, stride)
   std::unique_ptr<int32_t[]> start_;       // (cells + 1)
   std::unique_ptr<int32_t[]> first_cell_;  // (blocks + 1)
   std::unique_ptr<int64_t[]> key_;         // (blocks + 1) the numbers of the blocks
