@@ -123,6 +123,12 @@ struct PyIndex {
          [&](Run run) { index->nearest(q, radius, allowed, view<1>(indices), view<1>(distance), run); });
   }
 
+  void first(const In<double, 2>& queries, double radius, const Out<int64_t, 1>& out, int threads) const {
+    const auto q = check(queries);
+    need(out.shape(0) == queries.shape(0), "out must have one entry per query");
+    call(threads, work(queries), [&](Run run) { index->first(q, radius, view<1>(out), run); });
+  }
+
   int64_t components(double radius, const std::optional<In<bool, 1>>& mask, const Out<int64_t, 1>& labels,
                      int threads) const {
     const auto allowed = check_mask(mask);
@@ -159,6 +165,8 @@ void bind_index(nb::module_& m) {
       .def("nearest", &PyIndex::nearest, nb::arg("queries"), nb::arg("radius"), nb::arg("mask").none(),
            nb::arg("indices").noconvert(), nb::arg("distance").noconvert(), nb::arg("threads"),
            "The nearest row that the mask allows within radius, -1: none; ties to the smallest coordinates.")
+      .def("first", &PyIndex::first, nb::arg("queries"), nb::arg("radius"), nb::arg("out").noconvert(),
+           nb::arg("threads"), "out = the lowest row within radius of each query, -1: none.")
       .def("components", &PyIndex::components, nb::arg("radius"), nb::arg("mask").none(), nb::arg("labels").noconvert(),
            nb::arg("threads"),
            "Label the components of the rows that the mask allows, joined within radius; returns how many.");

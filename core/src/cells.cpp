@@ -6,8 +6,9 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
-#include <stdexcept>
+#include <vector>
 
+#include "knoll/index.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/radix.hpp"
 
@@ -18,21 +19,35 @@ constexpr int64_t kRowsAtOnce = 1 << 14, kAhead = 24;
 constexpr double kMostCells = 0x1p30;  // along an axis, before its empty stretches are cut out
 // A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell: with sides
 // 2^−16 shorter than ε/√d two points of a cell are within ε after all roundings. Points within ε then differ by at most
-// √3·(1 + 2^−15) < 2 sides along an axis, so their cells by at most kReach.
+// √3·(1 + 2^−15) < 2 sides along an axis, so their cells by at most kReach,
+// and their blocks by at most one.
 constexpr double kShorter = 1 - 0x1p-16;
 
 }  // namespace
 
 template <class T>
 Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.shape[1]), stride_(n_ + 4) {
-  if (n_ > std::numeric_limits<int32_t>::max() - 4) throw std::length_error("the index holds at most 2^31 - 5 rows");
-  auto keys = std::make_unique_for_overwrite<uint64_t[]>(static_cast<size_t>(n_));
-  ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450 && number(x, eps, keys.get(), run);
+  check_row_count(n_);
+  ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
-  sort(keys.get(), run);
-  keys.reset();
+  const auto n = static_cast<size_t>(n_);
+  rows_ = make_large_array<int32_t>(n);
+  const Frame grid = frame(x, eps, run);
+  if (grid.few && grid.all_cells < 0x1p32) {  // short numbers are sorted in less time and memory
+    const auto keys = make_large_array<uint32_t>(n);
+    number(x, grid, keys.get(), run);
+    sort(keys.get(), run);
+  } else {
+    const auto keys = make_large_array<uint64_t>(n);
+    if (grid.few && grid.all_cells < 0x1p62)
+      number(x, grid, keys.get(), run);
+    else
+      ok_ = number_with_gaps(x, grid.side, keys.get(), run);
+    if (!ok_) return;
+    sort(keys.get(), run);
+  }
 
-  columns_ = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(d_ * stride_));
+  columns_ = make_large_array<double>(static_cast<size_t>(d_ * stride_));
   for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
@@ -43,20 +58,16 @@ Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.sha
   });
 }
 
-// keys[i] = the number of row i's cell.
 template <class T>
-bool Cells::number(View<const T, 2> x, double eps, uint64_t* keys, Run run) {
-  struct Box {
-    double low[kMostDims], high[kMostDims];
-  };
+Cells::Frame Cells::frame(View<const T, 2> x, double eps, Run run) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Box box;
-  std::fill(box.low, box.low + kMostDims, kInfinity);
-  std::fill(box.high, box.high + kMostDims, -kInfinity);
-  const Box empty = box;
+  Frame out;
+  std::fill(out.low, out.low + kMostDims, kInfinity);
+  std::fill(out.high, out.high + kMostDims, -kInfinity);
+  const Frame empty = out;
   std::mutex mutex;
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    Box mine = empty;
+    Frame mine = empty;
     for (int64_t i = begin; i < end; ++i)
       for (int64_t j = 0; j < d_; ++j) {
         const auto value = static_cast<double>(x(i, j));
@@ -65,47 +76,54 @@ bool Cells::number(View<const T, 2> x, double eps, uint64_t* keys, Run run) {
       }
     std::lock_guard lock(mutex);
     for (int64_t j = 0; j < d_; ++j) {
-      box.low[j] = std::min(box.low[j], mine.low[j]);
-      box.high[j] = std::max(box.high[j], mine.high[j]);
+      out.low[j] = std::min(out.low[j], mine.low[j]);
+      out.high[j] = std::max(out.high[j], mine.high[j]);
     }
   });
-  if (n_ == 0) return true;
-
-  const double side = eps / std::sqrt(static_cast<double>(d_)) * kShorter;
-  double width[kMostDims], cells = 1;
-  bool few = true;
+  out.side = eps / std::sqrt(static_cast<double>(d_)) * kShorter;
   for (int64_t j = 0; j < d_; ++j) {
-    width[j] = std::floor((box.high[j] - box.low[j]) / side) + 1 + 2 * kReach;  // no walk falls off the end of a row
-    few = few && width[j] < kMostCells;
-    cells *= width[j];
+    const double along = n_ == 0 ? 0 : std::floor((out.high[j] - out.low[j]) / out.side);
+    out.few = out.few && along < kMostCells;
+    if (!out.few) break;
+    out.width[j] = static_cast<int64_t>(along) / 2 + 4;  // no walk falls off the end of a row, nor a rounded quotient
+    out.all_cells *= 2 * static_cast<double>(out.width[j]);
   }
-  if (few && cells < 0x1p62) {
-    uint64_t steps[kMostDims], first = 0;
-    for (int64_t j = 0, step = 1; j < d_; ++j) {
-      step_[j] = step;
-      steps[j] = static_cast<uint64_t>(step);
-      first += kReach * steps[j];
-      step *= static_cast<int64_t>(width[j]);
-    }
-    const double per_side = 1 / side;
-    for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        uint64_t key = first;
-        for (int64_t j = 0; j < d_; ++j)
-          key += steps[j] * static_cast<uint32_t>((static_cast<double>(x(i, j)) - box.low[j]) * per_side);
-        keys[i] = key;
-      }
-    });
-    return true;
-  }
+  return out;
+}
 
+// keys[i] = the number of row i's block, and the cell in it: one bit an axis.
+template <class T, class K>
+void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
+  uint64_t steps[kMostDims], first = 0;
+  for (int64_t j = 0, step = 1; j < d_; ++j) {
+    step_[j] = step;
+    steps[j] = static_cast<uint64_t>(step);
+    first += steps[j];
+    step *= grid.width[j];
+  }
+  const double per_side = 1 / grid.side;
+  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint64_t block = first, cell = 0;
+      for (int64_t j = 0; j < d_; ++j) {
+        const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
+        block += steps[j] * (along >> 1);
+        cell |= static_cast<uint64_t>(along & 1) << j;
+      }
+      keys[i] = static_cast<K>(block << d_ | cell);
+    }
+  });
+}
+
+template <class T>
+bool Cells::number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, Run run) {
   std::fill(keys, keys + n_, 0);
   uint64_t step = 1;
   for (int64_t j = 0; j < d_; ++j) {
     uint64_t along = 0;
     step_[j] = static_cast<int64_t>(step);
     if (!number_axis(x, j, side, step, keys, along, run)) return false;
-    if (static_cast<double>(step) * static_cast<double>(along) >= 0x1p62) return false;
+    if (static_cast<double>(step) * static_cast<double>(along) >= 0x1p59) return false;
     step *= along;
   }
   return true;
@@ -134,43 +152,61 @@ bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t 
     if (!(along < kMostCells)) return false;
     last = value;
     cell = from + static_cast<uint64_t>(along);
-    keys[i] += step * cell;
+    keys[i] += (step * (cell >> 1) << d_) + ((cell & 1) << axis);
   }
-  width = cell + 1 + kReach;
+  width = (cell >> 1) + 2;
   return true;
 }
 
-// Sorts the rows by the number of their cell, and finds the cells.
-void Cells::sort(uint64_t* keys, Run run) {
-  const auto n = static_cast<size_t>(n_);
-  rows_.resize(n);
-  std::iota(rows_.begin(), rows_.end(), 0);
-  radix_sort(keys, rows_.data(), n_, run);
-
-  const auto fresh = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
-  std::vector<int64_t> first(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)) + 1, 0);
-  for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
-    int64_t count = 0;
-    for (int64_t p = begin; p < end; ++p) count += fresh(p);
-    first[static_cast<size_t>(chunk) + 1] = count;
+// Sorts the rows by the number of their cell, and finds cells and blocks.
+template <class K>
+void Cells::sort(K* keys, Run run) {
+  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::iota(rows_.get() + begin, rows_.get() + end, static_cast<int32_t>(begin));
   });
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  key_.resize(static_cast<size_t>(first.back()) + 1);
-  key_.back() = std::numeric_limits<int64_t>::max();
-  start_.resize(static_cast<size_t>(first.back()) + 1);
-  start_.back() = static_cast<int32_t>(n_);
+  radix_sort(keys, rows_.get(), n_, run);
+
+  struct Count {
+    int64_t cells = 0, blocks = 0;
+  };
+  const auto new_cell = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
+  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> d_ != keys[p - 1] >> d_; };
+  std::vector<Count> first(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
-    auto at = static_cast<size_t>(first[static_cast<size_t>(chunk)]);
-    for (int64_t p = begin; p < end; ++p)
-      if (fresh(p)) {
-        key_[at] = static_cast<int64_t>(keys[p]);
-        start_[at++] = static_cast<int32_t>(p);
+    Count count;
+    for (int64_t p = begin; p < end; ++p) {
+      count.cells += new_cell(p);
+      count.blocks += new_block(p);
+    }
+    first[static_cast<size_t>(chunk)] = count;
+  });
+  for (Count& count : first) {
+    const Count mine = count;
+    count = {n_cells_, n_blocks_};
+    n_cells_ += mine.cells;
+    n_blocks_ += mine.blocks;
+  }
+  start_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n_cells_) + 1);
+  start_[static_cast<size_t>(n_cells_)] = static_cast<int32_t>(n_);
+  first_cell_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n_blocks_) + 1);
+  first_cell_[static_cast<size_t>(n_blocks_)] = static_cast<int32_t>(n_cells_);
+  key_ = std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(n_blocks_) + 1);
+  key_[static_cast<size_t>(n_blocks_)] = std::numeric_limits<int64_t>::max();
+  for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    auto [cell, block] = first[static_cast<size_t>(chunk)];
+    for (int64_t p = begin; p < end; ++p) {
+      if (!new_cell(p)) continue;
+      if (new_block(p)) {
+        first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
+        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> d_);
       }
+      start_[static_cast<size_t>(cell++)] = static_cast<int32_t>(p);
+    }
   });
 }
 
-int32_t Cells::part(int64_t cell, const uint8_t* first) {
-  const int32_t begin = start(cell), end = start(cell + 1);
+int32_t Cells::part(int64_t block, const uint8_t* first) {
+  const int32_t begin = start_of_block(block), end = start_of_block(block + 1);
   const auto cores = static_cast<int32_t>(std::count_if(first + begin, first + end, [](uint8_t f) { return f != 0; }));
   if (cores == 0 || cores == end - begin) return cores;
   std::vector<double> later;
@@ -185,17 +221,17 @@ int32_t Cells::part(int64_t cell, const uint8_t* first) {
         rest.push_back(values[p]);
     std::copy(rest.begin(), rest.end(), to);
   };
-  sift(rows_.data(), later_rows);
+  sift(rows_.get(), later_rows);
   for (int64_t j = 0; j < d_; ++j) sift(columns_.get() + j * stride_, later);
   return cores;
 }
 
-Cells::Walk::Walk(const Cells& cells, int reach, bool ahead) : cells_(cells) {
+Cells::Walk::Walk(const Cells& cells, bool ahead) : cells_(cells) {
   struct Row {
     int distance;
     int64_t offset;
   } found[kMostRows];
-  const int reach_1 = cells.d_ > 1 ? reach : 0, reach_2 = cells.d_ > 2 ? reach : 0;
+  const int reach_1 = cells.d_ > 1 ? 1 : 0, reach_2 = cells.d_ > 2 ? 1 : 0;
   for (int b = -reach_2; b <= reach_2; ++b)
     for (int a = -reach_1; a <= reach_1; ++a) {
       const int64_t offset = a * cells.step_[1] + b * cells.step_[2];
@@ -203,8 +239,8 @@ Cells::Walk::Walk(const Cells& cells, int reach, bool ahead) : cells_(cells) {
     }
   std::stable_sort(found, found + rows_, [](const Row& u, const Row& v) { return u.distance < v.distance; });
   for (int r = 0; r < rows_; ++r) {
-    low_[r] = ahead && r == 0 ? 1 : found[r].offset - reach;
-    high_[r] = found[r].offset + reach;
+    low_[r] = ahead && r == 0 ? 1 : found[r].offset - 1;
+    high_[r] = found[r].offset + 1;
     at_[r] = {-1, -1};
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dbscan_parts.hpp"
+#include "knoll/index.hpp"
 
 namespace knoll {
 
@@ -71,10 +72,11 @@ Weights::Weights(View<const double, 1> weights) : of_row(weights) {
     if (w < 0) nonnegative = false;
     if (w == 0) continue;
     total += std::fabs(w);
-    int exponent;
-    const double mantissa = std::frexp(w, &exponent);  // w = mantissa · 2^exponent
-    const auto whole = static_cast<int64_t>(std::ldexp(std::fabs(mantissa), 53));
-    grid = std::min(grid, exponent - 53 + std::countr_zero(static_cast<uint64_t>(whole)));
+    const auto bits = std::bit_cast<uint64_t>(w);
+    const auto field = static_cast<int>(bits >> 52 & 0x7ff);  // |w| = mantissa · 2^(field − 1075)
+    const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
+    const uint64_t mantissa = field == 0 ? fraction : fraction | uint64_t{1} << 52;
+    grid = std::min(grid, std::max(field, 1) - 1075 + std::countr_zero(mantissa));
   }
   // Sums of multiples of 2^grid below 2^(grid + 53) are exact; others err by (n−1)·2^−53 of the magnitudes.
   if (total == 0 || total < std::ldexp(1.0, std::min(grid + 52, 1023))) return;
@@ -87,12 +89,14 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
                     View<uint8_t, 1> core, Run run) {
   if (backend != "auto" && backend != "cells" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, cells, tree or tiles");
-  const bool cells = metric.name() == MetricName::euclidean && weights.empty() && x.shape[1] <= 3;
+  check_row_count(x.shape[0]);
+  const bool try_cells = metric.name() == MetricName::euclidean && x.shape[1] <= 3 &&
+                         (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows));
+  const Weights given = try_cells ? Weights(weights) : Weights();
+  if (backend == "cells" && (!try_cells || !given.nonnegative))
+    throw std::invalid_argument("cells are for the euclidean metric, up to three columns and weights >= 0");
   DbscanReport report;
-  if (backend == "cells" && !cells)
-    throw std::invalid_argument("cells are for the euclidean metric, up to three columns and no weights");
-  if (cells && (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows)) &&
-      dbscan_cells(x, eps, min_samples, border, labels, core, report, run))
+  if (try_cells && given.nonnegative && dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run))
     return report;
   if (backend == "tiles" && (metric.name() != MetricName::euclidean || !squares_are_normal(eps)))
     throw std::invalid_argument("tiles are for the euclidean metric and a radius whose square is a normal number");

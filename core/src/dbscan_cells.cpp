@@ -13,16 +13,19 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kCellsAtOnce = 512;
-constexpr int kRowsAtOnce = 8;  // of cells, counted in one go
+constexpr int64_t kBlocksAtOnce = 128, kAhead = 24;
 
 class CellDbscan {
  public:
-  CellDbscan(Cells& cells, double eps, double min_samples, Run run)
+  CellDbscan(Cells& cells, double eps, double min_samples, const Weights& weights, Run run)
       : cells_(cells),
         square_(largest_square(eps)),
+        level_(min_samples),
+        weights_(weights),
         run_(run),
-        cores_(static_cast<size_t>(cells.cells()), 0),
+        first_core_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.cells()))),
+        cores_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.cells()))),
+        cores_in_block_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.blocks()))),
         sets_(cells.cells()) {
     // more than there are points is never reached; a level of 0 or less always is
     least_ = static_cast<int64_t>(
@@ -32,59 +35,72 @@ class CellDbscan {
   // 1. Core points: all of a cell with enough points; else each point is counted against the rows around.
   void find_cores() {
     const auto is_core = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(cells_.size()));
-    each_cell(Cells::kReach, false, [&](Chunk& chunk, int64_t cell) {
-      const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
-      if (end - begin >= least_) {
-        std::fill(is_core.get() + begin, is_core.get() + end, uint8_t{1});
-        return;
+    if (weights_.given()) weigh_positions();
+    each_block(false, [&](Chunk& chunk, int64_t block) {
+      chunk.open.clear();
+      for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell) {
+        const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
+        const bool full = weights_.given() ? weight_suffices(begin, end) : end - begin >= least_;
+        std::fill(is_core.get() + begin, is_core.get() + end, static_cast<uint8_t>(full));
+        if (!full)
+          for (int32_t p = begin; p < end; ++p) chunk.open.push_back({p, 0, 0});
       }
-      chunk.walk.move_to(cell);
-      const auto m = static_cast<size_t>(end - begin);
-      auto& counts = chunk.list;
-      counts.assign(m, 0);
-      size_t open = m;  // points that have not enough yet
-      for (int r = 0; r < chunk.walk.rows() && open > 0;) {
-        auto& spans = chunk.spans;
-        spans.clear();
-        for (const int last = r == 0 ? 1 : std::min(r + kRowsAtOnce, chunk.walk.rows()); r < last; ++r) {
-          const auto [first_cell, last_cell] = chunk.walk.row(r);
-          if (first_cell < last_cell) add_span(spans, cells_.start(first_cell), cells_.start(last_cell));
+      if (chunk.open.empty()) return;
+      chunk.walk.move_to(block);
+      chunk.spans.clear();
+      for (int r = 0; r < chunk.walk.rows() && !chunk.open.empty();) {
+        const size_t before = chunk.spans.size();
+        for (const int last = r == 0 ? 1 : chunk.walk.rows(); r < last; ++r) {  // the own row, then all others
+          const auto [first, end] = chunk.walk.row(r);
+          if (first < end) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(end));
         }
-        for (size_t i = 0; i < m; ++i) {
-          if (counts[i] >= least_) continue;
-          counts[i] += count(begin + static_cast<int64_t>(i), spans, least_ - counts[i], chunk);
-          open -= counts[i] >= least_;
-        }
+        std::erase_if(chunk.open, [&](Open& point) {
+          const bool enough = weights_.given() ? weigh_more(point, before, chunk) : count_more(point, before, chunk);
+          if (enough) is_core[static_cast<size_t>(point.position)] = 1;
+          return enough;
+        });
       }
-      for (size_t i = 0; i < m; ++i) is_core[static_cast<size_t>(begin) + i] = counts[i] >= least_;
+      if (weights_.slack != 0)
+        for (const Open& point : chunk.open)
+          is_core[static_cast<size_t>(point.position)] = exact_weight_suffices(point, chunk);
     });
-    each_cell(0, false,
-              [&](Chunk&, int64_t cell) { cores_[static_cast<size_t>(cell)] = cells_.part(cell, is_core.get()); });
+    each_block(false, [&](Chunk&, int64_t block) {
+      int32_t at = cells_.start_of_block(block);
+      for (auto cell = static_cast<size_t>(cells_.first_cell(block)),
+                end = static_cast<size_t>(cells_.first_cell(block + 1));
+           cell < end; ++cell) {
+        int32_t count = 0;
+        const auto here = static_cast<int64_t>(cell);
+        for (int32_t p = cells_.start(here); p < cells_.start(here + 1); ++p) count += is_core[static_cast<size_t>(p)];
+        first_core_[cell] = at;
+        cores_[cell] = count;
+        at += count;
+      }
+      cores_in_block_[static_cast<size_t>(block)] = cells_.part(block, is_core.get());
+    });
   }
 
-  // 2. Components of cells that hold core points: first those that touch, then the others that are not joined yet.
+  // 2. Components of cells that hold core points: first those of a block, then those of touching blocks that are not
+  // joined by then.
   void unite_cores() {
-    std::vector<int32_t> known(cores_.size(), -1);  // (cells) a component that the cell was found in
-    for (const int reach : {1, Cells::kReach}) {
-      each_cell(reach, true, [&](Chunk& chunk, int64_t cell) {
-        if (cores(cell) == 0) return;
-        chunk.walk.move_to(cell);
-        for (int r = 0; r < chunk.walk.rows(); ++r) {
-          const auto [first_cell, last_cell] = chunk.walk.row(r);
-          for (int64_t other = first_cell; other < last_cell; ++other) {
-            const auto a = static_cast<int32_t>(cell), b = static_cast<int32_t>(other);
-            if (cores(other) == 0) continue;
-            const int32_t mine = known[static_cast<size_t>(cell)];
-            if ((mine >= 0 && mine == known[static_cast<size_t>(other)]) || sets_.same_shared(a, b)) continue;
-            if (close(cell, other, chunk)) sets_.unite_shared(a, b);
-          }
+    std::vector<int32_t> known(static_cast<size_t>(cells_.blocks()), -1);  // a core cell, if all core cells are joined
+    each_block(false, [&](Chunk& chunk, int64_t block) {
+      if (cores_in_block(block) == 0) return;
+      unite(block, block, false, chunk);
+      known[static_cast<size_t>(block)] = one_of(block);
+    });
+    each_block(true, [&](Chunk& chunk, int64_t block) {
+      if (cores_in_block(block) == 0) return;
+      const int32_t mine = known[static_cast<size_t>(block)];
+      chunk.walk.move_to(block);
+      for (int r = 0; r < chunk.walk.rows(); ++r)
+        for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
+          if (cores_in_block(other) == 0) continue;
+          const int32_t theirs = known[static_cast<size_t>(other)];
+          const bool one_each = mine >= 0 && theirs >= 0;
+          if (!one_each || !sets_.same_shared(mine, theirs)) unite(block, other, one_each, chunk);
         }
-      });
-      if (reach < Cells::kReach)  // most pairs are joined now: so they are told apart without a search
-        each_cell(0, false, [&](Chunk&, int64_t cell) {
-          if (cores(cell) > 0) known[static_cast<size_t>(cell)] = sets_.find_shared(static_cast<int32_t>(cell));
-        });
-    }
+    });
   }
 
   // 3. Labels.
@@ -94,31 +110,31 @@ class CellDbscan {
       if (cores(cell) > 0) with_cores.push_back(static_cast<int32_t>(cell));
     const int64_t clusters = number_components(
         sets_, static_cast<int64_t>(with_cores.size()), [&](int64_t i) { return with_cores[static_cast<size_t>(i)]; },
-        [&](int64_t i) {
-          const int64_t cell = with_cores[static_cast<size_t>(i)];
-          int32_t lowest = cells_.row(cells_.start(cell));
-          for (int64_t p = cells_.start(cell), end = p + cores(cell); p < end; ++p)
-            lowest = std::min(lowest, cells_.row(p));
-          return lowest;
-        },
+        [&](int64_t i) { return cells_.row(first_core(with_cores[static_cast<size_t>(i)])); },  // rows of a cell rise
         number);
-    cluster_.assign(cores_.size(), -1);
+    cluster_.assign(static_cast<size_t>(cells_.cells()), -1);
     for (int32_t cell : with_cores) cluster_[static_cast<size_t>(cell)] = number[static_cast<size_t>(sets_.find(cell))];
 
-    each_cell(Cells::kReach, false, [&](Chunk& chunk, int64_t cell) {
-      const int64_t begin = cells_.start(cell), middle = begin + cores(cell), end = cells_.start(cell + 1);
-      for (int64_t p = begin; p < middle; ++p) {
-        labels(cells_.row(p)) = cluster_[static_cast<size_t>(cell)];
-        core(cells_.row(p)) = 1;
-      }
+    each_block(false, [&](Chunk& chunk, int64_t block) {
+      const auto put = [&](int64_t p, int32_t cluster, bool is_core) {
+        const int64_t soon = cells_.row(std::min(p + kAhead, cells_.size() - 1));  // rows are anywhere
+        __builtin_prefetch(&labels(soon), 1);
+        __builtin_prefetch(&core(soon), 1);
+        labels(cells_.row(p)) = cluster;
+        core(cells_.row(p)) = is_core;
+      };
+      for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
+        for (int64_t p = first_core(cell), end = p + cores(cell); p < end; ++p)
+          put(p, cluster_[static_cast<size_t>(cell)], true);
+      const int64_t middle = cells_.start_of_block(block) + cores_in_block(block),
+                    end = cells_.start_of_block(block + 1);
       if (middle == end) return;
-      if (border != Border::noise) around(cell, chunk);
+      if (border != Border::noise) around(block, chunk);
       for (int64_t p = middle; p < end; ++p) {
         int32_t cluster = -1;
         if (border == Border::first) cluster = first(p, chunk);
         if (border == Border::closest) cluster = closest(p, chunk);
-        labels(cells_.row(p)) = cluster;
-        core(cells_.row(p)) = 0;
+        put(p, cluster, false);
       }
     });
     return clusters;
@@ -127,13 +143,24 @@ class CellDbscan {
   Tally tally;
 
  private:
+  int32_t first_core(int64_t cell) const { return first_core_[static_cast<size_t>(cell)]; }
   int32_t cores(int64_t cell) const { return cores_[static_cast<size_t>(cell)]; }
+  int32_t cores_in_block(int64_t block) const { return cores_in_block_[static_cast<size_t>(block)]; }
 
-  // What the cells of a chunk use one after the other.
+  // A point of which it is not known yet whether it is core, and what was found within ε of it.
+  struct Open {
+    int32_t position;
+    int64_t count;
+    double weight;
+  };
+
+  // What the blocks of a chunk use one after the other.
   struct Chunk {
     Cells::Walk walk;
-    std::vector<int64_t> list;   // of what a cell needs: counts, or cells around
-    std::vector<int32_t> spans;  // begin and end of each, as the kernels take them
+    std::vector<Open> open;
+    std::vector<int32_t> blocks;  // with core points, around
+    std::vector<int32_t> spans;   // begin and end of each, as the kernels take them
+    bool one_cluster;             // all core points around are of one
     int64_t distances;
   };
 
@@ -142,35 +169,130 @@ class CellDbscan {
     spans.push_back(end);
   }
 
-  // body(chunk, cell) for all cells, in order within a chunk.
+  // body(chunk, block) for all blocks, in order within a chunk.
   template <class F>
-  void each_cell(int reach, bool ahead, F&& body) {
-    for_chunks(cells_.cells(), kCellsAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
-      Chunk chunk{Cells::Walk(cells_, reach, ahead), {}, {}, 0};
-      for (int64_t cell = begin; cell < end; ++cell) {
+  void each_block(bool ahead, F&& body) {
+    for_chunks(cells_.blocks(), kBlocksAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
+      Chunk chunk{Cells::Walk(cells_, ahead), {}, {}, {}, false, 0};
+      for (int64_t block = begin; block < end; ++block) {
         run_.poll();
-        body(chunk, cell);
+        body(chunk, block);
       }
       tally.distances.fetch_add(chunk.distances, std::memory_order_relaxed);
     });
   }
 
   // How many points of the spans are within ε of the point at a position; may stop counting at `stop`.
-  int64_t count(int64_t position, const std::vector<int32_t>& spans, int64_t stop, Chunk& chunk) const {
+  int64_t count(int64_t position, const int32_t* spans, size_t n_spans, int64_t stop, Chunk& chunk) const {
     double q[Cells::kMostDims];
     cells_.point(position, q);
-    for (size_t s = 0; s < spans.size(); s += 2) chunk.distances += spans[s + 1] - spans[s];
-    return kernels_.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), spans.data(),
-                                static_cast<int64_t>(spans.size()) / 2, q, square_, stop);
+    for (size_t s = 0; s < n_spans; ++s) chunk.distances += spans[2 * s + 1] - spans[2 * s];
+    return kernels_.count_spans(cells_.columns(), cells_.stride(), cells_.dims(), spans, static_cast<int64_t>(n_spans),
+                                q, square_, stop);
+  }
+
+  // Counts the spans from spans[before] on; is it enough?
+  bool count_more(Open& point, size_t before, Chunk& chunk) const {
+    point.count += count(point.position, chunk.spans.data() + before, (chunk.spans.size() - before) / 2,
+                         least_ - point.count, chunk);
+    return point.count >= least_;
+  }
+
+  // ---- weights, none of them negative -------------------------------------------------------------------------------
+
+  void weigh_positions() {
+    weight_ = make_large_array<double>(static_cast<size_t>(cells_.size()));
+    for_chunks(cells_.size(), int64_t{1} << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) weight_[static_cast<size_t>(p)] = weights_.of_row(cells_.row(p));
+    });
+  }
+
+  // The float64 sum tells that there is enough. Where it does not, more weight may come, or the exact sum decide.
+  bool surely_enough(double sum) const { return weights_.slack == 0 ? sum >= level_ : sum - level_ > weights_.slack; }
+
+  bool weight_suffices(int32_t begin, int32_t end) const {
+    double sum = 0;
+    for (int32_t p = begin; p < end; ++p) sum += weight_[static_cast<size_t>(p)];
+    return surely_enough(sum);
+  }
+
+  // body(position) for the points of the spans from spans[before] on within ε of the point at a position, until it is
+  // true.
+  template <class F>
+  void each_within(int64_t position, size_t before, Chunk& chunk, F&& body) const {
+    double q[Cells::kMostDims];
+    cells_.point(position, q);
+    for (size_t s = before; s < chunk.spans.size(); s += 2)
+      for (int64_t p = chunk.spans[s]; p < chunk.spans[s + 1]; ++p) {
+        ++chunk.distances;
+        if (square_to(q, p) <= square_ && body(p)) return;
+      }
+  }
+
+  bool weigh_more(Open& point, size_t before, Chunk& chunk) const {
+    bool enough = surely_enough(point.weight);
+    each_within(point.position, before, chunk, [&](int64_t p) {
+      point.weight += weight_[static_cast<size_t>(p)];
+      return enough = surely_enough(point.weight);
+    });
+    return enough;
+  }
+
+  // For a point that was weighed against all spans: if float64 cannot tell, the exact sum does, rounded once.
+  bool exact_weight_suffices(const Open& point, Chunk& chunk) {
+    if (point.weight - level_ < -weights_.slack) return false;
+    tally.rechecks.fetch_add(1, std::memory_order_relaxed);
+    ExactSum sum;
+    each_within(point.position, 0, chunk, [&](int64_t p) {
+      sum.add(weight_[static_cast<size_t>(p)]);
+      return false;
+    });
+    return sum.round() >= level_;
+  }
+
+  double square_to(const double* q, int64_t position) const {
+    double sum = 0;
+    for (int64_t j = 0; j < cells_.dims(); ++j) {
+      const double difference = cells_.columns()[j * cells_.stride() + position] - q[j];
+      sum += difference * difference;
+    }
+    return sum;
+  }
+
+  // ---- components ---------------------------------------------------------------------------------------------------
+
+  // Joins the core cells of two blocks, which may be the same, where they are within ε. `one_each`: those of either
+  // block are joined, so that one pair is enough. Mine from the last, theirs from the first: they are mostly ahead.
+  void unite(int64_t mine, int64_t theirs, bool one_each, Chunk& chunk) {
+    for (int32_t a = cells_.first_cell(mine + 1); a-- > cells_.first_cell(mine);) {
+      if (cores(a) == 0) continue;
+      const int32_t last = mine == theirs ? a : cells_.first_cell(theirs + 1);
+      for (int32_t b = cells_.first_cell(theirs); b < last; ++b) {
+        if (cores(b) == 0 || sets_.same_shared(a, b) || !close(a, b, chunk)) continue;
+        sets_.unite_shared(a, b);
+        if (one_each) return;
+      }
+    }
+  }
+
+  // A core cell of a block whose core cells are all joined; −1: they are not, or there is none.
+  int32_t one_of(int64_t block) {
+    int32_t one = -1;
+    for (int32_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell) {
+      if (cores(cell) == 0) continue;
+      if (one >= 0 && !sets_.same_shared(one, cell)) return -1;
+      if (one < 0) one = cell;
+    }
+    return one;
   }
 
   // Whether two cells have core points within ε of each other.
   bool close(int64_t a, int64_t b, Chunk& chunk) const {
     if (cores(a) > cores(b)) std::swap(a, b);
     if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, chunk.distances);
-    chunk.spans.assign({cells_.start(b), cells_.start(b) + cores(b)});
-    for (int64_t p = cells_.start(a), end = p + cores(a); p < end; ++p)
-      if (count(p, chunk.spans, 1, chunk) > 0) return true;
+    const int32_t span[2] = {first_core(b), first_core(b) + cores(b)};
+    for (int64_t p = first_core(a), end = p + cores(a); p < end; ++p)
+      if (count(p, span, 1, 1, chunk) > 0) return true;
     return false;
   }
 
@@ -180,7 +302,7 @@ class CellDbscan {
     const auto all = [&](int64_t cell) {
       Points points{static_cast<size_t>(cores(cell)) + 4, cores(cell), {}};
       for (int64_t j = 0; j < d; ++j) {
-        const double* column = cells_.columns() + j * cells_.stride() + cells_.start(cell);
+        const double* column = cells_.columns() + j * cells_.stride() + first_core(cell);
         points.values.insert(points.values.end(), column, column + cores(cell));
         points.values.insert(points.values.end(), 4, 0.0);
       }
@@ -232,32 +354,55 @@ class CellDbscan {
     points.count = kept;
   }
 
-  // The cells with core points in reach of one, and the spans of those points.
-  void around(int64_t cell, Chunk& chunk) const {
-    chunk.list.clear();
+  // ---- borders ------------------------------------------------------------------------------------------------------
+
+  // The blocks with core points around one, and the spans of those points.
+  void around(int64_t block, Chunk& chunk) const {
+    chunk.blocks.clear();
     chunk.spans.clear();
-    chunk.walk.move_to(cell);
+    chunk.walk.move_to(block);
+    int32_t lowest = std::numeric_limits<int32_t>::max(), highest = -1;  // clusters
     for (int r = 0; r < chunk.walk.rows(); ++r)
-      for (auto [other, end] = chunk.walk.row(r); other < end; ++other)
-        if (cores(other) > 0) {
-          chunk.list.push_back(other);
-          add_span(chunk.spans, cells_.start(other), cells_.start(other) + cores(other));
+      for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
+        if (cores_in_block(other) == 0) continue;
+        const int32_t begin = cells_.start_of_block(other);
+        chunk.blocks.push_back(static_cast<int32_t>(other));
+        add_span(chunk.spans, begin, begin + cores_in_block(other));
+        for (int64_t cell = cells_.first_cell(other); cell < cells_.first_cell(other + 1); ++cell) {
+          if (cores(cell) == 0) continue;
+          lowest = std::min(lowest, cluster_[static_cast<size_t>(cell)]);
+          highest = std::max(highest, cluster_[static_cast<size_t>(cell)]);
         }
+      }
+    chunk.one_cluster = lowest == highest;
+  }
+
+  // body(cell) for the cells with core points around.
+  template <class F>
+  void each_core_cell(const Chunk& chunk, F&& body) const {
+    for (const int32_t block : chunk.blocks)
+      for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
+        if (cores(cell) > 0) body(cell);
   }
 
   // The lowest-numbered cluster with a core point within ε of the point at a position.
   int32_t first(int64_t position, Chunk& chunk) const {
-    constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-    if (count(position, chunk.spans, 1, chunk) == 0) return -1;
-    int32_t lowest = kNone;
-    std::vector<int32_t> span(2);
-    for (size_t i = 0; i < chunk.list.size(); ++i) {
-      const int32_t cluster = cluster_[static_cast<size_t>(chunk.list[i])];
-      if (cluster >= lowest) continue;
-      span.assign({chunk.spans[2 * i], chunk.spans[2 * i + 1]});
-      if (count(position, span, 1, chunk) > 0) lowest = cluster;
-    }
+    if (count(position, chunk.spans.data(), chunk.blocks.size(), 1, chunk) == 0) return -1;
+    if (chunk.one_cluster) return cluster_of_block(chunk.blocks[0]);
+    int32_t lowest = std::numeric_limits<int32_t>::max();
+    each_core_cell(chunk, [&](int64_t cell) {
+      const int32_t cluster = cluster_[static_cast<size_t>(cell)];
+      const int32_t span[2] = {first_core(cell), first_core(cell) + cores(cell)};
+      if (cluster < lowest && count(position, span, 1, 1, chunk) > 0) lowest = cluster;
+    });
     return lowest;
+  }
+
+  // The cluster of a block's first core cell.
+  int32_t cluster_of_block(int64_t block) const {
+    int64_t cell = cells_.first_cell(block);
+    while (cores(cell) == 0) ++cell;
+    return cluster_[static_cast<size_t>(cell)];
   }
 
   // The cluster of the closest core point.
@@ -265,22 +410,22 @@ class CellDbscan {
     const int64_t d = cells_.dims();
     double q[Cells::kMostDims], x[Cells::kMostDims], best[Cells::kMostDims];
     cells_.point(position, q);
+    for (size_t s = 0; s < chunk.spans.size(); s += 2) chunk.distances += chunk.spans[s + 1] - chunk.spans[s];
     const double least = kernels_.least_spans(cells_.columns(), cells_.stride(), d, chunk.spans.data(),
-                                              static_cast<int64_t>(chunk.list.size()), q);
-    int32_t cluster = -1;
-    if (least > square_) return cluster;
+                                              static_cast<int64_t>(chunk.blocks.size()), q);
+    if (least > square_) return -1;
+    if (chunk.one_cluster) return cluster_of_block(chunk.blocks[0]);
     // Which points it was: only they are compared by their coordinates.
-    for (size_t i = 0; i < chunk.list.size(); ++i) {
-      chunk.distances += chunk.spans[2 * i + 1] - chunk.spans[2 * i];
-      for (int64_t p = chunk.spans[2 * i]; p < chunk.spans[2 * i + 1]; ++p) {
+    int32_t cluster = -1;
+    each_core_cell(chunk, [&](int64_t cell) {
+      for (int64_t p = first_core(cell), end = p + cores(cell); p < end; ++p) {
+        if (square_to(q, p) != least) continue;
         cells_.point(p, x);
-        double sum = 0;
-        for (int64_t j = 0; j < d; ++j) sum += (x[j] - q[j]) * (x[j] - q[j]);
-        if (sum != least || (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d))) continue;
-        cluster = cluster_[static_cast<size_t>(chunk.list[i])];
+        if (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d)) continue;
+        cluster = cluster_[static_cast<size_t>(cell)];
         std::copy(x, x + d, best);
       }
-    }
+    });
     return cluster;
   }
 
@@ -289,32 +434,38 @@ class CellDbscan {
   Cells& cells_;
   const IndexKernels& kernels_ = kernels().index;
   const double square_;  // a squared distance is within ε iff it is at most this
+  const double level_;   // min_samples
+  const Weights& weights_;
   const Run run_;
-  int64_t least_;                 // min_samples
-  std::vector<int32_t> cores_;    // (cells) the first so many points of a cell are core
-  std::vector<int32_t> cluster_;  // (cells) of those with core points
-  UnionFind<int32_t> sets_;       // of cells
+  int64_t least_;                              // min_samples, as a number of points
+  LargeArray<double> weight_;                  // (n) by position, until core points are moved to the front
+  std::unique_ptr<int32_t[]> first_core_;      // (cells) position of the first core point; the others follow
+  std::unique_ptr<int32_t[]> cores_;           // (cells) how many
+  std::unique_ptr<int32_t[]> cores_in_block_;  // (blocks) they are its first points
+  std::vector<int32_t> cluster_;               // (cells) of those with core points
+  UnionFind<int32_t> sets_;                    // of cells
 };
 
 }  // namespace
 
 template <class T>
-bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, Border border, View<int64_t, 1> labels,
-                  View<uint8_t, 1> core, DbscanReport& report, Run run) {
+bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, const Weights& weights, Border border,
+                  View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run) {
   Cells cells(x, eps, run);
   if (!cells.ok()) return false;
-  CellDbscan work(cells, eps, min_samples, run);
+  CellDbscan work(cells, eps, min_samples, weights, run);
   work.find_cores();
   work.unite_cores();
   report.backend = "cells";
   report.clusters = work.label(border, labels, core);
   report.distances = work.tally.distances;
+  report.rechecks = work.tally.rechecks;
   return true;
 }
 
-template bool dbscan_cells(View<const double, 2>, double, double, Border, View<int64_t, 1>, View<uint8_t, 1>,
-                           DbscanReport&, Run);
-template bool dbscan_cells(View<const float, 2>, double, double, Border, View<int64_t, 1>, View<uint8_t, 1>,
-                           DbscanReport&, Run);
+template bool dbscan_cells(View<const double, 2>, double, double, const Weights&, Border, View<int64_t, 1>,
+                           View<uint8_t, 1>, DbscanReport&, Run);
+template bool dbscan_cells(View<const float, 2>, double, double, const Weights&, Border, View<int64_t, 1>,
+                           View<uint8_t, 1>, DbscanReport&, Run);
 
 }  // namespace knoll

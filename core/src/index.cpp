@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "dbscan_parts.hpp"
@@ -167,11 +168,39 @@ class TreeIndex : public Index {
     });
   }
 
+  void first(View<const double, 2> queries, double radius, View<int64_t, 1> row, Run run) const override {
+    std::vector<int32_t> lowest(tree_.nodes().size(), kNoRow);  // (nodes) row
+    for (size_t node = lowest.size(); node-- > 0;) {
+      const auto& box = tree_.nodes()[node];
+      if (box.child >= 0)
+        lowest[node] = std::min(lowest[static_cast<size_t>(box.child)], lowest[static_cast<size_t>(box.child) + 1]);
+      else
+        for (int64_t p = tree_.begin(box); p < tree_.end(box); ++p) lowest[node] = std::min(lowest[node], tree_.row(p));
+    }
+    each(queries, run, [&](int64_t i, const Query& query) {
+      const Within w = metric_.within(radius, query.largest);
+      int32_t best = kNoRow;
+      walk(
+          query, w, [&](int32_t node, double) { return lowest[static_cast<size_t>(node)] >= best; },
+          [&](int32_t node) {
+            best = std::min(best, lowest[static_cast<size_t>(node)]);
+            return false;
+          },
+          [&](int64_t leaf) {
+            for_bits(bits_at(query, leaf, w), [&](int t) { best = std::min(best, tree_.row(leaf * kPoints + t)); });
+            return false;
+          });
+      row(i) = best == kNoRow ? -1 : best;
+    });
+  }
+
   int64_t components(double radius, View<const uint8_t, 1> mask, View<int64_t, 1> labels, Run run) const override {
     return components_of(x_, radius, mask, metric_, labels, run);
   }
 
  private:
+  static constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
+
   template <class F>
   void each(View<const double, 2> queries, Run run, F&& body) const {
     for_chunks(queries.shape[0], kQueriesAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -288,6 +317,15 @@ class TilesIndex : public Index {
     for (int64_t i = 0; i < distance.shape[0]; ++i) distance(i) = std::sqrt(distance(i));
   }
 
+  void first(View<const double, 2> queries, double radius, View<int64_t, 1> row, Run run) const override {
+    for (int64_t i = 0; i < row.shape[0]; ++i) row(i) = -1;
+    pairs_.for_neighbours(queries, {}, checked_square(radius), {}, run,
+                          [&](int64_t i, const int64_t* js, int64_t count) {
+                            const int64_t lowest = *std::min_element(js, js + count);
+                            if (row(i) < 0 || lowest < row(i)) row(i) = lowest;
+                          });
+  }
+
   int64_t components(double radius, View<const uint8_t, 1> mask, View<int64_t, 1> labels, Run run) const override {
     return components_of(x_, radius, mask, metric_, labels, run);
   }
@@ -317,6 +355,13 @@ class TilesIndex : public Index {
 
 }  // namespace
 
+void check_row_count(int64_t n) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() - 4;  // kernels read up to four places past the last
+  if (n > kMost)
+    throw std::length_error("X has " + std::to_string(n) + " rows, and rows are numbered in 31 bits: at most " +
+                            std::to_string(kMost) + ". Fit a sample of the rows and predict the others.");
+}
+
 template <class T>
 std::unique_ptr<Index> Index::make(View<const T, 2> x, double radius_hint, const Metric& metric,
                                    const std::string& backend, Run run) {
@@ -324,6 +369,7 @@ std::unique_ptr<Index> Index::make(View<const T, 2> x, double radius_hint, const
     throw std::invalid_argument("backend must be auto, tree or tiles");
   if (backend == "tiles" && metric.name() != MetricName::euclidean)
     throw std::invalid_argument("tiles are for the euclidean metric");
+  check_row_count(x.shape[0]);
   if (backend == "tiles" || (backend == "auto" && prefer_tiles(x, metric, radius_hint, run)))
     return std::make_unique<TilesIndex<T>>(x, metric, run);
   return std::make_unique<TreeIndex<T>>(x, metric, run);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
-#include <stdexcept>
 
+#include "knoll/index.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/tile.hpp"
 
@@ -43,7 +43,7 @@ double bound(const Metric& metric, const double* low, const double* high, const 
 template <class T>
 KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
     : metric_(metric), n_(x.shape[0]), dims_(metric.dims()), leaves_(chunk_count(n_, kPoints)) {
-  if (n_ > std::numeric_limits<int32_t>::max()) throw std::length_error("the index holds at most 2^31 - 1 rows");
+  check_row_count(n_);
   const int64_t d = metric.columns();
   const auto places = doubles(n_ * dims_);  // (n, dims)
   std::mutex mutex;

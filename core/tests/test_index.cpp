@@ -4,10 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "check.hpp"
 #include "knoll/cells.hpp"
+#include "knoll/dbscan.hpp"
 #include "knoll/index.hpp"
 #include "knoll/kd_tree.hpp"
 #include "knoll/metric.hpp"
@@ -204,15 +207,19 @@ TEST("cells: points of a cell are within the radius, and those within it are in 
         }
         return sum;
       };
+      std::vector<int64_t> block_of(static_cast<size_t>(cells.cells()));
+      for (int64_t b = 0; b < cells.blocks(); ++b)
+        for (int64_t c = cells.first_cell(b); c < cells.first_cell(b + 1); ++c) block_of[static_cast<size_t>(c)] = b;
       for (const bool ahead : {false, true}) {
-        std::vector<uint8_t> reached(static_cast<size_t>(cells.cells() * cells.cells()), 0);
-        Cells::Walk walk(cells, Cells::kReach, ahead);
-        for (int64_t c = 0; c < cells.cells(); ++c) {
-          walk.move_to(c);
+        const int64_t blocks = cells.blocks();
+        std::vector<uint8_t> reached(static_cast<size_t>(blocks * blocks), 0);
+        Cells::Walk walk(cells, ahead);
+        for (int64_t b = 0; b < blocks; ++b) {
+          walk.move_to(b);
           for (int r = 0; r < walk.rows(); ++r)
             for (auto [other, end] = walk.row(r); other < end; ++other) {
-              CHECK(!ahead || other > c);
-              auto& mark = reached[static_cast<size_t>(c * cells.cells() + other)];
+              CHECK(!ahead || other > b);
+              auto& mark = reached[static_cast<size_t>(b * blocks + other)];
               CHECK(mark == 0);
               mark = 1;
             }
@@ -220,10 +227,11 @@ TEST("cells: points of a cell are within the radius, and those within it are in 
         for (int64_t p = 0; p < n; ++p)
           for (int64_t q = p + 1; q < n; ++q) {
             const int64_t a = cell_of[static_cast<size_t>(p)], b = cell_of[static_cast<size_t>(q)];
+            const int64_t from = block_of[static_cast<size_t>(a)], to = block_of[static_cast<size_t>(b)];
             if (a == b)
               CHECK(distance(p, q) <= square);
             else if (distance(p, q) <= square)
-              CHECK(reached[static_cast<size_t>(a * cells.cells() + b)] == 1);
+              CHECK((ahead && from == to) || reached[static_cast<size_t>(from * blocks + to)] == 1);
           }
       }
     }
@@ -238,6 +246,54 @@ TEST("cells: parted in order, and given up where they cannot be numbered") {
   for (int64_t p = 0; p < 10; ++p) CHECK(cells.row(p) == expected[p]);
   CHECK(!Cells(rows(x, 2), 1e-300, Run{1}).ok());
   CHECK(!Cells(rows(x, 4), 1.0, Run{1}).ok());
+}
+
+TEST("index: the first row within a radius, by every backend") {
+  const int64_t n = 700, m = 60;
+  for (int64_t d : {1, 2, 5})
+    for (const auto name : {MetricName::euclidean, MetricName::manhattan, MetricName::minkowski, MetricName::cosine}) {
+      const Metric metric(name, 1.5, d);
+      const auto x = numbers(n * d, 9), q = numbers(m * d, 10);
+      for (const char* backend : {"tree", "tiles"}) {
+        if (std::string(backend) == "tiles" && name != MetricName::euclidean) continue;
+        const auto index = Index::make(rows(x, d), 1.0, metric, backend, Run{2});
+        for (double radius : {1e-6, 0.02, 0.3, 1.0, 50.0}) {
+          std::vector<int64_t> found(static_cast<size_t>(m), -7);
+          index->first(rows(q, d), radius, vector_view(found.data(), m), Run{2});
+          for (int64_t i = 0; i < m; ++i) {
+            int64_t expected = 0;
+            while (expected < n &&
+                   metric.distance(&q[static_cast<size_t>(i * d)], &x[static_cast<size_t>(expected * d)]) > radius)
+              ++expected;
+            CHECK_SAY(found[static_cast<size_t>(i)] == (expected == n ? -1 : expected), backend << ' ' << i);
+          }
+        }
+      }
+    }
+}
+
+TEST("index: more rows than can be numbered are refused before any is looked at") {
+  const double one = 1;
+  const int64_t n = int64_t{1} << 31;
+  const View<const double, 2> x{&one, {n, 2}, {0, 0}};
+  const Metric metric(MetricName::euclidean, 2, 2);
+  const auto refused = [](auto&& ask) {
+    try {
+      ask();
+    } catch (const std::length_error& error) {
+      return std::string(error.what()) ==
+             "X has 2147483648 rows, and rows are numbered in 31 bits: at most 2147483643. Fit a sample of the rows "
+             "and "
+             "predict the others.";
+    }
+    return false;
+  };
+  for (const char* backend : {"auto", "tree", "tiles"})
+    CHECK(refused([&] { Index::make(x, 1.0, metric, backend, Run{1}); }));
+  for (const char* backend : {"auto", "cells", "tree", "tiles"})
+    CHECK(refused([&] { dbscan(x, 1.0, 5, {}, metric, Border::first, backend, {}, {}, Run{1}); }));
+  CHECK(refused([&] { Cells(x, 1.0, Run{1}); }));
+  CHECK(refused([&] { KdTree(x, metric, Run{1}); }));
 }
 
 TEST("index: cancelled") {

@@ -118,7 +118,7 @@ def weights_for(draw, n):
 
 def usable(backend, metric, d, weights):
     if backend == "cells":
-        return metric == "euclidean" and d <= 3 and weights is None
+        return metric == "euclidean" and d <= 3 and (weights is None or weights.min() >= 0)
     return backend != "tiles" or metric == "euclidean"
 
 
@@ -339,6 +339,10 @@ def test_the_index_answers_as_brute_force_does(data):
         assert (rows[i, len(best) :] == -1).all()
         if metric != "minkowski":  # whose sums of powers tell apart what its roots do not
             np.testing.assert_array_equal(rows[i, : len(best)], best)
+
+    lowest = np.empty(m, dtype=np.int64)
+    index.first(Q, radius, lowest, 2)
+    np.testing.assert_array_equal(lowest, np.where(near.any(axis=1), near.argmax(axis=1), -1))
 
     mask = np.random.default_rng(k).random(n) < 0.6 if data.draw(st.booleans()) else None
     one, distance = np.empty(m, dtype=np.int64), np.empty(m)

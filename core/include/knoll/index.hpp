@@ -14,6 +14,9 @@
 
 namespace knoll {
 
+// Rows are numbered in 31 bits. Throws std::length_error where there are more.
+void check_row_count(int64_t n);
+
 class Index {
  public:
   virtual ~Index() = default;
@@ -40,6 +43,9 @@ class Index {
   // coordinates, then to the lowest row; −1 at infinity: none.
   virtual void nearest(View<const double, 2> queries, double radius, View<const uint8_t, 1> mask, View<int64_t, 1> row,
                        View<double, 1> distance, Run run) const = 0;
+
+  // The lowest row within `radius` of each query; −1: none.
+  virtual void first(View<const double, 2> queries, double radius, View<int64_t, 1> row, Run run) const = 0;
 
   // Connected components of the rows that the mask allows, joined where they are within `radius`, numbered by their
   // lowest row; −1 off the mask. Returns how many.
