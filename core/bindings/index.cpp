@@ -97,6 +97,7 @@ struct PyIndex {
 
   void count(const In<double, 2>& queries, double radius, double stop_at, const std::optional<In<double, 1>>& weights,
              const Out<double, 1>& out, int threads) const {
+    need(radius >= 0, "radius must be >= 0");
     const auto q = check(queries);
     need(!weights || static_cast<int64_t>(weights->shape(0)) == index->size(), "weights must have one entry per row");
     need(out.shape(0) == queries.shape(0), "out must have one entry per query");
@@ -115,6 +116,7 @@ struct PyIndex {
 
   void nearest(const In<double, 2>& queries, double radius, const std::optional<In<bool, 1>>& mask,
                const Out<int64_t, 1>& indices, const Out<double, 1>& distance, int threads) const {
+    need(radius >= 0, "radius must be >= 0");
     const auto q = check(queries);
     const auto allowed = check_mask(mask);
     need(indices.shape(0) == queries.shape(0) && distance.shape(0) == queries.shape(0),
@@ -124,6 +126,7 @@ struct PyIndex {
   }
 
   void first(const In<double, 2>& queries, double radius, const Out<int64_t, 1>& out, int threads) const {
+    need(radius >= 0, "radius must be >= 0");
     const auto q = check(queries);
     need(out.shape(0) == queries.shape(0), "out must have one entry per query");
     call(threads, work(queries), [&](Run run) { index->first(q, radius, view<1>(out), run); });
@@ -131,6 +134,7 @@ struct PyIndex {
 
   int64_t components(double radius, const std::optional<In<bool, 1>>& mask, const Out<int64_t, 1>& labels,
                      int threads) const {
+    need(radius >= 0, "radius must be >= 0");
     const auto allowed = check_mask(mask);
     need(static_cast<int64_t>(labels.shape(0)) == index->size(), "labels must have one entry per row");
     int64_t found = 0;

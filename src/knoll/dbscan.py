@@ -457,23 +457,14 @@ class DBSCAN(ClusterMixin, Estimator):
                 here = slice(rows.begin, rows.begin + len(rows.starts) - 1)
                 given[here] = steps.attach(rows, every, labels, border, self._rank(core_points), blocks.exact)
             return given
-        index, found, distances = (
-            self._index(core_points),
-            np.empty(len(queries), dtype=np.int64),
-            np.empty(len(queries)),
-        )
-        if self.border != "first":
-            index.nearest(queries, float(self.eps), None, found, distances, self._threads())
-            return np.where(found >= 0, labels[found], -1)
-        left = np.arange(len(queries))
-        for c in range(int(labels.max(initial=-1)) + 1):
-            if not len(left):
-                break
-            found, distances = np.empty(len(left), dtype=np.int64), np.empty(len(left))
-            index.nearest(queries[left], float(self.eps), labels == c, found, distances, self._threads())
-            given[left[found >= 0]] = c
-            left = left[found < 0]
-        return given
+        found = np.empty(len(queries), dtype=np.int64)
+        if self.border == "first":  # the lowest row, of rows in the order of their clusters
+            order = np.argsort(labels, kind="stable")
+            self._index(core_points[order]).first(queries, float(self.eps), found, self._threads())
+            return np.where(found >= 0, labels[order][found], -1)
+        distances = np.empty(len(queries))
+        self._index(core_points).nearest(queries, float(self.eps), None, found, distances, self._threads())
+        return np.where(found >= 0, labels[found], -1)
 
     # ---- what is known of other points -----------------------------------------------------------------------------
 
