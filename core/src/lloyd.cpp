@@ -186,7 +186,7 @@ template StepCounts LloydMemory::step(View<const float, 2>, View<const double, 1
 template StepCounts LloydMemory::step(View<const double, 2>, View<const double, 1>, View<const double, 2>, Run);
 
 LloydAlgorithm best_lloyd(int64_t, int64_t d, int64_t k) {
-  return d * k <= 32768 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
+  return d * k <= 4096 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
 }
 
 }  // namespace knoll
