@@ -214,7 +214,7 @@ class MeanShift(ClusterMixin, Estimator):
     def _bandwidth(self) -> float:
         if self.bandwidth is not None:
             return float(self.bandwidth)
-        return scales.bandwidth(np.asarray(self.points_, dtype=np.float64), self.weights_, threads=self._threads())
+        return scales.estimate_bandwidth(self.points_, sample_weight=self.weights_, n_jobs=self._threads())
 
     def _hill(self) -> tuple[steps.Hill, steps.Scaling]:
         """Return the fitted data in the scale of the core, and that scale."""

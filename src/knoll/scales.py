@@ -282,11 +282,11 @@ def estimate_bandwidth(
         drawn = np.random.default_rng(draw_seed(random_state)).permutation(len(points))[: int(n_samples)]
         points, weights = points[drawn], None if weights is None else weights[drawn]
         return _mean_reach(points, weights, float(quantile), resolve_threads(n_jobs))
-    return bandwidth(points, weights, float(quantile), threads=resolve_threads(n_jobs))
+    return _bandwidth(points, weights, float(quantile), resolve_threads(n_jobs))
 
 
-def bandwidth(
-    points: NDArray[np.float64], weights: NDArray[np.float64] | None, quantile: float = 0.3, *, threads: int
+def _bandwidth(
+    points: NDArray[np.float64], weights: NDArray[np.float64] | None, quantile: float, threads: int
 ) -> float:
     """Take the mean reach of all rows, or of some evenly spaced in the order of their coordinates."""
     if len(points) > _LOOKED_AT:
