@@ -211,11 +211,31 @@ TEST("mixture: the sums of the M step against plain loops, on every instruction 
       }
       std::vector<double> weighted(tile.strips.size(), 7.0), first(at(tile.ld), 0.5), none(at(tile.points), 0.0);
       double nothing[4] = {};
-      CHECK(table->mixture.weigh(tile.strips.data(), tile.points, d, none.data(), center.data(), weighted.data(),
-                                 nothing, first.data()) == 0);
+      std::vector<double> reach(at(tile.ld), 0.5), second(at(tile.ld * tile.ld), 0.0);
+      table->mixture.reach(tile.columns.data(), tile.points, d, reach.data());
+      for (int64_t j = 0; j < tile.ld; ++j) {
+        double furthest = 0.5;
+        for (int64_t l = 0; l < tile.points && j < d; ++l) furthest = std::max(furthest, std::fabs(tile(l, j)));
+        CHECK(reach[at(j)] == furthest);
+      }
+      auto weigh = [&](const std::vector<double>& shares_of, double* mass) {
+        return table->mixture.weigh(tile.strips.data(), tile.points, d, shares_of.data(), center.data(), reach.data(),
+                                    second.data(), weighted.data(), mass, first.data());
+      };
+      CHECK(weigh(none, nothing) == 0);
+      // Beside 1 in every second moment, 1e-200 is nothing and 1e-17 is something; beside 0 in one of them, all count.
+      const std::vector<double> kept_first = first;
+      for (int64_t j = 0; j < d; ++j) second[at(j * (tile.ld + 1))] = 1;
+      auto faint = lambda;
+      faint[3] = 1e-17;
+      double before[4] = {100, 0, 0, 0};
+      CHECK(weigh(faint, before) == tile.points - 2);
+      CHECK(near(sum4(before), 100 + moment(-1, -1) - lambda[3], 100));
+      second[at((d - 1) * (tile.ld + 1))] = 0;
+      CHECK(weigh(faint, before) == tile.points - 1);
+      first = kept_first;
       double mass[4] = {1, 1, 1, 1};
-      const int64_t kept = table->mixture.weigh(tile.strips.data(), tile.points, d, lambda.data(), center.data(),
-                                                weighted.data(), mass, first.data());
+      const int64_t kept = weigh(lambda, mass);
       CHECK(kept == tile.points - 1);  // one λ is zero
       CHECK(near(sum4(mass), 4 + moment(-1, -1), 100));
       for (int64_t j = 0; j < tile.ld; ++j) {
