@@ -2,6 +2,8 @@
 #include "knoll/mixture.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace {
 
 using namespace mixture;
 
-// The plain float64 sums of the M step over one cell of the grid.
+// The plain float64 sums of the M step over a cell of the grid, or a piece of it.
 class CellSums {
  public:
   CellSums(View<const double, 2> centers, Scatter scatter)
@@ -21,6 +23,7 @@ class CellSums {
     const int64_t small = 1 + d_ + d_ * (d_ + 1) / 2, by_column = 1 + 2 * ld_;
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
     sums_.resize(size_of(k_ * size_));
+    reach_.resize(size_of(strips() ? ld_ : 0));
     for (int64_t c = 0; c < k_; ++c) centers_.push_back(row_of(centers, c));
   }
 
@@ -33,6 +36,13 @@ class CellSums {
     likelihood = mass = noise = 0;
     std::fill(sums_.begin(), sums_.end(), 0.0);
     std::fill(peaks.begin(), peaks.end(), 0.0);
+    std::fill(reach_.begin(), reach_.end(), 0.0);
+  }
+
+  // Said of each tile before it is added.
+  template <class T>
+  void look(const Tile<T>& tile) {
+    if (strips()) kernels().mixture.reach(tile.columns.data(), tile.points, d_, reach_.data());
   }
 
   // The tile's points with wλ, for component c.
@@ -47,10 +57,18 @@ class CellSums {
       kernel.small_sums(tile.columns.data(), tile.points, d_, lambda, center, sums);
     } else {
       double *const first = sums + kLane, *const second = first + ld_, *const weighted = tile.other.data();
-      const int64_t kept = kernel.weigh(tile.strips.data(), tile.points, d_, lambda, center, weighted, sums, first);
+      const int64_t kept = kernel.weigh(tile.strips.data(), tile.points, d_, lambda, center, reach_.data(), second,
+                                        weighted, sums, first);
       if (kept > 0)
         kernels().tall_product(weighted, ld_, weighted, ld_, tile.points, kept, second, ld_, true, nullptr, 0);
     }
+  }
+
+  // The next piece of the same cell.
+  void add(const CellSums& next) {
+    likelihood += next.likelihood, mass += next.mass, noise += next.noise;
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += next.sums_[i];
+    for (size_t c = 0; c < peaks.size(); ++c) peaks[c] = std::max(peaks[c], next.peaks[c]);
   }
 
   void add_to(View<int64_t, 2> sums) const {
@@ -80,31 +98,86 @@ class CellSums {
   Scatter scatter_;
   std::vector<std::vector<double>> centers_;
   std::vector<double> sums_;
+  std::vector<double> reach_;  // (ld) the largest |y_j| of the tiles so far, where strips are summed
 
  public:
   std::vector<double> peaks;  // (k)
 };
 
-// Cells of the grid in parallel: body(tile, cell, from, rows) for each tile of a cell, then the cell is added exactly.
+// Wide points are much work, and the cells of little data share badly over threads. So a cell is cut into pieces of
+// whole tiles, always the same ones, and whoever finishes the last of them adds them up in their order.
+constexpr int64_t kPiece = 22 * kMixturePoints / 2;
+
+// Sums for pieces: those that are done wait for the others of their cell, those that are free are used again.
+class Pieces {
+ public:
+  Pieces(View<const double, 2> centers, Scatter scatter, int64_t rows, int64_t in_cell, int64_t piece)
+      : centers_(centers), scatter_(scatter), in_cell_(in_cell), left_(size_of(chunk_count(rows, kGrain))) {
+    for (size_t cell = 0; cell < left_.size(); ++cell)
+      left_[cell] = chunk_count(std::min(kGrain, rows - static_cast<int64_t>(cell) * kGrain), piece);
+    done_.resize(left_.size() * size_of(in_cell));
+  }
+
+  std::unique_ptr<CellSums> take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        auto sums = std::move(free_.back());
+        free_.pop_back();
+        sums->clear();
+        return sums;
+      }
+    }
+    return std::make_unique<CellSums>(centers_, scatter_);
+  }
+
+  // The piece is done. If it was the last of its cell, the cell is added exactly.
+  void put(int64_t index, std::unique_ptr<CellSums> sums, View<int64_t, 2> total, View<double, 1> peaks) {
+    const int64_t cell = index / in_cell_;
+    done_[size_of(index)] = std::move(sums);
+    if (left_[size_of(cell)].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    auto* const parts = &done_[size_of(cell * in_cell_)];
+    for (int64_t p = 1; p < in_cell_ && parts[p]; ++p) parts[0]->add(*parts[p]);
+    std::lock_guard lock(mutex_);
+    parts[0]->add_to(total);
+    for (int64_t c = 0; c < peaks.shape[0]; ++c) peaks(c) = std::max(peaks(c), parts[0]->peaks[size_of(c)]);
+    for (int64_t p = 0; p < in_cell_ && parts[p]; ++p) free_.push_back(std::move(parts[p]));
+  }
+
+ private:
+  View<const double, 2> centers_;
+  Scatter scatter_;
+  int64_t in_cell_;
+  std::vector<std::atomic<int64_t>> left_;       // (cells) pieces that are not done
+  std::vector<std::unique_ptr<CellSums>> done_;  // (cells · in_cell)
+  std::mutex mutex_;                             // guards free_ and the total
+  std::vector<std::unique_ptr<CellSums>> free_;
+};
+
+// Pieces of the grid's cells in parallel: body(tile, sums, from, rows) for each tile of a piece.
 template <class T, class F>
 void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, int64_t rows_of_joint,
                View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<double, 1> peaks, Run run,
                F&& body) {
-  std::mutex mutex;
-  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    CellSums cell(centers, scatter);
-    Tile<T> tile(x.shape[1], frame, rows_of_joint, cell.strips());
+  const int64_t n = x.shape[0], d = x.shape[1], piece = tile_points(d) < kMixturePoints ? kPiece : kGrain;
+  const int64_t in_cell = chunk_count(kGrain, piece);
+  Pieces pieces(centers, scatter, n, in_cell, piece);
+  for_chunks(chunk_count(n, kGrain) * in_cell, 1, run, [&](int64_t index, int64_t, int64_t) {
+    const int64_t cell = index / in_cell * kGrain, begin = cell + index % in_cell * piece;
+    const int64_t end = std::min({begin + piece, cell + kGrain, n});
+    if (begin >= end) return;
+    auto part = pieces.take();
+    Tile<T> tile(d, frame, rows_of_joint, part->strips());
     for (int64_t from = begin; from < end; from += tile.points) {
       run.poll();
       const int64_t rows = std::min(tile.points, end - from);
       tile.pack(x.rows(from, from + rows));
       tile.expect_next(x, from + rows);
-      cell.mass += tile.weigh(weights, from, rows);
-      body(tile, cell, from, rows);
+      part->mass += tile.weigh(weights, from, rows);
+      part->look(tile);
+      body(tile, *part, from, rows);
     }
-    std::lock_guard lock(mutex);
-    cell.add_to(sums);
-    for (int64_t c = 0; c < peaks.shape[0]; ++c) peaks(c) = std::max(peaks(c), cell.peaks[size_of(c)]);
+    pieces.put(index, std::move(part), sums, peaks);
   });
 }
 

@@ -1,8 +1,11 @@
 // The M step's last part: exact sums become means and central moments (docs/theory/01-gaussian.md, eq. 1.7).
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <vector>
 
 #include "knoll/mixture.hpp"
+#include "knoll/parallel.hpp"
 #include "knoll/sum.hpp"
 #include "mixture_tile.hpp"
 
@@ -10,12 +13,69 @@ namespace knoll {
 
 using mixture::size_of;
 
+namespace {
+
+constexpr int64_t kBlock = 512;  // columns whose limbs are looked at together
+
+// The double nearest to one sum whose limbs are zero outside of [low, high]: what exact_round gives, without the walk
+// over all limbs. Needs 4 ≤ low, so that nothing is subnormal, and at most kShort limbs.
+constexpr int kShort = 12;
+double round_short(const int64_t* limb, int64_t stride, int low, int high) {
+  uint64_t digits[kShort + 2];
+  const int count = high - low + 1;
+  auto carry = [&](int64_t sign) {  // digits of sign · sum; returns what is left above them
+    int64_t above = 0;
+    for (int i = 0; i < count; ++i) {
+      const int64_t value = sign * limb[i * stride] + above;
+      digits[i] = static_cast<uint64_t>(value) & 0xffffffff;
+      above = value >> 32;
+    }
+    return above;
+  };
+  int64_t above = carry(1);
+  const double sign = above < 0 ? -1.0 : 1.0;
+  if (above < 0) above = carry(-1);
+  digits[count] = static_cast<uint64_t>(above);  // below 2³² too: a limb has 63 bits
+  int top = count;
+  while (top > 0 && digits[top] == 0) --top;
+  if (digits[top] == 0) return 0.0;
+  // 64 bits from the leading one on; the last of them also says whether anything follows. A conversion rounds once.
+  auto digit = [&](int i) { return i < 0 ? 0 : digits[i]; };
+  const int shift = std::countl_zero(digits[top]) - 32;
+  const uint64_t two = digit(top) << 32 | digit(top - 1);
+  uint64_t head = shift == 0 ? two : two << shift | digit(top - 2) >> (32 - shift);
+  bool more = (digit(top - 2) & ((uint64_t{1} << (32 - shift)) - 1)) != 0;
+  for (int i = top - 3; i >= 0; --i) more = more || digits[i] != 0;
+  head |= more ? 1 : 0;
+  return sign * std::ldexp(static_cast<double>(head), 32 * (low + top - 1) - shift - 1074);
+}
+
+// exact_round_columns for sums that mostly have few limbs: one look over a block of columns says which.
+void round_columns(View<const int64_t, 2> sums, double* out, Run run) {
+  for_chunks(sums.shape[1], kBlock, run, [&](int64_t, int64_t begin, int64_t end) {
+    int low = kLimbs, high = -1;
+    for (int i = 0; i < kLimbs; ++i) {
+      int64_t any = 0;
+      for (int64_t j = begin; j < end; ++j) any |= sums(i, j);
+      if (any != 0) low = std::min(low, i), high = i;
+    }
+    if (low >= 4 && high < kFiniteLimbs - 1 && high - low < kShort) {
+      for (int64_t j = begin; j < end; ++j) out[j] = round_short(&sums(low, j), sums.stride[0], low, high);
+      return;
+    }
+    const View<const int64_t, 2> block{&sums(0, begin), {kLimbs, end - begin}, {sums.stride[0], sums.stride[1]}};
+    exact_round_columns(block, vector_view(out + begin, end - begin));
+  });
+}
+
+}  // namespace
+
 double central_moments(View<const int64_t, 2> sums, View<const double, 1> peaks, View<const double, 2> centers,
                        Scatter scatter, double dead, View<double, 1> head, View<double, 1> mass, View<double, 2> mean,
                        View<double, 2> covariance, View<bool, 1> alive, Run run) {
   const int64_t k = centers.shape[0], d = centers.shape[1], per = mixture_component_sums(d, scatter);
   std::vector<double> rounded(size_of(sums.shape[1]));
-  exact_round_columns(sums, vector_view(rounded.data(), sums.shape[1]), run);
+  round_columns(sums, rounded.data(), run);
   for (int64_t i = 0; i < kMixtureHead; ++i) head(i) = rounded[size_of(i)];
   double far = 0;
   for (int64_t c = 0; c < k; ++c) {

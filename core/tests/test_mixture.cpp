@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -211,11 +212,31 @@ TEST("mixture: the sums of the M step against plain loops, on every instruction 
       }
       std::vector<double> weighted(tile.strips.size(), 7.0), first(at(tile.ld), 0.5), none(at(tile.points), 0.0);
       double nothing[4] = {};
-      CHECK(table->mixture.weigh(tile.strips.data(), tile.points, d, none.data(), center.data(), weighted.data(),
-                                 nothing, first.data()) == 0);
+      std::vector<double> reach(at(tile.ld), 0.5), second(at(tile.ld * tile.ld), 0.0);
+      table->mixture.reach(tile.columns.data(), tile.points, d, reach.data());
+      for (int64_t j = 0; j < tile.ld; ++j) {
+        double furthest = 0.5;
+        for (int64_t l = 0; l < tile.points && j < d; ++l) furthest = std::max(furthest, std::fabs(tile(l, j)));
+        CHECK(reach[at(j)] == furthest);
+      }
+      auto weigh = [&](const std::vector<double>& shares_of, double* mass) {
+        return table->mixture.weigh(tile.strips.data(), tile.points, d, shares_of.data(), center.data(), reach.data(),
+                                    second.data(), weighted.data(), mass, first.data());
+      };
+      CHECK(weigh(none, nothing) == 0);
+      // Beside 1 in every second moment, 1e-200 is nothing and 1e-17 is something; beside 0 in one of them, all count.
+      const std::vector<double> kept_first = first;
+      for (int64_t j = 0; j < d; ++j) second[at(j * (tile.ld + 1))] = 1;
+      auto faint = lambda;
+      faint[3] = 1e-17;
+      double before[4] = {100, 0, 0, 0};
+      CHECK(weigh(faint, before) == tile.points - 2);
+      CHECK(near(sum4(before), 100 + moment(-1, -1) - lambda[3], 100));
+      second[at((d - 1) * (tile.ld + 1))] = 0;
+      CHECK(weigh(faint, before) == tile.points - 1);
+      first = kept_first;
       double mass[4] = {1, 1, 1, 1};
-      const int64_t kept = table->mixture.weigh(tile.strips.data(), tile.points, d, lambda.data(), center.data(),
-                                                weighted.data(), mass, first.data());
+      const int64_t kept = weigh(lambda, mass);
       CHECK(kept == tile.points - 1);  // one λ is zero
       CHECK(near(sum4(mass), 4 + moment(-1, -1), 100));
       for (int64_t j = 0; j < tile.ld; ++j) {
@@ -357,6 +378,74 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
       }
 }
 
+TEST("mixture: what is left out of the sums is not missed, however far apart or faint the components are") {
+  // Components `apart` standard deviations from each other in every column, the third so faint that all it has is what
+  // others would call nothing, the last one dead; a few rows far out.
+  const int64_t n = kGrain + 500, k = 4, d = 14, per = mixture_component_sums(d, Scatter::full);
+  const auto w = shares(n, 31);
+  for (double apart : {0.1, 1.5, 3.0, 30.0})
+    for (double noise : {-HUGE_VAL, -60.0})
+      for (bool weighted : {false, true}) {
+        auto x = numbers(n * d, 32);
+        std::vector<double> means(at(k * d)), factors(at(k * d * d), 0.0), origin(at(d), 0.0);
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < d; ++j) {
+            double& v = x[at(i * d + j)];
+            v = (v + static_cast<double>(i % 2) * apart) * (i % 1000 == 7 ? 1e3 : 1);
+            v = static_cast<double>(static_cast<float>(v));
+          }
+        for (int64_t c = 0; c < k; ++c)
+          for (int64_t i = 0; i < d; ++i) {
+            means[at(c * d + i)] = static_cast<double>(c % 3) * apart;
+            for (int64_t j = 0; j <= i; ++j) factors[at((c * d + i) * d + j)] = i == j ? 1.0 : 0.02;
+          }
+        const std::vector<double> constants = {-1.0, -1.5, -90.0, -HUGE_VAL};
+        const std::vector<float> single(x.begin(), x.end());
+        const MixtureModel model{Shape::full,
+                                 {vector_view<const double>(origin.data(), d), 1.0},
+                                 matrix_view<const double>(means.data(), k, d),
+                                 matrix_view<const double>(factors.data(), k, d * d),
+                                 vector_view<const double>(constants.data(), k),
+                                 noise};
+        const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
+        auto run = [&](auto points) {
+          return pass_of(k, d, Scatter::full, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+            add_mixture(points, weights, model, model.means, Scatter::full, sums, peaks, Run{2});
+          });
+        };
+        const Pass got = run(matrix_view<const double>(x.data(), n, d));
+        CHECK(run(matrix_view<const float>(single.data(), n, d)).sums == got.sums);
+
+        std::vector<double> resp(at(n * k));
+        expect_mixture(matrix_view<const double>(x.data(), n, d), model, matrix_view(resp.data(), n, k), {}, {}, {},
+                       Run{2});
+        for (int64_t c = 0; c < k; ++c) {
+          std::vector<long double> second(at(d * d), 0.0L), first(at(d), 0.0L);
+          long double mass = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            const long double share = static_cast<long double>(resp[at(i * k + c)]) * (weighted ? w[at(i)] : 1.0);
+            auto u = [&](int64_t j) { return static_cast<long double>(x[at(i * d + j)]) - means[at(c * d + j)]; };
+            mass += share;
+            for (int64_t a = 0; a < d; ++a) {
+              first[at(a)] += share * u(a);
+              for (int64_t b = a; b < d; ++b) second[at(a * d + b)] += share * u(a) * u(b);
+            }
+          }
+          const double* sum = got.sums.data() + kMixtureHead + c * per;
+          auto close = [&](long double expected, long double size) {
+            return std::fabs(static_cast<long double>(*sum++) - expected) <= 1e-13L * std::sqrt(size);
+          };
+          CHECK_SAY(close(mass, mass * mass), apart << ' ' << c << ' ' << static_cast<double>(mass));
+          for (int64_t a = 0; a < d; ++a) CHECK(close(first[at(a)], mass * second[at(a * d + a)]));
+          for (int64_t a = 0; a < d; ++a)
+            for (int64_t b = a; b < d; ++b)
+              CHECK_SAY(close(second[at(a * d + b)], second[at(a * d + a)] * second[at(b * d + b)]),
+                        apart << ' ' << c << ' ' << a << ' ' << b);
+          CHECK(apart > 3 ? c < 3 || mass == 0 : (mass > 0) == (c < 3));
+        }
+      }
+}
+
 TEST("mixture: what is said of points, every shape, float32 and dead components") {
   for (Shape shape : {Shape::full, Shape::tied, Shape::diagonal, Shape::round})
     for (int64_t d : {1, 3, 6}) {
@@ -439,6 +528,38 @@ TEST("mixture: sums of given responsibilities and of labels") {
       if (scatter != Scatter::none) CHECK(near(a.sums[at(kMixtureHead + c * per + 1 + d)], square, 100));
       CHECK(a.peaks[at(c)] == 1.0);
     }
+  }
+}
+
+TEST("mixture: central moments round every sum as exact_round does, whatever its size") {
+  const int64_t k = 3000, m = kMixtureHead + 2 * k;
+  std::mt19937_64 engine(41);
+  for (int widest : {0, 3, 40, 120, 1000}) {  // powers of two between the terms of a sum
+    std::uniform_int_distribution<int> power(-widest, widest);
+    std::vector<int64_t> limbs(at(kLimbs * m));
+    const auto values = numbers(8 * k, 42);
+    for (int64_t c = 0; c < k; ++c) {
+      const int64_t column = kMixtureHead + 2 * c;
+      exact_add(&limbs[at(column)], 1.0, m);
+      double last = 0;
+      for (int64_t t = 0; t < (c % 9 == 8 ? 0 : 1 + c % 8); ++t) {
+        last = c % 3 == 1 && t == 1 ? -last : std::ldexp(values[at(8 * c + t)], power(engine));  // some cancel
+        exact_add(&limbs[at(column + 1)], last, m);
+      }
+      // half a unit in the last place, with and without something below: ties and what breaks them
+      if (c % 5 == 0) exact_add(&limbs[at(column + 1)], 1.0, m), exact_add(&limbs[at(column + 1)], 0x1p-53, m);
+      if (c % 10 == 0) exact_add(&limbs[at(column + 1)], c % 20 == 0 ? 0x1p-120 : -0x1p-120, m);
+    }
+    const std::vector<double> centers(at(k), 0.0), peaks(at(k), 1.0);
+    std::vector<double> head(3), mass(at(k)), mean(at(k)), expected(at(m));
+    const auto alive = std::make_unique<bool[]>(at(k));
+    const auto sums = matrix_view<const int64_t>(limbs.data(), kLimbs, m);
+    central_moments(sums, vector_view<const double>(peaks.data(), k), matrix_view<const double>(centers.data(), k, 1),
+                    Scatter::none, 0.5, vector_view(head.data(), 3), vector_view(mass.data(), k),
+                    matrix_view(mean.data(), k, 1), View<double, 2>{}, vector_view(alive.get(), k), Run{2});
+    exact_round_columns(sums, vector_view(expected.data(), m));
+    for (int64_t c = 0; c < k; ++c)
+      CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
   }
 }
 

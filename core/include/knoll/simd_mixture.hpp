@@ -31,8 +31,9 @@ struct MixtureKernels {
                       bool second, double* sums);
   void (*small_sums)(const double* columns, int64_t points, int64_t d, const double* lambda, const double* center,
                      double* sums);
+  void (*reach)(const double* columns, int64_t points, int64_t d, double* reach);
   int64_t (*weigh)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
-                   double* weighted, double* mass, double* first);
+                   const double* reach, const double* second, double* weighted, double* mass, double* first);
 };
 
 }  // namespace knoll

@@ -352,31 +352,65 @@ KNOLL_INLINE void weigh_rows(const double* strips, int64_t points, int64_t d, co
   }
 }
 
-// weighted(r, j) = √λ_l (x − o)_j in strips, for the r-th point l with λ_l > 0: the others would add nothing. Its
-// product with itself is the second moment. mass (4) += λ by lanes, first[j] += λ (x − o)_j. Returns how many points
-// there are.
+// reach[j] = the largest |x_j| of the tile, where that is more.
+static void mixture_reach(const double* columns, int64_t points, int64_t d, double* reach) {
+  for (int64_t j = 0; j < d; ++j, columns += points) {
+    f64 top = broadcast(reach[j]);
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 x = load(columns + l);
+      top = at_least(at_least(top, x), -x);
+    }
+    for (int t = 0; t < kLanes; ++t) reach[j] = top[t] > reach[j] ? top[t] : reach[j];
+  }
+}
+
+// So small a share of a sum counts for nothing: 4096 of them, a cell's rows, are 2⁻⁵⁰ of it, less than what as many
+// roundings are expected to leave.
+constexpr double kNothing = 0x1p-62;
+
+// λ up to this adds less than kNothing to any second moment about o, whose diagonal has come to second[j, j]. Those
+// off the diagonal, and the first moments, are then as small beside √(second[i, i] second[j, j]) and √(mass
+// second[j, j]), because no point lies further out than `reach`.
+KNOLL_INLINE double negligible(int64_t d, const double* center, const double* reach, const double* second,
+                               double mass) {
+  const int64_t ld = (d + 3) / 4 * 4;
+  double least = mass;  // second[j, j] ≤ mass · reach²
+  for (int64_t j = 0; j < d; ++j) {
+    const double r = reach[j] + __builtin_fabs(center[j]), share = second[j * (ld + 1)] / (r * r);
+    if (!(share >= least)) least = share >= 0 ? share : 0.0;  // 0 where all of a column lies in the centre
+  }
+  return kNothing * least;
+}
+
+// weighted(r, j) = √λ_l (x − o)_j in strips, for the r-th point l whose λ_l is not negligible: the others would add
+// nothing. Its product with itself is what `second` (ld, ld), of the points before, will grow by. mass (4) += λ by
+// lanes, of all points; first[j] += λ (x − o)_j. Returns how many points there are.
 static int64_t mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda,
-                             const double* center, double* weighted, double* mass, double* first) {
+                             const double* center, const double* reach, const double* second, double* weighted,
+                             double* mass, double* first) {
   double roots[kMixturePoints + 4];
   f64 m = load(mass);
-  i64 zeros = {};
+  const double before = hsum(m);
+  const f64 bar = broadcast(kNothing * before);  // what is above is not negligible in any case
+  i64 large = less(f64{-1.0, -1.0, -1.0, -1.0}, f64{});
   for (int64_t l = 0; l < points; l += kLanes) {
     const f64 r = load(lambda + l);
     m += r;
-    zeros |= equal(r, f64{});
+    large &= less(bar, r);
     store(roots + l, vsqrt(r));
   }
   store(mass, m);
-  if ((zeros[0] | zeros[1] | zeros[2] | zeros[3]) == 0) {
+  if ((large[0] & large[1] & large[2] & large[3]) != 0) {
     weigh_rows<true>(strips, points, d, roots, nullptr, points, center, weighted, first);
     return points;
   }
+  const double least = negligible(d, center, reach, second, before);
   int32_t from[kMixturePoints + 4];
   int64_t kept = 0;
   for (int64_t l = 0; l < points; ++l) {
     roots[kept] = roots[l];
     from[kept] = static_cast<int32_t>(l);
-    kept += roots[l] > 0 ? 1 : 0;
+    kept += lambda[l] > least ? 1 : 0;
   }
   for (int64_t r = kept; r < kept + 4; ++r) roots[r] = 0.0, from[r] = 0;  // so that the last four are four
   weigh_rows<false>(strips, points, d, roots, from, kept, center, weighted, first);
@@ -393,5 +427,6 @@ static constexpr MixtureKernels mixture_kernels = {
     .normalise = mixture_normalise,
     .column_sums = mixture_column_sums,
     .small_sums = mixture_small_sums,
+    .reach = mixture_reach,
     .weigh = mixture_weigh,
 };

@@ -248,11 +248,11 @@ def step(
         return functools.reduce(lambda a, b: merge(a, b, threads), parts)
 
     stats = total(state)
-    moments = _moments(stats, state)
+    moments = _moments(stats, state, threads)
     better = _recentred(moments, state)
     if better is not None:
         state, stats = better, total(better)
-        moments = _moments(stats, state)
+        moments = _moments(stats, state, threads)
     return _finish(moments, stats, state, reg_covar, False)
 
 
@@ -321,12 +321,12 @@ class _Rounded:
     far: float  # how far the new means lie from the centers, in variances
 
 
-def _moments(stats: MixtureSums, state: MixtureState) -> _Rounded:
+def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Rounded:
     k, d = state.covariance.means.shape
     head, mass, mean, alive = np.empty(3), np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.bool_)
     covariance = np.empty((k, {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * d}[stats.scatter]))
     far = _core.central_moments(
-        stats.sums, stats.peaks, _centers(state), stats.scatter, DEAD, head, mass, mean, covariance, alive, 1
+        stats.sums, stats.peaks, _centers(state), stats.scatter, DEAD, head, mass, mean, covariance, alive, threads
     )
     likelihood, total, noise = head.tolist()
     second = covariance.reshape(k, d, d) if stats.scatter == SCATTER_FULL else covariance
