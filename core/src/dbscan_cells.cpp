@@ -48,11 +48,20 @@ class CellDbscan {
       if (chunk.open.empty()) return;
       chunk.walk.move_to(block);
       chunk.spans.clear();
-      for (int r = 0; r < chunk.walk.rows() && !chunk.open.empty();) {
+      for (int r = -1; r < chunk.walk.rows() && !chunk.open.empty();) {  // the block, its row, then all other rows
         const size_t before = chunk.spans.size();
-        for (const int last = r == 0 ? 1 : chunk.walk.rows(); r < last; ++r) {  // the own row, then all others
-          const auto [first, end] = chunk.walk.row(r);
-          if (first < end) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(end));
+        if (r < 0) {
+          ++r;
+          add_span(chunk.spans, cells_.start_of_block(block), cells_.start_of_block(block + 1));
+        } else if (r == 0) {
+          const auto [first, end] = chunk.walk.row(r++);
+          if (first < block) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(block));
+          if (block + 1 < end) add_span(chunk.spans, cells_.start_of_block(block + 1), cells_.start_of_block(end));
+        } else {
+          for (; r < chunk.walk.rows(); ++r) {
+            const auto [first, end] = chunk.walk.row(r);
+            if (first < end) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(end));
+          }
         }
         std::erase_if(chunk.open, [&](Open& point) {
           const bool enough = weights_.given() ? weigh_more(point, before, chunk) : count_more(point, before, chunk);
