@@ -72,7 +72,7 @@ class _Climb:
 class GaussianMixture(DensityMixin, Estimator):
     """A mixture of Gaussians, fitted by the EM algorithm.
 
-    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM climbs its log-likelihood from a start, never downhill.
+    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM climbs its log-likelihood from a start.
     Parameters and attributes are those of scikit-learn's class of that name, and some more.
 
     Parameters
@@ -84,7 +84,7 @@ class GaussianMixture(DensityMixin, Estimator):
     tol : float, default=1e-3
         The loop ends when an iteration changes less than this: see `stop`.
     reg_covar : float, default=1e-6
-        Added to the diagonal of every covariance. With 0 the likelihood never falls.
+        Added to the diagonal of every covariance. With 0 the likelihood never falls but by rounding.
     max_iter : int, default=100
         At most so many iterations; 0 returns the start.
     n_init : int, default=1
@@ -158,8 +158,9 @@ class GaussianMixture(DensityMixin, Estimator):
     Notes
     -----
     A component that collapses (onto duplicates, a constant column, too few points) is no error: its eigenvalues are
-    clipped at 1e-6 of the pooled variances where its covariance could not be factorised, and a
-    CollapsedComponentWarning names it.
+    clipped at 1e-6 of the pooled variances where its covariance could not be factorised, and held above that from then
+    on; a CollapsedComponentWarning names it. With `reg_covar=0` the run is made again with the component held from the
+    start, so that the likelihood climbs all the way.
 
     Examples
     --------
@@ -406,9 +407,7 @@ class GaussianMixture(DensityMixin, Estimator):
             deviations = np.sqrt(np.maximum(rows.frame.covariance.diagonal(), 0.0))
             state = replace(state, covariance=state.covariance.holding(fallen, deviations))
 
-    def _run(
-        self, rows: Rows, state: MixtureState, before: float, restart: int
-    ) -> tuple[_Climb, tuple[int, ...]]:
+    def _run(self, rows: Rows, state: MixtureState, before: float, restart: int) -> tuple[_Climb, tuple[int, ...]]:
         """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
         held = set(state.covariance.held)
         reg_covar = rows.down(self.reg_covar, 2)

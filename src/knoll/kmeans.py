@@ -656,7 +656,7 @@ class _Starts:
 def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:
     """Refuse a batch beside which the centres are as good as equal: their squares would vanish in its scale."""
     reach = largest_of(Scale(constant=scale.constant).down(centers))
-    if 0 < reach and float(np.ldexp(reach, -scale.power)) < 1 / _FAR:
+    if reach > 0 and float(np.ldexp(reach, -scale.power)) < 1 / _FAR:
         raise BadData(
             f"KMeans: a batch with values up to {largest:.3g} is too far from centres of magnitude {reach:.3g}: no "
             "one scale holds the squares of both. Give it in the units of the fit, or fit anew."

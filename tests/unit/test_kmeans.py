@@ -529,7 +529,8 @@ def test_a_huge_constant_column_hides_nothing(kind):
     np.testing.assert_array_equal(model.predict(kind(WALL)), model.labels_)
     np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
     np.testing.assert_array_equal(model.transform(kind(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
-    assert model.inertia_ == 1 and model.score(kind(WALL)) == -1
+    assert model.inertia_ == 1
+    assert model.score(kind(WALL)) == -1
     assert len(np.unique(KMeans(4, random_state=0).fit(kind(WALL)).labels_)) == 4
     seen = []
     start = lambda X, k, random_state: seen.append(X) or WALL[[0, 3]]  # noqa: E731
@@ -607,5 +608,5 @@ def test_a_start_that_is_not_finite_is_named(X):
 
 def test_batches_do_not_change_the_number_of_clusters(X):
     model = KMeans(2, random_state=0).fit(X).set_params(n_clusters=5)
-    with pytest.raises(InvalidParameter, match="cannot go on from 2 centres to n_clusters=5. Fit anew, or set n_clus"):
+    with pytest.raises(InvalidParameter, match=r"cannot go on from 2 centres to n_clusters=5. Fit anew, or set n_clus"):
         model.partial_fit(X)

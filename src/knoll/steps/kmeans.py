@@ -34,8 +34,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it; an objective on the way
-# is a report, and is content with less.
+# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it; an objective on the
+# way is a report, and is content with less.
 _DIGITS = 2.0**-36
 _DIGITS_ON_THE_WAY = 2.0**-33
 
@@ -149,7 +149,7 @@ def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 
     changed = float(np.add.reduce(shift * shift, axis=None))
     objective = max(about.value - between, 0.0)  # eq. 3.9
     moved = float(np.add.reduce(column * np.abs(offset * centers), axis=None))
-    error = 2.0**-53 * (4 * moved + 40 * between + (len(about.origin) + 4) * about.value)  # eq. 3.10
+    error = 2.0**-53 * (4 * moved + 40 * between + (len(about.origin) + 4) * about.value)
     return KMeansState(centers), KMeansReport(
         objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass, error
     )

@@ -123,7 +123,7 @@ def parts(points: Any, centers: NDArray[np.float64], largest: float) -> Iterator
     column where all centres agree is subtracted from an extreme row: the one distance makes the same subtraction.
     """
     reach = largest_of(centers)
-    if 2.0 ** -(_NEAR + 1) <= reach and max(reach, largest) < 2.0**_NEAR:
+    if reach >= 2.0 ** -(_NEAR + 1) and max(reach, largest) < 2.0**_NEAR:
         yield Part(slice(None), points, centers, 0)
         return
     extent = np.maximum(_row_largest(points), reach)  # (n,)

@@ -43,8 +43,8 @@ def check_compressed(points: Any, owner: str, name: str = "X") -> None:
     remedy = "Its check_format() finds such places; build the matrix anew, for example from its coordinates."
     if len(indptr) != lines + 1 or len(indices) != len(data):
         raise BadData(
-            f"{owner}: the sparse {name} of shape {points.shape} has an indptr of {len(indptr)}, indices of {len(indices)} "
-            f"and data of {len(data)} entries, which do not belong together. {remedy}"
+            f"{owner}: the sparse {name} of shape {points.shape} has an indptr of {len(indptr)}, indices of "
+            f"{len(indices)} and data of {len(data)} entries, which do not belong together. {remedy}"
         )
     if indptr[0] != 0 or indptr[-1] > len(indices) or (np.diff(indptr) < 0).any():
         raise BadData(
