@@ -278,7 +278,7 @@ def test_warm_start_refuses_another_shape(change):
     ):
         model.set_params(**change).fit(X)
     with pytest.raises(
-        InvalidParameter, match=r"from 2 components in 2 columns to 2 full ones in 3\. Set warm_start=False"
+        InvalidParameter, match=r"from 2 full components in 2 columns to 2 full ones in 3\. Set warm_start=False"
     ):
         quiet(X, 2, warm_start=True).fit(blobs(d=3))
 

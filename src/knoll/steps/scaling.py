@@ -85,7 +85,7 @@ class Scale:
         """Bring scaled points back, sparse ones too."""
         if not is_sparse(points):
             return self.up(points)
-        back = _times(points, self.power) if self.power else points
+        back = _times(points, self.power) if self.power else points.copy()
         if self.constant is not None:
             back.data += np.array(self.constant)[back.indices]
         return back
