@@ -5,6 +5,7 @@ Full, every Σ_c free (docs/theory/01-gaussian.md); Tied, one Σ for all; Diagon
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -28,6 +29,7 @@ SCATTER_NONE, SCATTER_COLUMNS, SCATTER_FULL = range(3)
 _NEAR = 1e4
 
 Floats = NDArray[np.float64]
+Pairs = tuple[tuple[int, int], ...]  # (component, column)
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,13 @@ class Covariance(Protocol):
         ...
 
     @property
-    def floored(self) -> tuple[tuple[int, int], ...]:
+    def floored(self) -> Pairs:
         """The (component, column) pairs where eigenvalues were clipped; component −1: the one that all share."""
+        ...
+
+    @property
+    def held(self) -> Pairs:
+        """The pairs that were ever clipped: they stay above the floor from then on, which keeps the ascent."""
         ...
 
     @property
@@ -78,6 +85,10 @@ class Covariance(Protocol):
 
     def update(self, stats: Moments) -> Self:
         """Return the covariance that maximises the likelihood of the components' moments (the M step)."""
+        ...
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same with some components clipped at the floor, and held above it from now on."""
         ...
 
     def prepared(self, direct: bool) -> Self:
@@ -154,7 +165,8 @@ class Full(_Common):
     covariances: Floats = field(default_factory=_nothing)  # (k, d, d)
     whiteners: Floats = field(default_factory=_nothing)  # (k, d, d)
     log_dets: Floats = field(default_factory=_nothing)  # (k,)
-    floored: tuple[tuple[int, int], ...] = ()  # (component, column that failed) where eigenvalues were clipped
+    floored: Pairs = ()  # (component, column that failed) where eigenvalues were clipped
+    held: Pairs = ()
 
     scatter: ClassVar[int] = SCATTER_FULL
 
@@ -180,11 +192,12 @@ class Full(_Common):
         assert stats.covariance is not None
         covariances = _regularised(stats.covariance, stats.reg_covar)
         whiteners, log_dets, failed = _factorise(covariances, stats.scale)
-        floored, means, alive = [], stats.mean, stats.alive
+        floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
         for c, column in enumerate(failed.tolist()):
-            if column >= 0 and (alive is None or alive[c]):
-                floored.append((c, column))
-                covariances[c], whiteners[c], log_dets[c] = _clipped(covariances[c], stats.scale)
+            if (column >= 0 or c in held) and (alive is None or alive[c]):
+                covariances[c], whiteners[c], log_dets[c], lifted = _clipped(covariances[c], stats.scale)
+                if lifted:
+                    floored.append((c, column if column >= 0 else held[c]))
         if alive is not None:
             one, two = alive[:, None], alive[:, None, None]
             means, covariances = np.where(one, means, self.means), np.where(two, covariances, self.covariances)
@@ -196,7 +209,16 @@ class Full(_Common):
             whiteners=whiteners,
             log_dets=log_dets,
             floored=tuple(floored),
+            held=_joined(self.held, tuple(pair for pair in floored if pair[0] not in held)),
         )
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same with some components clipped at the floor, and held above it from now on."""
+        covariances, whiteners, log_dets = self.covariances.copy(), self.whiteners.copy(), self.log_dets.copy()
+        for c in components:
+            covariances[c], whiteners[c], log_dets[c], _ = _clipped(covariances[c], scale)
+        held = _joined(self.held, tuple((c, 0) for c in components))
+        return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, held=held)
 
     @property
     def covariances_(self) -> Floats:
@@ -260,7 +282,8 @@ class Tied(_Common):
     covariance: Floats = field(default_factory=_nothing)  # (d, d)
     whitener: Floats = field(default_factory=_nothing)  # (d, d)
     log_det: float = 0.0
-    floored: tuple[tuple[int, int], ...] = ()  # (−1, column)
+    floored: Pairs = ()  # (−1, column)
+    held: Pairs = ()
     direct: bool = True
 
     @classmethod
@@ -309,10 +332,11 @@ class Tied(_Common):
             np.maximum(diagonal, 0.0, out=diagonal)
         covariances = _regularised(covariance[None], stats.reg_covar)
         whiteners, log_dets, failed = _factorise(covariances, stats.scale)
-        floored: tuple[tuple[int, int], ...] = ()
-        if failed[0] >= 0:
-            floored = ((-1, int(failed[0])),)
-            covariances[0], whiteners[0], log_dets[0] = _clipped(covariances[0], stats.scale)
+        floored: Pairs = ()
+        if failed[0] >= 0 or self.held:
+            covariances[0], whiteners[0], log_dets[0], lifted = _clipped(covariances[0], stats.scale)
+            if lifted:
+                floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.held[0][1]),)
         return replace(
             self,
             means=means,
@@ -320,7 +344,15 @@ class Tied(_Common):
             whitener=whiteners[0],
             log_det=float(log_dets[0]),
             floored=floored,
+            held=self.held or floored,
         )
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same, clipped at the floor and held above it from now on."""
+        if not components:
+            return self
+        covariance, whitener, log_det, _ = _clipped(self.covariance, scale)
+        return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, held=((-1, 0),))
 
     @property
     def covariances_(self) -> Floats:
@@ -375,7 +407,8 @@ class Diagonal(_Common):
 
     means: Floats = field(default_factory=_nothing)  # (k, d)
     variances: Floats = field(default_factory=_nothing)  # (k, d)
-    floored: tuple[tuple[int, int], ...] = ()  # (component, column)
+    floored: Pairs = ()  # (component, column)
+    held: Pairs = ()
 
     scatter: ClassVar[int] = SCATTER_COLUMNS
 
@@ -401,6 +434,8 @@ class Diagonal(_Common):
         variances = _variances(stats.covariance) + stats.reg_covar
         unit = np.square(_unit(stats.scale))
         bad = ~(variances > NOTHING * unit)
+        for c, j in self.held:
+            bad[c, j] |= variances[c, j] < FLOOR * unit[j]
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
         if stats.alive is not None:
@@ -408,7 +443,16 @@ class Diagonal(_Common):
             bad &= alive
             means, variances = np.where(alive, means, self.means), np.where(alive, variances, self.variances)
         floored = tuple((int(c), int(j)) for c, j in np.argwhere(bad)) if bad.any() else ()
-        return replace(self, means=means, variances=variances, floored=floored)
+        held = _joined(self.held, floored)
+        return replace(self, means=means, variances=variances, floored=floored, held=held)
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same with some components clipped at the floor, and held above it from now on."""
+        chosen = list(components)
+        variances = self.variances.copy()
+        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(_unit(scale)))
+        held = _joined(self.held, tuple((c, j) for c in chosen for j in range(variances.shape[1])))
+        return replace(self, variances=variances, held=held)
 
     @property
     def covariances_(self) -> Floats:
@@ -452,7 +496,8 @@ class Spherical(_Common):
 
     means: Floats = field(default_factory=_nothing)  # (k, d)
     variances: Floats = field(default_factory=_nothing)  # (k,)
-    floored: tuple[tuple[int, int], ...] = ()  # (component, 0)
+    floored: Pairs = ()  # (component, 0)
+    held: Pairs = ()
 
     scatter: ClassVar[int] = SCATTER_COLUMNS
 
@@ -480,6 +525,8 @@ class Spherical(_Common):
         variances = (_variances(stats.covariance) + stats.reg_covar).mean(axis=1)
         unit = np.square(_unit(stats.scale)).mean()
         bad = ~(variances > NOTHING * unit)
+        for c, _ in self.held:
+            bad[c] |= variances[c] < FLOOR * unit
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
         if stats.alive is not None:
@@ -487,7 +534,15 @@ class Spherical(_Common):
             means = np.where(stats.alive[:, None], means, self.means)
             variances = np.where(stats.alive, variances, self.variances)
         floored = tuple((int(c), 0) for c in np.flatnonzero(bad))
-        return replace(self, means=means, variances=variances, floored=floored)
+        held = _joined(self.held, floored)
+        return replace(self, means=means, variances=variances, floored=floored, held=held)
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same with some components clipped at the floor, and held above it from now on."""
+        chosen = list(components)
+        variances = self.variances.copy()
+        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(_unit(scale)).mean())
+        return replace(self, variances=variances, held=_joined(self.held, tuple((c, 0) for c in chosen)))
 
     @property
     def covariances_(self) -> Floats:
@@ -533,13 +588,18 @@ class Fixed(_Common):
     variance: float = 1.0  # ε
 
     scatter: ClassVar[int] = SCATTER_NONE
-    floored: ClassVar[tuple[tuple[int, int], ...]] = ()
+    floored: ClassVar[Pairs] = ()
+    held: ClassVar[Pairs] = ()
 
     def update(self, stats: Moments) -> Self:
         """Move the means only."""
         if stats.alive is None:
             return replace(self, means=stats.mean)
         return replace(self, means=np.where(stats.alive[:, None], stats.mean, self.means))
+
+    def holding(self, components: Collection[int], scale: Floats) -> Self:
+        """Return the same: nothing collapses."""
+        return self
 
     @property
     def covariances_(self) -> Floats:
@@ -611,13 +671,17 @@ def _factorise(covariances: Floats, scale: Floats) -> tuple[Floats, Floats, NDAr
     return whiteners, log_dets, failed
 
 
-def _clipped(covariance: Floats, scale: Floats) -> tuple[Floats, Floats, float]:
-    """Return the covariance with clipped eigenvalues, its whitener and its log-determinant."""
-    clipped = _clip_eigenvalues(covariance, scale)
+def _joined(held: Pairs, more: Pairs) -> Pairs:
+    return held if set(more) <= set(held) else tuple(sorted({*held, *more}))
+
+
+def _clipped(covariance: Floats, scale: Floats) -> tuple[Floats, Floats, float, bool]:
+    """Return the covariance with clipped eigenvalues, its whitener, its log-determinant, and if any was lifted."""
+    clipped, lifted = _clip_eigenvalues(covariance, scale)
     lower = scipy.linalg.cholesky(clipped, lower=True)
     whitener = np.empty_like(lower)
     _core.invert_lower(lower, whitener)
-    return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum())
+    return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum()), lifted
 
 
 def _unit(scale: Floats) -> Floats:
@@ -626,13 +690,15 @@ def _unit(scale: Floats) -> Floats:
     return np.where(scale > 0, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
 
 
-def _clip_eigenvalues(covariance: Floats, scale: Floats) -> Floats:
+def _clip_eigenvalues(covariance: Floats, scale: Floats) -> tuple[Floats, bool]:
     """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(scale²)."""
     unit = _unit(scale)
     values, vectors = scipy.linalg.eigh(covariance / np.outer(unit, unit))
+    if values.min() >= FLOOR:
+        return covariance, False
     clipped = (vectors * np.maximum(values, FLOOR)) @ vectors.T
     clipped = np.outer(unit, unit) * (clipped + clipped.T) / 2
-    return np.asarray(clipped)
+    return np.asarray(clipped), True
 
 
 def _upper_root(precision: Floats) -> Floats:

@@ -9,7 +9,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -72,7 +72,7 @@ class _Climb:
 class GaussianMixture(DensityMixin, Estimator):
     """A mixture of Gaussians, fitted by the EM algorithm.
 
-    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM climbs its log-likelihood from a start, never downhill.
+    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM climbs its log-likelihood from a start.
     Parameters and attributes are those of scikit-learn's class of that name, and some more.
 
     Parameters
@@ -84,7 +84,7 @@ class GaussianMixture(DensityMixin, Estimator):
     tol : float, default=1e-3
         The loop ends when an iteration changes less than this: see `stop`.
     reg_covar : float, default=1e-6
-        Added to the diagonal of every covariance. With 0 the likelihood never falls.
+        Added to the diagonal of every covariance. With 0 the likelihood never falls but by rounding.
     max_iter : int, default=100
         At most so many iterations; 0 returns the start.
     n_init : int, default=1
@@ -128,6 +128,10 @@ class GaussianMixture(DensityMixin, Estimator):
         The inverses, in the same shape.
     precisions_cholesky_ : ndarray
         Their factors U, Σ⁻¹ = UUᵀ, upper triangular; of diagonal shapes the square roots.
+    covariance_type_ : str
+        The `covariance_type` it was fitted with: what the arrays mean, whatever the parameter is set to since.
+    fixed_variance_ : float or None
+        The ε that was held; None unless that is "fixed".
     labels_ : ndarray of shape (n_samples,)
         The component of each row, −1 for noise; what `predict` answers. Not set by `fit_blocks`.
     noise_weight_ : float
@@ -154,8 +158,9 @@ class GaussianMixture(DensityMixin, Estimator):
     Notes
     -----
     A component that collapses (onto duplicates, a constant column, too few points) is no error: its eigenvalues are
-    clipped at 1e-6 of the pooled variances where its covariance could not be factorised, and a
-    CollapsedComponentWarning names it.
+    clipped at 1e-6 of the pooled variances where its covariance could not be factorised, and held above that from then
+    on; a CollapsedComponentWarning names it. With `reg_covar=0` the run is made again with the component held from the
+    start, so that the likelihood climbs all the way.
 
     Examples
     --------
@@ -191,6 +196,7 @@ class GaussianMixture(DensityMixin, Estimator):
     }
     _fitted: ClassVar = frozenset(
         {"weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "noise_weight_"}
+        | {"covariance_type_", "fixed_variance_"}
         | {"noise_log_density_", "noise_box_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "history_"}
         | {"n_features_in_"}
     )
@@ -378,25 +384,46 @@ class GaussianMixture(DensityMixin, Estimator):
     def _check_warm(self, shape: tuple[int, int]) -> None:
         """Refuse to go on from a model of another shape."""
         k, d = shape
-        sizes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d)}.get(self.covariance_type, (k,))
-        noisy = self.noise_log_density_ > -math.inf
-        if self.means_.shape == shape and self.covariances_.shape == sizes and noisy == (self.noise is not False):
+        kind, noisy = self.covariance_type_, self.noise_log_density_ > -math.inf
+        if self.means_.shape == shape and kind == self.covariance_type and noisy == (self.noise is not False):
             return
         raise InvalidParameter(
-            f"GaussianMixture: warm_start cannot go on from {self.means_.shape[0]} components in "
+            f"GaussianMixture: warm_start cannot go on from {self.means_.shape[0]} {kind} components in "
             f"{self.means_.shape[1]} columns{' with noise' if noisy else ''} to {k} {self.covariance_type} ones in {d}"
             f"{' with noise' if self.noise is not False else ''}. Set warm_start=False."
         )
 
     def _climb(self, rows: Rows, state: MixtureState, before: float, restart: int) -> _Climb:
-        """Run EM from a start; `before` is the lower bound that the first iteration is compared with."""
+        """Run EM from a start; `before` is the lower bound that the first iteration is compared with.
+
+        A clipped component leaves a state that had it below the floor, so that step may go downhill. Without reg_covar
+        such a run is made again with the component held above the floor all along: then every step is the exact
+        maximiser among states that the one before belongs to (eq. 2.11).
+        """
+        while True:
+            climb, fallen = self._run(rows, state, before, restart)
+            if not fallen or self.reg_covar > 0:
+                return climb
+            deviations = np.sqrt(np.maximum(rows.frame.covariance.diagonal(), 0.0))
+            state = replace(state, covariance=state.covariance.holding(fallen, deviations))
+
+    def _run(self, rows: Rows, state: MixtureState, before: float, restart: int) -> tuple[_Climb, tuple[int, ...]]:
+        """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
+        held = set(state.covariance.held)
         reg_covar = rows.down(self.reg_covar, 2)
+        newest = [state]
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
-            return steps.step(rows.blocks, state, rows.threads, reg_covar=reg_covar)
+            newest[0], report = steps.step(rows.blocks, state, rows.threads, reg_covar=reg_covar)
+            return newest[0], report
+
+        def fallen(state: MixtureState) -> tuple[int, ...]:
+            return tuple(sorted({c for c, _ in set(state.covariance.held) - held}))
 
         def settled(reports: list[StepReport]) -> bool:
             last = reports[-1]
+            if self.reg_covar == 0 and newest[0].covariance.held and fallen(newest[0]):
+                return True
             if self.stop == "parameters":
                 return last.changed <= self.tol
             return abs(last.objective - (reports[-2].objective if len(reports) > 1 else before)) < self.tol  # eq. 2.10
@@ -410,7 +437,7 @@ class GaussianMixture(DensityMixin, Estimator):
                 show(iteration, report)
 
         state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
-        return _Climb(state, history, bool(reports) and settled(reports))
+        return _Climb(state, history, bool(reports) and settled(reports)), fallen(state)
 
     def _keep(self, best: _Climb, rows: Rows) -> None:
         """Set what was found, in the units and the kind of the data."""
@@ -423,6 +450,8 @@ class GaussianMixture(DensityMixin, Estimator):
             self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -power), kind)
             if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
                 self.covariances_ = _in_kind(np.full(self.n_components, float(self.fixed_variance)), kind)
+        self.covariance_type_ = str(self.covariance_type)
+        self.fixed_variance_ = None if self.fixed_variance is None else float(self.fixed_variance)
         noise = state.noise
         self.noise_weight_ = 0.0 if noise is None else noise.weight
         self.noise_log_density_ = -math.inf if noise is None else noise.log_density - rows.shift
@@ -656,7 +685,7 @@ class GaussianMixture(DensityMixin, Estimator):
         means, factors = (np.asarray(a, dtype=np.float64) for a in (self.means_, self.precisions_cholesky_))
         for c in range(k):
             part = points[cuts[c] : cuts[c + 1]]
-            factor = factors if self.covariance_type == "tied" else factors[c]
+            factor = factors if self.covariance_type_ == "tied" else factors[c]
             if factor.ndim == 2:
                 lower = np.empty((d, d))
                 _core.invert_lower(np.ascontiguousarray(factor.T), lower)
@@ -692,7 +721,7 @@ class GaussianMixture(DensityMixin, Estimator):
         )
         means, factors = np.ldexp(means, -power), np.ldexp(factors, power)
         if rows is None:
-            matrices = self.covariance_type in ("full", "tied")
+            matrices = self.covariance_type_ in ("full", "tied")
             narrowest = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
             frame = _own_frame(weights, means, 1.0 / float(narrowest.min()))
         else:
@@ -702,19 +731,20 @@ class GaussianMixture(DensityMixin, Estimator):
         if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
             shift = 0.0 if rows is None else rows.shift
             noise = Noise(self.noise_weight_, self.noise_log_density_ + shift)
-        if self.covariance_type == "fixed":
+        if self.covariance_type_ == "fixed":
+            held = self.fixed_variance_ if rows is None else self.fixed_variance  # a warm start may change it
             with np.errstate(under="ignore"):  # ε itself: the root of a square would round it
-                variance = np.ldexp(float(self.fixed_variance or 0.0), -2 * power) * frame.scale * frame.scale
+                variance = np.ldexp(float(held or 0.0), -2 * power) * frame.scale * frame.scale
             shape: Covariance = Fixed(means, max(float(variance), NARROWEST))
         else:
-            shape = SHAPES[self.covariance_type].from_precisions_cholesky(means, factors)
+            shape = SHAPES[self.covariance_type_].from_precisions_cholesky(means, factors)
         return MixtureState(weights, shape.prepared(direct=noise is not None), noise, frame)
 
     def _n_parameters(self) -> int:
         """Count ν, the free numbers of the model."""
         k, d = self.means_.shape
         shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d, "spherical": k, "fixed": 0}
-        return shapes[self.covariance_type] + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
+        return shapes[self.covariance_type_] + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
 
     def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
         return self._n_parameters() * math.log(len(points) if weights is None else weights.sum())

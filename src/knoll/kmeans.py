@@ -20,8 +20,8 @@ from knoll.steps.assignment import Blocks, assign, distances, memory_for, square
 from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport
 from knoll.steps.sample import survey
-from knoll.steps.scaling import Scale, largest_of
-from knoll.steps.sparse import dense_rows, is_sparse
+from knoll.steps.scaling import Scale, largest_of, parts
+from knoll.steps.sparse import check_compressed, dense_rows, is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -194,14 +194,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         points, largest = self._door(X, reset=True)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         self._enough(points.shape[0])
-        scale = Scale.of(largest, 1.0 if weights is None else float(weights.max()))
+        heaviest = 1.0 if weights is None else float(weights.max())
+        scale = Scale.fitting(largest, heaviest, [Block(points, weights)])
         block = scale.block(Block(points, weights))
         k, algorithm = int(self.n_clusters), self._algorithm()
 
         def memory() -> Any:
             return memory_for(block.points, k, algorithm)
 
-        return self._fit(lambda: iter([block]), block, scale, points.dtype, memory)
+        self._fit(lambda: iter([block]), block, scale, points.dtype, memory)
+        if scale.power or scale.constant:  # rows of very different magnitude: each in the scale that `predict` takes
+            self.labels_ = self._labels(points, largest)
+        return self
 
     @all_or_nothing
     def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
@@ -239,7 +243,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         seed = draw_seed(self.random_state)
         found = survey(source, self, seed, 0 if self._given() else max(1 << 16, 16 * int(self.n_clusters)))
         self._enough(found.rows)
-        scale = Scale.of(found.largest, found.largest_weight)
+        scale = Scale.fitting(found.largest, found.largest_weight, source())
         sample = scale.block(found.sample)
         blocks = source if scale == Scale() else lambda: (scale.block(block) for block in source())
         return self._fit(blocks, sample, scale, source.dtype, lambda: None, seed)
@@ -328,11 +332,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         threads = self._threads()
         if goes_on:
             kind, before = self.cluster_centers_.dtype, np.asarray(self.cluster_centers_, dtype=np.float64)
-            scale, counts = Scale.of(max(largest, largest_of(before))), self.cluster_weights_
-            block, before = scale.block(Block(points, weights)), scale.down(before)
+            self._check_going_on()
+            known = [Block(points, None), Block(before, None)]
+            scale, counts = Scale.fitting(max(largest, largest_of(before)), 1.0, known), self.cluster_weights_
+            block, raw, before = scale.block(Block(points, weights)), before, scale.down(before)
+            _refuse_far(largest, raw, scale)
         else:
             self._enough(points.shape[0])
-            kind, scale, counts = points.dtype, Scale.of(largest), np.zeros(int(self.n_clusters))
+            kind, counts = points.dtype, np.zeros(int(self.n_clusters))
+            scale = Scale.fitting(largest, 1.0, [Block(points, None)])
             block = scale.block(Block(points, weights))
             before = _Starts(self, block, scale, kind, draw_seed(self.random_state), threads)(0)
         stats = steps.partial(block, steps.start(before), threads)
@@ -350,7 +358,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         inertia = squared_error(lambda: iter([block]), centers, threads)
         self.cluster_centers_ = scale.up(centers).astype(kind)
         self.cluster_weights_ = counted
-        self.labels_ = labels
+        self.labels_ = self._labels(points, largest) if scale.power or scale.constant else labels
         self.inertia_ = float(scale.up_squares(inertia))
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         self.n_iter_ = self.n_steps_
@@ -409,10 +417,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         ndarray of shape (n_samples,) of int32
             The labels.
         """
-        points, centers, _, _ = self._near(X)
-        labels = np.empty(points.shape[0], dtype=np.int32)
-        assign(points, centers, labels, None, self._threads())
-        return labels
+        check_is_fitted(self)
+        return self._labels(*self._door(X, reset=False))
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Compute the distance of each row to each centre.
@@ -445,10 +451,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         float
             −Σ w‖x − closest centre‖².
         """
-        points, centers, scale, _ = self._near(X)
+        check_is_fitted(self)
+        points, largest = self._door(X, reset=False)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans", some=False)
-        total = squared_error(lambda: iter([Block(points, weights)]), centers, self._threads())
-        return -float(scale.up_squares(total))
+        total, threads = 0.0, self._threads()
+        for part in parts(points, self._centers(), largest):
+            block = Block(part.points, None if weights is None else np.ascontiguousarray(weights[part.rows]))
+            squares = squared_error(lambda block=block: iter([block]), part.centers, threads)  # type: ignore[misc]
+            total += float(Scale(part.power).up_squares(squares))
+        return -total
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -464,23 +475,43 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _door(self, X: Any, *, reset: bool) -> tuple[Any, float]:
         """Take points through the door; also their largest magnitude, which finds what is not finite on the way."""
+        if is_sparse(X):
+            check_compressed(X, "KMeans")
         points = check_points(X, estimator=self, reset=reset, sparse=True, finite=False)
         largest = largest_of(points)
         if not np.isfinite(largest):
             refuse_not_finite(points, self)
         return points, largest
 
-    def _near(self, X: Any) -> tuple[Any, Floats, Scale, Any]:
-        """Return points and centres in numbers whose squares float64 holds; their scale, and the kind of the points."""
-        check_is_fitted(self)
-        points, largest = self._door(X, reset=False)
-        centers = np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
-        scale = Scale.of(max(largest, largest_of(centers)))
-        return scale.block(Block(points, None)).points, scale.down(centers), scale, points.dtype
+    def _centers(self) -> Floats:
+        return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
+
+    def _labels(self, points: Any, largest: float) -> NDArray[np.int32]:
+        """Find the closest centres of checked points, of magnitude up to `largest`."""
+        labels, threads = np.empty(points.shape[0], dtype=np.int32), self._threads()
+        for part in parts(points, self._centers(), largest):
+            own = np.empty(part.points.shape[0], dtype=np.int32)
+            assign(part.points, part.centers, own, None, threads)
+            labels[part.rows] = own
+        return labels
 
     def _distances(self, X: Any) -> NDArray[Any]:
-        points, centers, scale, kind = self._near(X)
-        return scale.up(distances(points, centers, self._threads())).astype(kind, copy=False)
+        check_is_fitted(self)
+        points, largest = self._door(X, reset=False)
+        centers, threads = self._centers(), self._threads()
+        found = np.empty((points.shape[0], len(centers)), dtype=points.dtype)  # (n, k)
+        for part in parts(points, centers, largest):
+            with np.errstate(over="ignore", under="ignore"):
+                found[part.rows] = Scale(part.power).up(distances(part.points, part.centers, threads))
+        return found
+
+    def _check_going_on(self) -> None:
+        """Refuse to go on with another number of clusters than was fitted."""
+        if len(self.cluster_centers_) != self.n_clusters:
+            raise InvalidParameter(
+                f"KMeans: partial_fit cannot go on from {len(self.cluster_centers_)} centres to "
+                f"n_clusters={self.n_clusters}. Fit anew, or set n_clusters={len(self.cluster_centers_)}."
+            )
 
     def _enough(self, n: int) -> None:
         if n < self.n_clusters:
@@ -591,8 +622,16 @@ class _Starts:
             state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence((self._seed, restart))))
             init = init(self._unscaled(), k, random_state=state)
         if is_sparse(init):
+            check_compressed(init, "KMeans", "init")
             init = init.toarray()
-        centers = np.array(check_points(init), dtype=np.float64, order="C")
+        centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
+        if not np.isfinite(centers).all():
+            row, column = np.argwhere(~np.isfinite(centers))[0]
+            what = "a NaN" if np.isnan(centers[row, column]) else "an infinity"
+            raise BadData(
+                f"KMeans: init must be finite, but has {what} at row {row}, column {column}. "
+                "Start from centres that are numbers."
+            )
         if len(centers) != k:
             raise InvalidParameter(
                 f"The shape of the initial centers {centers.shape} does not match the number of clusters {k}."
@@ -611,4 +650,14 @@ class _Starts:
         return centers
 
     def _unscaled(self) -> Any:
-        return Scale(-self._scale.power).block(Block(self._sample.points, None)).points
+        return self._scale.raw(self._sample.points)
+
+
+def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:
+    """Refuse a batch beside which the centres are as good as equal: their squares would vanish in its scale."""
+    reach = largest_of(Scale(constant=scale.constant).down(centers))
+    if reach > 0 and float(np.ldexp(reach, -scale.power)) < 1 / _FAR:
+        raise BadData(
+            f"KMeans: a batch with values up to {largest:.3g} is too far from centres of magnitude {reach:.3g}: no "
+            "one scale holds the squares of both. Give it in the units of the fit, or fit anew."
+        )

@@ -1,7 +1,7 @@
 """Choosing k and the model from the data: every candidate is fitted, the curve is kept, the choice has a reason.
 
 Internal criteria are not the truth: they say which model the data supports under the criterion's own assumptions
-(docs/guide/choosing-k.md).
+(docs/guide/choosing-parameters.md).
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll import _core
+from knoll import _core, seeding
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kmeans import KMeans
+from knoll.steps.blocks import Block
+from knoll.steps.mixture_rows import look
+from knoll.steps.scaling import Scale, largest_of
 from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
@@ -34,7 +37,8 @@ __all__ = ["Selection", "choose_n_clusters", "choose_n_components", "silhouette_
 _TYPES = ("full", "tied", "diag", "spherical")
 _STRONG = 10.0  # a difference in BIC beyond which evidence is called very strong (Kass & Raftery 1995)
 _FLAT = 0.1  # a knee that lies less than this below the chord of its curve is none
-_SCORED_ROWS = 20_000  # silhouettes look at every pair of rows: above this many, at a uniform sample of so many
+_PROP = 1e-6  # of the mean variance: what is added to covariances
+_SCORED_ROWS = 20_000  # silhouettes look at every pair of rows: above this many distinct ones, at a sample
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ def choose_n_components(
     covariance_types: Sequence[str] = ("full",),
     sample_weight: ArrayLike | None = None,
     n_init: int = 5,
+    reg_covar: float | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Selection:
@@ -76,7 +81,7 @@ def choose_n_components(
     X : array-like of shape (n_samples, n_features)
         The points.
     candidates : iterable of int, default=range(1, 11)
-        The numbers to try; those above the number of rows are left out.
+        The numbers to try; those above the number of rows of weight > 0 are left out.
     criterion : {"bic", "aic", "icl"}, default="bic"
         BIC for the number of Gaussians the density needs, ICL for well separated clusters, AIC for prediction.
     covariance_types : sequence of {"full", "tied", "diag", "spherical"}, default=("full",)
@@ -85,6 +90,9 @@ def choose_n_components(
         A weight of w counts as w rows, also in BIC's n.
     n_init : int, default=5
         Starts of each fit; the best is kept. EM finds a local maximum: with one start the criterion compares luck.
+    reg_covar : float, default=None
+        Added to the diagonal of every covariance. None: 1e-6 of the mean variance of the columns, so that the choice
+        does not depend on the units of X.
     random_state : int, RandomState, Generator or None, default=None
         What the starts are drawn from. All candidates share one seed.
     n_jobs : int or None, default=None
@@ -105,24 +113,38 @@ def choose_n_components(
     """
     check_parameters(
         "choose_n_components",
-        {"criterion": criterion, "n_init": n_init, "random_state": random_state, "n_jobs": n_jobs},
+        {
+            "criterion": criterion,
+            "n_init": n_init,
+            "reg_covar": reg_covar,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        },
         {
             "criterion": (Choice(("bic", "aic", "icl")),),
             "n_init": (Number(1, whole=True),),
+            "reg_covar": (None, Number(0)),
             "random_state": RANDOM_STATE,
             "n_jobs": N_JOBS,
         },
     )
     types = _covariance_types(covariance_types)
-    rows = np.shape(X)[0] if np.ndim(X) else 0
-    numbers = _candidates("choose_n_components", candidates, 1, rows)
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="choose_n_components")
+    numbers = _candidates("choose_n_components", candidates, 1, _counted(points, weights))
     seed = draw_seed(random_state)
+    added = _small_variance(points, weights, resolve_threads(n_jobs)) if reg_covar is None else float(reg_covar)
     fits: dict[tuple[str, int], Any] = {}
     curve = {name: np.full(len(numbers), np.nan) for name in types}
     for name in types:
         for at, k in enumerate(numbers):
             model = GaussianMixture(
-                n_components=int(k), covariance_type=name, n_init=n_init, random_state=seed, n_jobs=n_jobs
+                n_components=int(k),
+                covariance_type=name,
+                n_init=n_init,
+                reg_covar=added,
+                random_state=seed,
+                n_jobs=n_jobs,
             ).fit(X, sample_weight=sample_weight)
             curve[name][at] = getattr(model, criterion)(X, sample_weight=sample_weight)
             fits[name, int(k)] = model
@@ -140,6 +162,14 @@ def choose_n_components(
         reason=_by_criterion(criterion, ranked, score, numbers),
         model=fits[best],
     )
+
+
+def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, threads: int) -> float:
+    """Return 1e-6 of the mean variance of the columns."""
+    rows = look(points, weights, estimator=None, box=False, unit=0.0, threads=threads)
+    variance = float(rows.frame.covariance.diagonal().mean()) / rows.frame.scale / rows.frame.scale
+    with np.errstate(over="ignore", under="ignore"):
+        return float(min(np.ldexp(_PROP * variance, 2 * rows.power), np.finfo(np.float64).max))
 
 
 def _free(model: Any, k: int) -> int:
@@ -247,11 +277,14 @@ def choose_n_clusters(
     weights = check_weights(sample_weight, len(points), owner="choose_n_clusters")
     least = 2 if criterion == "silhouette" else 1
     numbers = _candidates(
-        "choose_n_clusters", range(least, 11) if candidates is None else candidates, least, len(points)
+        "choose_n_clusters", range(least, 11) if candidates is None else candidates, least, _counted(points, weights)
     )
     if criterion == "elbow" and len(numbers) < 3:
         raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
     seed = draw_seed(random_state)
+    given = points
+    scale = Scale.fitting(largest_of(points), 1.0, [Block(points, None)])  # squares of extreme data leave float64
+    points = scale.block(Block(points, None)).points
     models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
     inertia = np.array([model.inertia_ for model in models])
     match criterion:
@@ -262,7 +295,9 @@ def choose_n_clusters(
         case _:
             at, curve, reason = _by_gap(points, numbers, inertia, n_init, n_references, seed, n_jobs)
     reason += _at_the_end(int(numbers[at]), numbers) + "."
-    return Selection(int(numbers[at]), criterion, numbers, {"inertia": inertia} | curve, reason, models[at])
+    best = int(numbers[at])
+    model = models[at] if points is given else _kmeans(given, weights, best, n_init, seed, n_jobs)
+    return Selection(best, criterion, numbers, {"inertia": scale.up_squares(inertia)} | curve, reason, model)
 
 
 def silhouette_samples(
@@ -315,6 +350,8 @@ def silhouette_samples(
     starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
     grouped = np.empty(len(order))
     mass = np.ones(len(order)) if weights is None else weights[order]
+    scale = Scale.fitting(largest_of(points), 1.0, [Block(points, None)])  # a silhouette has no unit
+    points = scale.block(Block(points, None)).points
     _core.silhouette(points[order], mass, starts, grouped, resolve_threads(n_jobs))
     silhouettes[order] = grouped
     return silhouettes
@@ -334,21 +371,22 @@ def _by_silhouette(
     seed: int,
     n_jobs: int | None,
 ) -> tuple[int, dict[str, NDArray[np.float64]], str]:
-    n = len(points)
-    rows: Any = slice(None)
+    distinct = seeding.multiset(points, weights, resolve_threads(n_jobs))  # in an order that rows do not choose
+    n = len(distinct.rows)
+    rows, mass = distinct.rows, distinct.weights
     if n > _SCORED_ROWS:
-        rows = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
-    kept = None if weights is None else weights[rows]
-    mass = np.ones(n)[rows] if kept is None else kept
+        some = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
+        rows, mass = rows[some], mass[some]
     means, errors = np.full(len(numbers), np.nan), np.zeros(len(numbers))
     for at, model in enumerate(models):
         labels = model.labels_[rows]
-        if len(np.unique(labels[mass > 0])) < 2:
+        if len(np.unique(labels)) < 2:
             continue
-        values = silhouette_samples(points[rows], labels, sample_weight=kept, n_jobs=n_jobs)
+        values = silhouette_samples(points[rows], labels, sample_weight=mass, n_jobs=n_jobs)
         means[at] = np.average(values, weights=mass)
         if n > _SCORED_ROWS:
-            errors[at] = np.sqrt(np.average((values - means[at]) ** 2, weights=mass) / len(values))
+            share = mass / mass.sum()
+            errors[at] = np.sqrt(np.sum(share * (values - means[at]) ** 2) * np.sum(share * share))
     if np.isnan(means).all():
         raise BadData("choose_n_clusters: all rows are equal, so there is no second cluster to compare with.")
     at = int(np.nanargmax(means))
@@ -358,7 +396,7 @@ def _by_silhouette(
     curve = {"silhouette": means}
     if n > _SCORED_ROWS:
         curve["standard_error"] = errors
-        reason += f"; taken over a sample of {_SCORED_ROWS} of {n} rows, standard error {errors[at]:.1g}"
+        reason += f"; taken over a sample of {_SCORED_ROWS} of {n} distinct rows, standard error {errors[at]:.1g}"
     return at, curve, reason
 
 
@@ -387,6 +425,7 @@ def _by_gap(
     n_jobs: int | None,
 ) -> tuple[int, dict[str, NDArray[np.float64]], str]:
     """Compare log W_k with that of uniform data in the box along the principal axes."""
+    points = points[np.lexsort(points.T)]  # sums below must not depend on the order of rows
     centre = points.mean(axis=0, dtype=np.float64)
     _, _, axes = np.linalg.svd(points - centre, full_matrices=False)
     turned = (points - centre) @ axes.T
@@ -415,6 +454,11 @@ def _by_gap(
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _counted(points: NDArray[Any], weights: NDArray[np.float64] | None) -> int:
+    """Count the rows of weight > 0."""
+    return len(points) if weights is None else int(np.count_nonzero(weights))
 
 
 def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> NDArray[np.int64]:

@@ -274,11 +274,11 @@ def test_warm_start_refuses_another_shape(change):
     X = blobs()
     model = quiet(X, 2, warm_start=True)
     with pytest.raises(
-        InvalidParameter, match=r"warm_start cannot go on from 2 components in 2 columns to .* Set warm"
+        InvalidParameter, match=r"warm_start cannot go on from 2 full components in 2 columns to .* Set warm"
     ):
         model.set_params(**change).fit(X)
     with pytest.raises(
-        InvalidParameter, match=r"from 2 components in 2 columns to 2 full ones in 3\. Set warm_start=False"
+        InvalidParameter, match=r"from 2 full components in 2 columns to 2 full ones in 3\. Set warm_start=False"
     ):
         quiet(X, 2, warm_start=True).fit(blobs(d=3))
 
@@ -436,3 +436,34 @@ def test_pictures_of_more_columns_and_of_one():
     with pytest.raises(InvalidParameter, match="n_std must be > 0"):
         plots.gaussian_mixture(GaussianMixture(1).fit(X), n_std=0)
     plt.close("all")
+
+
+# ---- parameters set after a fit ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fitted", ["full", "tied", "diag", "spherical", "fixed"])
+@pytest.mark.parametrize("then", ["full", "tied", "diag", "spherical", "fixed"])
+def test_parameters_set_after_a_fit_do_not_change_its_answers(fitted, then):
+    X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0, 0], [9, 3]], 30, axis=0)
+    model = GaussianMixture(2, covariance_type=fitted, fixed_variance=2.0 if fitted == "fixed" else None)
+    model.set_params(random_state=0).fit(X)
+    before = model.predict(X), model.predict_proba(X), model.score_samples(X), model.sample(9)[0], model.bic(X)
+    model.set_params(covariance_type=then, fixed_variance=0.1 if then == "fixed" else None, noise=True, n_components=3)
+    after = model.predict(X), model.predict_proba(X), model.score_samples(X), model.sample(9)[0], model.bic(X)
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a, b)
+    again = GaussianMixture.from_state(*model.to_state())
+    np.testing.assert_array_equal(again.score_samples(X), before[2])
+    model.set_params(warm_start=True, n_components=2, noise=False)
+    if then != fitted:
+        with pytest.raises(InvalidParameter, match=rf"from 2 {fitted} components in 2 columns to 2 {then} ones in 2"):
+            model.fit(X)
+
+
+def test_a_warm_start_may_change_the_variance_that_is_held():
+    X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0, 0], [9, 3]], 30, axis=0)
+    model = GaussianMixture(2, covariance_type="fixed", fixed_variance=2.0, random_state=0, warm_start=True).fit(X)
+    model.set_params(fixed_variance=0.5, tol=1e-9).fit(X)
+    cold = GaussianMixture(2, covariance_type="fixed", fixed_variance=0.5, random_state=0, tol=1e-9).fit(X)
+    assert model.fixed_variance_ == 0.5
+    np.testing.assert_allclose(model.score_samples(X), cold.score_samples(X), rtol=1e-6)

@@ -494,3 +494,120 @@ def test_the_data_of_the_paper():
     X = datasets.load("iris").X
     model = KMeans(3, random_state=0, n_init=10).fit(X)
     assert model.inertia_ == pytest.approx(78.8514414, rel=1e-8)  # the value every textbook gives
+
+
+# ---- rows and columns of very different magnitude ------------------------------------------------------------------
+
+WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a column that says nothing
+
+
+@pytest.mark.parametrize("far", [1e200, -1e308, 1e40, 3e20])
+def test_what_is_said_of_a_row_does_not_depend_on_its_batch(far):
+    model = KMeans(2, random_state=0).fit([[0.0], [1.0]])
+    rows = np.array([[0.0], [0.7], [1.0], [1e-250], [far]])
+    for kind in (np.asarray, scipy.sparse.csr_matrix):
+        alone = [model.predict(kind(row[None]))[0] for row in rows]
+        np.testing.assert_array_equal(model.predict(kind(rows)), alone)
+        np.testing.assert_array_equal(model.predict(kind(rows))[:4], model.predict(rows[:4]))
+        distances = model.transform(kind(rows))
+        np.testing.assert_array_equal(distances[:4], model.transform(rows[:4]))
+        np.testing.assert_allclose(distances[4], np.abs(far - model.cluster_centers_.ravel()), rtol=1e-15)
+    assert model.score(rows[:4]) == pytest.approx(-0.09, rel=1e-12)
+    assert model.score(rows) == (-np.inf if abs(far) > 1e160 else pytest.approx(-(far**2)))
+
+
+def test_distances_from_a_centre_at_the_origin_keep_the_smallest_rows():
+    model = KMeans(1).fit([[-1e-200], [1e-200]])
+    assert model.cluster_centers_[0, 0] == 0
+    np.testing.assert_allclose(model.transform([[3e-250], [2.0], [5e210]]).ravel(), [3e-250, 2, 5e210], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, np.asfortranarray])
+def test_a_huge_constant_column_hides_nothing(kind):
+    model = KMeans(2, init=WALL[[0, 3]]).fit(kind(WALL))
+    np.testing.assert_array_equal(model.labels_, [0, 0, 1, 1])
+    np.testing.assert_array_equal(model.predict(kind(WALL)), model.labels_)
+    np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
+    np.testing.assert_array_equal(model.transform(kind(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
+    assert model.inertia_ == 1
+    assert model.score(kind(WALL)) == -1
+    assert len(np.unique(KMeans(4, random_state=0).fit(kind(WALL)).labels_)) == 4
+    seen = []
+    start = lambda X, k, random_state: seen.append(X) or WALL[[0, 3]]  # noqa: E731
+    KMeans(2, init=start, n_init=1).fit(kind(WALL))
+    np.testing.assert_array_equal(seen[0].toarray() if scipy.sparse.issparse(seen[0]) else seen[0], WALL)
+
+
+def test_a_huge_constant_column_in_blocks_and_batches():
+    model = KMeans(2, init=WALL[[0, 3]]).fit_blocks(lambda: iter([WALL[:1], WALL[1:]]))
+    np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
+    model.partial_fit(WALL)
+    np.testing.assert_array_equal(model.labels_, [0, 0, 1, 1])
+    np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
+
+
+def test_labels_are_those_of_predict_where_rows_differ_by_all_of_float64():
+    X = np.array([[1e200], [-1e200], [0.0], [1.0], [2.0]])
+    with pytest.warns(ConvergenceWarning, match="smaller than n_clusters"):
+        model = KMeans(2, init=[[0.0], [1.0]], empty_clusters="keep").fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_a_batch_beyond_the_scale_of_the_centres_is_refused():
+    model = KMeans(2, random_state=0).fit(np.array([[0.0], [1.0], [5.0]]) * 1e-300)
+    before = model.cluster_centers_.copy()
+    with pytest.raises(BadData, match=r"batch with values up to 2e\+300 is too far from .* Give it in the units of"):
+        model.partial_fit([[1e300], [2e300]])
+    np.testing.assert_array_equal(model.cluster_centers_, before)
+
+
+def test_the_objective_never_rises_beside_a_far_outlier():
+    X = np.r_[np.random.default_rng(0).normal(size=(500, 2)), [[1e8, 1e8]]]
+    model = KMeans(8, random_state=0, tol=0).fit(X)
+    objective = model.history_["objective"]
+    assert (np.diff(objective) <= 1e-12 * objective[:-1]).all()
+    assert objective[-1] == pytest.approx(model.inertia_, rel=1e-12)
+    blocks = KMeans(8, random_state=0, tol=0).fit_blocks(lambda: np.array_split(X, 3))
+    np.testing.assert_array_equal(blocks.history_["objective"], objective)
+
+
+# ---- what the door refuses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (lambda X: X.indices.__setitem__(0, 2**30), r"has an index 1073741824, which is not within \[0, 3\)"),
+        (lambda X: X.indices.__setitem__(0, -1), r"has an index -1, which is not within \[0, 3\)"),
+        (lambda X: X.indptr.__setitem__(-1, 2**30), "indptr of the sparse X must rise from 0 to at most 900"),
+        (lambda X: X.indptr.__setitem__(5, 800), "indptr of the sparse X must rise from 0"),
+        (lambda X: setattr(X, "data", X.data[:-1]), "data of 899 entries, which do not belong together"),
+    ],
+)
+def test_a_malformed_sparse_matrix_is_refused(X, break_it, words):
+    for kind in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
+        bad = kind(X)
+        break_it(bad)
+        model = KMeans(2, random_state=0)
+        with pytest.raises(BadData, match=words):
+            model.fit(bad)
+        with pytest.raises(BadData, match="check_format"):
+            model.partial_fit(bad)
+        model.fit(X)
+        with pytest.raises(BadData, match="build the matrix anew"):
+            model.predict(bad)
+    turned = scipy.sparse.csc_matrix(X)
+    turned.indices[0] = 300
+    with pytest.raises(BadData, match=r"index 300, which is not within \[0, 300\)"):
+        KMeans(2).fit(turned)
+
+
+def test_a_start_that_is_not_finite_is_named(X):
+    with pytest.raises(BadData, match=r"KMeans: init must be finite, but has a NaN at row 1, column 2. Start from"):
+        KMeans(2, init=[[0.0, 1, 2], [3, 4, np.nan]]).fit(X)
+
+
+def test_batches_do_not_change_the_number_of_clusters(X):
+    model = KMeans(2, random_state=0).fit(X).set_params(n_clusters=5)
+    with pytest.raises(InvalidParameter, match=r"cannot go on from 2 centres to n_clusters=5. Fit anew, or set n_clus"):
+        model.partial_fit(X)

@@ -28,7 +28,8 @@ def test_components_by_criterion(criterion):
     assert float(choice.curve[choice.model.covariance_type][choice.best - 1]) == best
     assert criterion.upper() in choice.reason
     assert getattr(choice.model, criterion)(X) == pytest.approx(best)
-    again = GaussianMixture(choice.best, covariance_type=choice.model.covariance_type, random_state=0).fit(X)
+    options = {"n_init": 5, "reg_covar": 1e-6 * X.var(axis=0).mean(), "random_state": 0}
+    again = GaussianMixture(choice.best, covariance_type=choice.model.covariance_type, **options).fit(X)
     np.testing.assert_array_equal(again.labels_, choice.model.labels_)
 
 
@@ -79,7 +80,7 @@ def test_a_weight_in_a_silhouette_is_a_repetition(blobs):
 def test_a_sample_is_told(blobs, monkeypatch):
     monkeypatch.setattr(tuning, "_SCORED_ROWS", 100)
     choice = tuning.choose_n_clusters(blobs, [3, 4, 5], random_state=0)
-    assert "a sample of 100 of 400 rows, standard error" in choice.reason
+    assert "a sample of 100 of 400 distinct rows, standard error" in choice.reason
     assert (choice.curve["standard_error"] > 0).all()
 
 
@@ -121,3 +122,71 @@ def test_data_without_two_clusters():
         tuning.silhouette_samples([[0.0], [1.0]], [0])
     with pytest.raises(BadData, match=r"only one cluster has a row of weight > 0"):
         tuning.silhouette_samples([[0.0], [1.0]], [0, 1], sample_weight=[1, 0])
+
+
+# ---- units, order and weights --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [-600, -30, 30, 400])
+def test_the_unit_of_the_data_does_not_change_the_number_of_components(power):
+    X = datasets.x1500().X[::5]
+    plain = tuning.choose_n_components(X, range(1, 5), random_state=0, n_init=2)
+    scaled = tuning.choose_n_components(np.ldexp(X, power), range(1, 5), random_state=0, n_init=2)
+    assert plain.best == scaled.best
+    np.testing.assert_array_equal(plain.model.labels_, scaled.model.labels_)
+    shift = scaled.curve["full"] - plain.curve["full"]  # −2 log of the Jacobian, the same for every candidate
+    np.testing.assert_allclose(shift, 2 * X.size * power * np.log(2), rtol=1e-9)
+    assert tuning.choose_n_components(X, [3], reg_covar=0.5).model.reg_covar == 0.5
+
+
+@pytest.mark.parametrize("scale", [2.0**665, 2.0**-665])
+@pytest.mark.parametrize("criterion", ["silhouette", "elbow", "gap"])
+def test_clusters_of_extreme_data(blobs, criterion, scale):
+    options = {"criterion": criterion, "random_state": 0, "n_references": 5}
+    plain = tuning.choose_n_clusters(blobs, range(2, 7), **options)
+    extreme = tuning.choose_n_clusters(blobs * scale, range(2, 7), **options)
+    assert extreme.best == plain.best == 4
+    name = {"elbow": "below_chord"}.get(criterion, criterion)
+    np.testing.assert_allclose(extreme.curve[name], plain.curve[name], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(extreme.model.cluster_centers_, plain.model.cluster_centers_ * scale)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_silhouettes_of_extreme_data(blobs, scale):
+    labels = np.random.default_rng(0).integers(0, 3, size=len(blobs))
+    expected = tuning.silhouette_samples(blobs, labels)
+    np.testing.assert_allclose(tuning.silhouette_samples(blobs * scale, labels), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("criterion", ["silhouette", "elbow", "gap"])
+def test_the_order_of_rows_changes_no_curve(blobs, criterion, monkeypatch):
+    monkeypatch.setattr(tuning, "_SCORED_ROWS", 100)
+    options = {"criterion": criterion, "random_state": 0, "n_references": 3}
+    one = tuning.choose_n_clusters(blobs, range(2, 6), **options)
+    other = tuning.choose_n_clusters(blobs[::-1], range(2, 6), **options)
+    for name, values in one.curve.items():
+        np.testing.assert_array_equal(other.curve[name], values)
+
+
+def test_a_sample_takes_rows_that_count(blobs, monkeypatch):
+    """Rows of weight 0 are absent, and a weight is a repetition, in the sample too."""
+    monkeypatch.setattr(tuning, "_SCORED_ROWS", 50)
+    weights = np.random.default_rng(0).integers(0, 3, size=len(blobs))
+    weighted = tuning.choose_n_clusters(blobs, [3, 4], sample_weight=weights, random_state=0)
+    repeated = tuning.choose_n_clusters(np.repeat(blobs, weights, axis=0), [3, 4], random_state=0)
+    for name in ("silhouette", "standard_error"):
+        np.testing.assert_allclose(weighted.curve[name], repeated.curve[name], rtol=1e-12)
+
+
+def test_candidates_are_limited_by_the_rows_that_count():
+    X, weights = np.random.default_rng(0).normal(size=(8, 1)), [1, 1, 1, 0, 0, 0, 0, 0]
+    assert tuning.choose_n_clusters(X, range(1, 6), criterion="elbow", sample_weight=weights).candidates[-1] == 3
+    with pytest.raises(InvalidParameter, match=r"no candidate is left of \[4\] for 3 rows"):
+        tuning.choose_n_components(X, [4], sample_weight=weights)
+
+
+def test_what_is_no_data_is_blamed_on_the_data():
+    with pytest.raises(BadData, match=r"array"):
+        tuning.choose_n_components(None, [1])
+    with pytest.raises(BadData, match=r"X has a NaN at row 1, column 0"):
+        tuning.choose_n_components([[0.0], [np.nan]], [1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,10 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it.
+# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it; an objective on the
+# way is a report, and is content with less.
 _DIGITS = 2.0**-36
+_DIGITS_ON_THE_WAY = 2.0**-33
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class KMeansReport(StepReport):
     distances: int
     rechecks: int
     masses: Floats  # (k,)
+    error: float  # bounds the rounding of the objective
 
 
 # ---- one step ------------------------------------------------------------------------------------------------------
@@ -145,8 +148,10 @@ def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 
     between = float(np.add.reduce(column * offset * offset, axis=None))
     changed = float(np.add.reduce(shift * shift, axis=None))
     objective = max(about.value - between, 0.0)  # eq. 3.9
+    moved = float(np.add.reduce(column * np.abs(offset * centers), axis=None))
+    error = 2.0**-53 * (4 * moved + 40 * between + (len(about.origin) + 4) * about.value)
     return KMeansState(centers), KMeansReport(
-        objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass
+        objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass, error
     )
 
 
@@ -210,6 +215,8 @@ def alternate(
                 spent_here = stats.distances + moved.distances, stats.rechecks + moved.rechecks
                 relocated = KMeansSums(stats.rows, moved.sums, None, stats.relabelled, *spent_here)
                 new, report = finish(relocated, state, known[0], threads)
+        if report.error > _DIGITS_ON_THE_WAY * report.objective:
+            report = replace(report, objective=squared_error(blocks, new.centers, threads), error=0.0)
         reports.append(report)
         return new, report
 
@@ -253,7 +260,8 @@ def lloyd(
     hook: Callable[[int, StepReport], None] | None = None,
 ) -> LloydResult:
     """Run k-means on points in memory from given centres; no estimator inside."""
-    scale = Scale.of(largest_of(points), 1.0 if weights is None else float(weights.max()))
+    heaviest = 1.0 if weights is None else float(weights.max())
+    scale = Scale.fitting(largest_of(points), heaviest, [Block(points, weights)])
     block = scale.block(Block(points, weights))
     result = alternate(
         lambda: iter([block]),

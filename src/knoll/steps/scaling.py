@@ -1,7 +1,11 @@
-"""Extreme data is brought near one by a power of two, which is exact, and the answers are brought back."""
+"""Extreme data is brought near one by a power of two, which is exact, and the answers are brought back.
+
+A column that has one value everywhere says nothing of distances, however large the value is: it is taken out first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.steps.blocks import Block
-from knoll.steps.sparse import is_sparse
+from knoll.steps.sparse import column_ends, dense_rows, is_sparse
 
-__all__ = ["Scale", "largest_of"]
+__all__ = ["Part", "Scale", "largest_of", "parts"]
 
 # Squares of single precision, which fast routes work in, hold 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, both ends have room.
 _NEAR = 32
+_ROWS = 1 << 16  # extreme rows at a time
 
 
 def largest_of(points: Any) -> float:
@@ -28,19 +33,36 @@ def largest_of(points: Any) -> float:
 
 @dataclass(frozen=True)
 class Scale:
-    """Points are divided by 2^power, weights by 2^weight_power."""
+    """Points lose `constant`, then are divided by 2^power; weights are divided by 2^weight_power."""
 
     power: int = 0
     weight_power: int = 0
+    constant: tuple[float, ...] | None = None  # for each column the value that all rows have in it, else 0
 
     @classmethod
     def of(cls, largest: float, largest_weight: float = 1.0) -> Scale:
         """Choose the powers for data of this magnitude; mostly none."""
         return cls(_power(largest, _NEAR), _power(largest_weight, 64))
 
+    @classmethod
+    def fitting(cls, largest: float, largest_weight: float, blocks: Iterable[Block]) -> Scale:
+        """Choose the scale for these blocks, of the given magnitude; extreme ones are looked at, column by column."""
+        scale = cls.of(largest, largest_weight)
+        if not scale.power:
+            return scale
+        ends = [column_ends(block.points) for block in blocks]
+        low, high = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)  # (d,)
+        varies = low < high
+        if varies.all() or not high[~varies].any():
+            return scale
+        largest = float(np.maximum(np.abs(low), np.abs(high))[varies].max(initial=0.0))
+        return cls(_power(largest, _NEAR), scale.weight_power, tuple(np.where(varies, 0.0, high).tolist()))
+
     def block(self, block: Block) -> Block:
         """Scale the rows of a block; float32 becomes float64, which holds whatever it held."""
         points, weights = block
+        if self.constant is not None:
+            points = _without(points, np.array(self.constant) != 0)
         if self.power:
             points = _times(points, -self.power)
         if self.weight_power and weights is not None:
@@ -49,11 +71,23 @@ class Scale:
 
     def down(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scale centres as the points are."""
+        if self.constant is not None:
+            with np.errstate(over="ignore"):
+                centers = centers - np.array(self.constant)  # (k, d)
         return np.ldexp(centers, -self.power) if self.power else centers
 
     def up(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring centres, or distances, back."""
+        """Bring centres back."""
         back: NDArray[np.float64] = _quiet(centers, self.power)
+        return back if self.constant is None else back + np.array(self.constant)
+
+    def raw(self, points: Any) -> Any:
+        """Bring scaled points back, sparse ones too."""
+        if not is_sparse(points):
+            return self.up(points)
+        back = _times(points, self.power) if self.power else points.copy()
+        if self.constant is not None:
+            back.data += np.array(self.constant)[back.indices]
         return back
 
     def up_weights(self, weights: Any) -> Any:
@@ -69,9 +103,79 @@ class Scale:
         return _quiet(values, 2 * self.power)
 
 
+# ---- rows, each on its own -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows and the centres, both divided by 2^power."""
+
+    rows: Any  # a slice or indices
+    points: Any
+    centers: NDArray[np.float64]
+    power: int
+
+
+def parts(points: Any, centers: NDArray[np.float64], largest: float) -> Iterator[Part]:
+    """Split rows of magnitude up to `largest` by the scale that each needs beside the centres; mostly one part.
+
+    The scale is a function of the row and the centres, so what is said of a row does not depend on the other rows. A
+    column where all centres agree is subtracted from an extreme row: the one distance makes the same subtraction.
+    """
+    reach = largest_of(centers)
+    if reach >= 2.0 ** -(_NEAR + 1) and max(reach, largest) < 2.0**_NEAR:
+        yield Part(slice(None), points, centers, 0)
+        return
+    extent = np.maximum(_row_largest(points), reach)  # (n,)
+    near = _row_powers(extent) == 0
+    if near.any():
+        some = slice(None) if near.all() else np.flatnonzero(near)
+        yield Part(some, points[some], centers, 0)
+    agreed = np.where((centers == centers[0]).all(axis=0), centers[0], 0.0)  # (d,)
+    huge = extent >= 2.0**1000  # a difference may leave float64
+    for shrink, group in ((0, np.flatnonzero(~near & ~huge)), (2, np.flatnonzero(~near & huge))):
+        origin = np.ldexp(agreed, -shrink)
+        about = np.ldexp(centers, -shrink) - origin
+        for begin in range(0, len(group), _ROWS):
+            rows = group[begin : begin + _ROWS]
+            shifted = np.ldexp(dense_rows(points, rows).astype(np.float64), -shrink) - origin
+            powers = _row_powers(np.maximum(_row_largest(shifted), largest_of(about)))
+            for power in np.unique(powers).tolist():
+                here = powers == power
+                with np.errstate(under="ignore"):
+                    yield Part(
+                        rows[here], np.ldexp(shifted[here], -power), np.ldexp(about, -power), int(power) + shrink
+                    )
+
+
+def _row_largest(points: Any) -> NDArray[np.float64]:
+    if is_sparse(points):
+        return np.asarray(abs(points).max(axis=1).toarray(), dtype=np.float64).ravel()
+    return np.maximum(points.max(axis=1), -points.min(axis=1)).astype(np.float64)
+
+
+def _row_powers(extent: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Choose a power of two for each magnitude; only multiples of 32, so that rows share them."""
+    exponent = np.frexp(extent)[1].astype(np.int64)
+    return np.where((np.abs(exponent) > _NEAR) & (extent > 0), _NEAR * np.rint(exponent / _NEAR).astype(np.int64), 0)
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
 def _power(largest: float, near: int) -> int:
     power = int(np.frexp(largest)[1])
     return power if abs(power) > near and largest > 0 else 0
+
+
+def _without(points: Any, columns: NDArray[np.bool_]) -> Any:
+    """Copy the points with 0 in some columns."""
+    points = points.astype(np.float64)
+    if is_sparse(points):
+        points.data[columns[points.indices]] = 0.0
+    else:
+        points[:, columns] = 0.0
+    return points
 
 
 def _times(points: Any, power: int) -> Any:
