@@ -48,9 +48,13 @@ case $variant in
     flags=(-DKNOLL_PORTABLE=ON -DKNOLL_WERROR=ON)
     sets=portable
     ;;
-  address) flags=(-DKNOLL_SANITIZE=address,undefined) ;;
+  address)
+    flags=(-DKNOLL_SANITIZE=address,undefined)
+    sets=${sets##* } # the widest alone: the kernels are one body, and sanitizers are slow
+    ;;
   thread)
     flags=(-DKNOLL_SANITIZE=thread)
+    sets=${sets##* }
     # The shadow memory of older ThreadSanitizers has no place for strongly randomised addresses.
     if setarch -R true 2>/dev/null; then runner=(setarch -R); fi
     ;;

@@ -12,6 +12,7 @@ namespace knoll_test {
 struct Case {
   const char* name;
   void (*body)();
+  bool is_long;
 };
 inline std::vector<Case>& cases() {
   static std::vector<Case> all;
@@ -22,7 +23,7 @@ inline int& failures() {
   return count;
 }
 struct Register {
-  Register(const char* name, void (*body)()) { cases().push_back({name, body}); }
+  Register(const char* name, void (*body)(), bool is_long) { cases().push_back({name, body, is_long}); }
 };
 inline void fail(const char* file, int line, const std::string& what) {
   ++failures();
@@ -33,10 +34,13 @@ inline void fail(const char* file, int line, const std::string& what) {
 
 #define KNOLL_JOIN2(a, b) a##b
 #define KNOLL_JOIN(a, b) KNOLL_JOIN2(a, b)
-#define TEST(name)                                                                                      \
-  static void KNOLL_JOIN(test_, __LINE__)();                                                            \
-  static const knoll_test::Register KNOLL_JOIN(register_, __LINE__){name, KNOLL_JOIN(test_, __LINE__)}; \
+#define KNOLL_TEST(name, is_long)                                                                                \
+  static void KNOLL_JOIN(test_, __LINE__)();                                                                     \
+  static const knoll_test::Register KNOLL_JOIN(register_, __LINE__){name, KNOLL_JOIN(test_, __LINE__), is_long}; \
   static void KNOLL_JOIN(test_, __LINE__)()
+#define TEST(name) KNOLL_TEST(name, false)
+// For what takes more than a second: left out where a processor is emulated.
+#define TEST_LONG(name) KNOLL_TEST(name, true)
 #define CHECK(condition)                                                                 \
   do {                                                                                   \
     if (!(condition)) knoll_test::fail(__FILE__, __LINE__, "CHECK failed: " #condition); \

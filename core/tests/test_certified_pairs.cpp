@@ -295,7 +295,7 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
   }
 }
 
-TEST("pairs: counts, weights, components, neighbours and nearest are those of brute force") {
+TEST_LONG("pairs: counts, weights, components, neighbours and nearest are those of brute force") {
   for (int64_t d : {1, 2, 5, 16, 33, 100}) {
     PairStats work;
     for (const Points& p : hard_sets(150, d))
@@ -306,13 +306,13 @@ TEST("pairs: counts, weights, components, neighbours and nearest are those of br
   }
 }
 
-TEST("pairs: the k nearest rows are those of brute force, equals by lowest index") {
+TEST_LONG("pairs: the k nearest rows are those of brute force, equals by lowest index") {
   for (int64_t d : {1, 3, 20, 70})
     for (const Points& p : hard_sets(101, d))
       for (int64_t k : {1, 5, 40, 101, 110}) check_knn<double>(p, p.view(), k, Run{2, nullptr});
 }
 
-TEST("pairs: sets of many panels, and of several groups of panels") {
+TEST_LONG("pairs: sets of many panels, and of several groups of panels") {
   PairStats work;
   for (double apart : {0.0, 2.0, 8.0}) {
     const Points p = blobs(2100, 6, 12, apart, 1.0, 21);

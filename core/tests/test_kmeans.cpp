@@ -345,7 +345,7 @@ TEST("kmeans: labels are those of direct differences, on data that float32 canno
       }
 }
 
-TEST("kmeans: every algorithm takes the plain path, on any number of threads, with centres that jump") {
+TEST_LONG("kmeans: every algorithm takes the plain path, on any number of threads, with centres that jump") {
   for (const auto& kind : kKinds)
     for (int64_t d : {1, 2, 5})
       for (int64_t k : {1, 3, 11, 24}) {
