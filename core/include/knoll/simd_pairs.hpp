@@ -5,7 +5,7 @@
 
 namespace knoll {
 
-constexpr int kPairPanel = 32;      // points in a panel: one bit each
+constexpr int kPairPanel = 32;  // points in a panel: one bit each
 constexpr int kPanelRows = 33;  // rows of a tile: a panel's, and one more to fill the last group of three
 
 struct PairKernels {
