@@ -1,6 +1,6 @@
 """How the work grows: counted distances and seconds against n, d and k, and DBSCAN over four decades of ε.
 
-    python -m benchmarks.growth [kmeans] [mixture] [dbscan]      prints tables; all of them are kept in docs as growth.md
+    python -m benchmarks.growth [kmeans] [mixture] [dbscan]      prints tables; all of them go to docs as growth.md
 
 A complexity is a statement about counts, so evaluations are counted and seconds stand beside them.
 """
