@@ -5,11 +5,20 @@
 #include "check.hpp"
 
 // core_tests [part of a name]: runs the cases whose name has it, prints a line each, exits 1 if any check failed.
-// With KNOLL_TEST_QUICK in the environment, as on an emulated processor, those marked TEST_LONG are left out.
+// With KNOLL_TEST_QUICK in the environment, as on an emulated processor, those marked TEST_LONG are left out. With
+// KNOLL_TEST_SHARD=i/n every n-th case from the i-th on (0 ≤ i < n) is run, for n processes side by side.
 int main(int argc, char** argv) {
-  int run = 0, failed = 0;
+  int shard = 0, shards = 1;
+  if (const char* share = std::getenv("KNOLL_TEST_SHARD")) {
+    if (std::sscanf(share, "%d/%d", &shard, &shards) != 2 || shard < 0 || shard >= shards) {
+      std::printf("KNOLL_TEST_SHARD must be i/n with 0 <= i < n, got %s\n", share);
+      return 1;
+    }
+  }
+  int run = 0, failed = 0, place = 0;
   for (const auto& test : knoll_test::cases()) {
     if (argc > 1 && std::strstr(test.name, argv[1]) == nullptr) continue;
+    if (place++ % shards != shard) continue;
     if (test.is_long && std::getenv("KNOLL_TEST_QUICK") != nullptr) {
       std::printf("skip %s\n", test.name);
       continue;
