@@ -18,7 +18,7 @@ _HOME = {
     "MeanShift": "knoll.mean_shift",
     "show_build": "knoll.build",
 }
-_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales", "tuning")
+_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "relations", "scales", "tuning")
 
 __all__ = [
     "DBSCAN",
@@ -32,13 +32,14 @@ __all__ = [
     "metrics",
     "plots",
     "reference",
+    "relations",
     "scales",
     "show_build",
     "tuning",
 ]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, metrics, plots, reference, scales, tuning
+    from knoll import datasets, exceptions, metrics, plots, reference, relations, scales, tuning
     from knoll.build import show_build
     from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian

@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans MeanShift __version__ datasets exceptions metrics plots reference scales
-        show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans MeanShift __version__ datasets exceptions metrics plots reference
+        relations scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -44,6 +44,10 @@ PUBLIC = {
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
+    """,
+    "knoll.relations": """
+        Certificate Check ClimbToMeanShift Frame GaussianIsMixtureOfOne GraphAndClimb Limit MeanShiftAscent
+        MixtureDistance MixtureToKMeans Path Precondition Relation SingleLinkage all get
     """,
     "knoll.scales": "EpsEstimate estimate_bandwidth estimate_eps k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",

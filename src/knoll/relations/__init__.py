@@ -1,0 +1,71 @@
+"""The arrows of the paper's map as objects that run: each says what it claims and certifies it on your data.
+
+>>> import knoll
+>>> X = knoll.datasets.load("x1500").data
+>>> certificate = knoll.relations.get("mixture-to-kmeans").certify(X, n_clusters=3)
+>>> certificate.verdict
+'holds'
+"""
+
+from __future__ import annotations
+
+from knoll.exceptions import InvalidParameter
+from knoll.relations.certificate import Certificate, Check, Precondition
+from knoll.relations.climb_to_mean_shift import ClimbToMeanShift
+from knoll.relations.gaussian_and_mixture import GaussianIsMixtureOfOne
+from knoll.relations.graph_and_climb import GraphAndClimb
+from knoll.relations.mean_shift_ascent import MeanShiftAscent
+from knoll.relations.mixture_distance import MixtureDistance
+from knoll.relations.mixture_to_kmeans import MixtureToKMeans
+from knoll.relations.path import Frame, Path
+from knoll.relations.relation import Limit, Relation
+from knoll.relations.single_linkage import SingleLinkage
+
+__all__ = [
+    "Certificate",
+    "Check",
+    "ClimbToMeanShift",
+    "Frame",
+    "GaussianIsMixtureOfOne",
+    "GraphAndClimb",
+    "Limit",
+    "MeanShiftAscent",
+    "MixtureDistance",
+    "MixtureToKMeans",
+    "Path",
+    "Precondition",
+    "Relation",
+    "SingleLinkage",
+    "all",
+    "get",
+]
+
+_MAP: tuple[Relation, ...] = (
+    GaussianIsMixtureOfOne(),
+    MixtureToKMeans(),
+    MixtureDistance(),
+    GraphAndClimb(),
+    ClimbToMeanShift(),
+    MeanShiftAscent(),
+    SingleLinkage(),
+)
+
+
+def all() -> tuple[Relation, ...]:
+    """Return every relation, in the order of the paper."""
+    return _MAP
+
+
+def get(name: str) -> Relation:
+    """Return the relation of that name.
+
+    Examples
+    --------
+    >>> from knoll import relations
+    >>> relations.get("mixture-to-kmeans").formula
+    'max_i (1 − max_c λ_ic) ≤ (k − 1) e^{−Δ/2ε},  Δ the smallest gap of two squared distances'
+    """
+    for relation in _MAP:
+        if relation.name == name:
+            return relation
+    raise InvalidParameter(f"No relation is called {name!r}. There are: {', '.join(r.name for r in _MAP)}.")

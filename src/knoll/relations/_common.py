@@ -1,0 +1,51 @@
+"""What several relations need: silence, a start, and how one partition lies in another."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.exceptions import BadData, KnollWarning
+from knoll.seeding import kmeans_plus_plus, multiset
+
+__all__ = ["coarser", "quiet", "same_partition", "separate_rows", "start_centers"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out the estimators' own warnings: a certificate says in its preconditions what matters here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KnollWarning)
+        yield
+
+
+def separate_rows(X: Floats) -> int:
+    """Count the different rows."""
+    return len(np.unique(X, axis=0))
+
+
+def coarser(fine: Ints, coarse: Ints) -> bool:
+    """Tell whether every cluster of `fine` lies within one cluster of `coarse`."""
+    pairs = np.unique(np.stack([fine, coarse]), axis=1)
+    return pairs.shape[1] == len(np.unique(fine))
+
+
+def same_partition(a: Ints, b: Ints) -> bool:
+    """Tell whether two labellings part the rows alike; noise (−1) must be noise in both."""
+    return bool(np.array_equal(a == -1, b == -1)) and coarser(a, b) and coarser(b, a)
+
+
+def start_centers(X: Floats, k: int, seed: int, owner: str) -> Floats:
+    """Draw k rows by k-means++: the common start of both sides of a relation."""
+    different = separate_rows(X)
+    if k > different:
+        raise BadData(f"{owner}: n_clusters={k}, but only {different} rows differ. Take n_clusters ≤ {different}.")
+    rows = kmeans_plus_plus(X, multiset(X), k, seed)
+    return np.ascontiguousarray(X[rows])

@@ -1,0 +1,28 @@
+"""The scale of a density relation: given, or from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.relations._common import quiet
+from knoll.scales import estimate_bandwidth, estimate_eps
+
+__all__ = ["bandwidth", "density_scale"]
+
+Floats = NDArray[np.float64]
+
+
+def density_scale(X: Floats, eps: float | None, min_samples: int | None) -> tuple[float, int]:
+    """Return ε and minPts: 2·d rows, and the bend of the k-distance curve, where they are not given."""
+    level = 2 * X.shape[1] if min_samples is None else int(min_samples)
+    level = min(level, len(X))
+    if eps is None:
+        with quiet():
+            eps = float(estimate_eps(X, level))
+    return float(eps), level
+
+
+def bandwidth(X: Floats, given: float | None) -> float:
+    """Return the given bandwidth, or that of the data."""
+    return float(estimate_bandwidth(X)) if given is None else float(given)

@@ -1,0 +1,118 @@
+"""What a relation says of one data set: numbers, each held against its limit, and what had to be true beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Certificate", "Check", "Precondition"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number of a certificate and the most (or, with `at_least`, the least) that it may be."""
+
+    what: str
+    value: float
+    limit: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the number keeps to its limit; a NaN never does."""
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "≥" if self.at_least else "≤"
+        return f"{self.what}: {self.value:.3g} ({sign} {self.limit:.3g}{'' if self.holds else ', broken'})"
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """Something that the statement takes for granted, looked for in the data."""
+
+    what: str
+    holds: bool
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {'yes' if self.holds else 'no'}{', ' + self.detail if self.detail else ''}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The verdict on one relation for one data set.
+
+    Attributes
+    ----------
+    relation : str
+        The relation's name.
+    statement : str
+        What it claims, in a sentence.
+    checks : tuple of Check
+        The numbers and their limits.
+    preconditions : tuple of Precondition
+        What the statement assumes; where one does not hold, the statement says nothing of this data.
+    numbers : mapping
+        Everything else that was measured: counts, parameters, the points that differ.
+    notes : tuple of str
+        Remarks on this data in plain words.
+    seconds : float
+        How long it took.
+    """
+
+    relation: str
+    statement: str
+    checks: tuple[Check, ...]
+    preconditions: tuple[Precondition, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def applies(self) -> bool:
+        """Whether everything that the statement takes for granted is true of the data."""
+        return all(condition.holds for condition in self.preconditions)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the statement applies and every number keeps to its limit."""
+        return self.applies and all(check.holds for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """Say it in a word or two: "holds", "fails" or "does not apply"."""
+        if not self.applies:
+            return "does not apply"
+        return "holds" if self.holds else "fails"
+
+    @property
+    def tightest(self) -> Check:
+        """The check that comes closest to its limit, or is furthest beyond it."""
+        return max(self.checks, key=_use_of_limit)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        lines = [f"{self.relation}: {self.verdict} ({self.seconds:.2g} s)", f"  {self.statement}"]
+        lines += [f"  assumes   {condition}" for condition in self.preconditions]
+        lines += [f"  checked   {check}" for check in self.checks]
+        lines += [f"  measured  {name} = {_short(value)}" for name, value in self.numbers.items()]
+        lines += [f"  note      {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def _use_of_limit(check: Check) -> float:
+    if check.value != check.value:
+        return float("inf")
+    used, allowed = (check.limit, check.value) if check.at_least else (check.value, check.limit)
+    return used / allowed if allowed > 0 else (0.0 if used <= allowed else float("inf"))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "…"

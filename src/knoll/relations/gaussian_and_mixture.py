@@ -1,0 +1,49 @@
+"""One Gaussian is a mixture of one: EM's first M step already is the maximum likelihood estimate (eq. 2.7–2.9, 1.5)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.gaussian import Gaussian
+from knoll.gaussian_mixture import GaussianMixture
+from knoll.relations._common import quiet
+from knoll.relations.certificate import Certificate, Check, Precondition
+from knoll.relations.relation import Relation
+
+__all__ = ["GaussianIsMixtureOfOne"]
+
+
+class GaussianIsMixtureOfOne(Relation):
+    """With k = 1 every responsibility is one, so EM-GMM's M step is the Gaussian's estimate."""
+
+    name: ClassVar = "gaussian-is-mixture-of-one"
+    source: ClassVar = "Gaussian MLE"
+    target: ClassVar = "EM-GMM"
+    statement: ClassVar = "A Gaussian mixture with one component is the maximum likelihood Gaussian."
+    formula: ClassVar = "k = 1 ⇒ λ_i1 = 1, μ_1 = x̄, Σ_1 = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ"
+
+    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+        with quiet():
+            one = Gaussian().fit(X)
+            mixture = GaussianMixture(1, reg_covar=0.0).fit(X)
+        spread = np.sqrt(np.diagonal(one.covariance_))  # (d,)
+        mean = np.abs(one.mean_ - mixture.means_[0])
+        covariance = np.abs(one.covariance_ - mixture.covariances_[0])
+        density = np.abs(one.score_samples(X) - mixture.score_samples(X))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, covariance = mean / spread, covariance / np.outer(spread, spread)
+        healthy = bool(np.linalg.matrix_rank(X - X.mean(axis=0)) == X.shape[1])
+        return self._certificate(
+            preconditions=(
+                Precondition("the covariance has full rank", healthy, "" if healthy else "a floor acts on it"),
+            ),
+            checks=(
+                Check("μ, in standard deviations", float(np.nanmax(mean, initial=0)), 1e-10),
+                Check("Σ, in standard deviations", float(np.nanmax(covariance, initial=0)), 1e-10),
+                Check("log density of a row", float(density.max()), 1e-8),
+            ),
+            numbers={"EM iterations": int(mixture.n_iter_)},
+        )
