@@ -32,7 +32,9 @@ PUBLIC = {
     """,
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.gaussian_mixture": "GaussianMixture",
-    "knoll.kernels": "Kernel",
+    "knoll.kernels": """
+        Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
+    """,
     "knoll.kmeans": "KMeans",
     "knoll.mean_shift": "MeanShift",
     "knoll.metrics": """
