@@ -16,6 +16,7 @@ _HOME = {
     "GaussianMixture": "knoll.gaussian_mixture",
     "KMeans": "knoll.kmeans",
     "MeanShift": "knoll.mean_shift",
+    "SpectralClustering": "knoll.spectral",
     "show_build": "knoll.build",
 }
 _MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "scales", "tuning")
@@ -26,6 +27,7 @@ __all__ = [
     "GaussianMixture",
     "KMeans",
     "MeanShift",
+    "SpectralClustering",
     "__version__",
     "datasets",
     "exceptions",
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from knoll.gaussian_mixture import GaussianMixture
     from knoll.kmeans import KMeans
     from knoll.mean_shift import MeanShift
+    from knoll.spectral import SpectralClustering
 else:
 
     def __getattr__(name: str) -> Any:

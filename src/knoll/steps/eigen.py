@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 
-__all__ = ["Eigenpairs", "inner", "orthonormal", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
+__all__ = ["Eigenpairs", "inner", "orthonormal", "random_block", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
 
 Floats = NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
@@ -121,7 +121,8 @@ def top_eigenpairs(
     max_applications: int = 300,
     seed: int = 0,
     threads: int = 1,
-    give_up: Callable[[int, float, float], bool] | None = None,
+    give_up: Callable[[int, float], bool] | None = None,
+    hook: Callable[[int, float, float], None] | None = None,
 ) -> Eigenpairs:
     """Find the k largest eigenvalues of M that belong to vectors orthogonal to `first`, and their vectors.
 
@@ -148,7 +149,9 @@ def top_eigenpairs(
     threads : int
         Of the tall products.
     give_up : callable, optional
-        (applications, largest residual, residual of two applications ago) → stop early; the result says not converged.
+        (applications, largest residual over its tolerance) → stop early; the result says not converged.
+    hook : callable, optional
+        Told after each application: its number, the sum of the k largest values so far, the largest residual.
 
     Returns
     -------
@@ -165,7 +168,6 @@ def top_eigenpairs(
     basis, image, count = _begin(apply, n, block, known, start, applied, seed, threads)
     most = _most(n, free, block)
     small = inner(basis, image, threads)  # (m, m): basisᵀ M basis
-    seen: list[float] = []
     while True:
         values, turn = _largest_first(small)
         wanted = min(k, len(values))
@@ -173,12 +175,12 @@ def top_eigenpairs(
         vectors, images = times(basis, turn[:, :lead], threads), times(image, turn[:, :lead], threads)
         rest = images - vectors * values[:lead]
         residuals = _norms(rest)
-        seen.append(float((residuals[:wanted] / limits[:wanted]).max()))
         floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
-        fine = residuals[:wanted] <= np.maximum(limits[:wanted], floor)
-        done = bool(fine.all()) and wanted == k
-        before = seen[-3] if len(seen) > 2 else np.inf
-        if done or count >= max_applications or (give_up is not None and give_up(count, seen[-1], before)):
+        worst = float((residuals[:wanted] / np.maximum(limits[:wanted], floor)).max())
+        done = worst <= 1 and wanted == k
+        if hook is not None:
+            hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
+        if done or count >= max_applications or (give_up is not None and give_up(count, worst)):
             break
         if basis.shape[1] + block > most:  # thick restart: the best half stays
             keep = min(basis.shape[1], max(lead, most // 2 - block))
@@ -186,7 +188,9 @@ def top_eigenpairs(
             small = np.diag(values[:keep])
         new = orthonormal(rest[:, residuals > 0], [known, basis], threads)
         if not new.shape[1]:  # an invariant subspace, too small to hold k pairs
-            new = orthonormal(_random(n, block, seed + count + 1), [known, basis], threads)[:, : free - basis.shape[1]]
+            new = orthonormal(random_block(n, block, seed + count + 1), [known, basis], threads)[
+                :, : free - basis.shape[1]
+            ]
             if not new.shape[1]:
                 break
         more = apply(new)
@@ -210,15 +214,15 @@ def _begin(
     """Make the first orthonormal basis and its image."""
     free = n - known.shape[1]
     if start is None:
-        basis = orthonormal(_random(n, block, seed), [known], threads)[:, :free]
+        basis = orthonormal(random_block(n, block, seed), [known], threads)[:, :free]
         return basis, apply(basis), 1
     if applied is not None:  # orthonormal already, by contract with ourselves: what rayleigh_ritz returned
         return start, applied, 0
-    basis = orthonormal(np.hstack([start, _random(n, 2, seed)]), [known], threads)[:, :free]
+    basis = orthonormal(np.hstack([start, random_block(n, 2, seed)]), [known], threads)[:, :free]
     return basis, apply(basis), 1
 
 
-def _random(n: int, columns: int, seed: int) -> Floats:
+def random_block(n: int, columns: int, seed: int) -> Floats:
     """Fill (n, columns) with normal numbers of a seed."""
     out = np.empty(n * columns)
     _core.fill_normal(seed % 2**64, _PURPOSE, 0, out, 1)
