@@ -736,7 +736,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         """(1/k) Σ_c links(V_c, V∖V_c)/links(V_c, V) of the labels (eq. 4.12); a cluster without links counts 0."""
         within, volume = self._cut()[:2]
         linked = volume > 0
-        return float(np.sum(1 - within[linked] / volume[linked]) / len(volume))
+        return float(np.maximum(1 - within[linked] / volume[linked], 0.0).sum() / len(volume))
 
     @property
     def objective_(self) -> float:
@@ -773,20 +773,21 @@ class SpectralClustering(ClusterMixin, Estimator):
                 ConvergenceWarning,
             )
         alone = int(np.count_nonzero(parts.labels < 0))
-        remedy = "Use a larger sigma" if self.sigma_ else "Use more neighbours"
+        remedy = "Use a larger sigma" if self.sigma_ else "Give more links"
+        joined = "the others joined the " + ("heaviest" if self._named() in _GIVEN else "nearest")
         if parts.count > k:
             far = self.sigma_ is not None and parts.count >= max(2, len(parts.labels) // 2)
             small = f" sigma={self.sigma_:.3g} is far too small." if far else ""
             _warn(
                 f"the graph falls into {parts.count} components, more than n_clusters={k}: the {k} heaviest are the "
-                f"clusters, the others joined the nearest.{small} {remedy}, or ask for {parts.count} clusters.",
+                f"clusters, {joined}.{small} {remedy}, or ask for {parts.count} clusters.",
                 DisconnectedGraphWarning,
             )
         elif alone:
             row = int(np.flatnonzero(parts.labels < 0)[0])
             _warn(
-                f"{alone} rows have no link at all (the first is row {row}): they joined the nearest cluster. {remedy}, or "
-                "drop them.",
+                f"{alone} row{'s have' if alone > 1 else ' has'} no link at all (row {row} is the first): "
+                f"{joined.replace('the others', 'such rows')}. {remedy}, or drop them.",
                 DisconnectedGraphWarning,
             )
         if self.sigma_ is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
@@ -899,4 +900,4 @@ def _warn(text: str, kind: type[Warning]) -> None:
     package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(f"SpectralClustering: {text}", kind, stacklevel=depth - 1)
+    warnings.warn(f"SpectralClustering: {text}", kind, stacklevel=depth)

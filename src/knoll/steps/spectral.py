@@ -53,6 +53,7 @@ Hook = Callable[[int, float, float], None]
 
 NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
+_FREE = 1e-6  # a cost 1 − λ below this is as good as none
 _SLOW = 16  # applications after which a sparse solve that crawls turns to a factorisation
 _FILL = 60  # links of a row up to which a factorisation is tried
 
@@ -452,18 +453,15 @@ def leading(spectrum: Spectrum, m: int) -> Spectrum:
 
 
 def gap_rule(values: Floats) -> tuple[int, Floats, str]:
-    """Choose k by the largest ratio (1 − λ_{k+1})/(1 − λ_k): how much worse the next cut is than the last.
+    """Choose k by the largest ratio (1 − λ_{k+1})/(1 − λ_k): how much dearer the next cut is than the last.
 
-    λ_1 is one, so the ratios begin at k = 2; k = 1 is taken where no ratio reaches two, since then nothing stands out.
-    Eigenvalues within rounding of one belong to components: they are all taken.
+    Costs below 1e-6 are as good as none: λ_1 is one anyway, and so is that of every component. k = 1 is taken only where
+    no later ratio reaches two, since then nothing stands out.
     """
-    cost = np.maximum(1 - np.asarray(values, dtype=np.float64), 1e-12)
-    ratios = cost[1:] / cost[:-1]  # ratios[j]: j + 1 clusters
-    parts = int(np.count_nonzero(cost <= 1e-10))
-    if parts > 1:
-        if parts == len(cost):
-            return parts, ratios, f"all {parts} eigenvalues are one: the graph has at least so many components"
-        return parts, ratios, f"{parts} eigenvalues are one: the graph has so many components"
+    cost = np.maximum(1 - np.asarray(values, dtype=np.float64), _FREE)
+    ratios = cost[1:] / cost[:-1]  # ratios[j] is that of j + 1 clusters
+    if cost[-1] <= _FREE and len(cost) > 1:
+        return len(ratios), ratios, f"all {len(cost)} eigenvalues are one: there are at least so many components"
     if len(cost) < 3:
         return 1, ratios, "too few eigenvalues for a gap"
     at = int(np.argmax(ratios[1:])) + 1
