@@ -205,6 +205,7 @@ NB_MODULE(_core, m) {
   bind_index(m);
   bind_climb(m);
   bind_seeding(m);
+  bind_kernels(m);
 }
 
 }  // namespace knoll::python

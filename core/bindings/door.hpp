@@ -30,6 +30,7 @@ void bind_mixture(nb::module_& m);
 void bind_index(nb::module_& m);
 void bind_climb(nb::module_& m);
 void bind_seeding(nb::module_& m);
+void bind_kernels(nb::module_& m);
 
 inline void need(bool fits, const char* what) {
   if (!fits) throw nb::value_error(what);

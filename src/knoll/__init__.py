@@ -15,20 +15,25 @@ _HOME = {
     "Gaussian": "knoll.gaussian",
     "GaussianMixture": "knoll.gaussian_mixture",
     "KMeans": "knoll.kmeans",
+    "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.mean_shift",
+    "SpectralClustering": "knoll.spectral",
     "show_build": "knoll.build",
 }
-_MODULES = ("datasets", "exceptions", "metrics", "plots", "reference", "relations", "scales", "tuning")
+_MODULES = ("datasets", "exceptions", "kernels", "metrics", "plots", "reference", "relations", "scales", "tuning")
 
 __all__ = [
     "DBSCAN",
     "Gaussian",
     "GaussianMixture",
     "KMeans",
+    "KernelKMeans",
     "MeanShift",
+    "SpectralClustering",
     "__version__",
     "datasets",
     "exceptions",
+    "kernels",
     "metrics",
     "plots",
     "reference",
@@ -39,13 +44,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, metrics, plots, reference, relations, scales, tuning
+    from knoll import datasets, exceptions, kernels, metrics, plots, reference, relations, scales, tuning
     from knoll.build import show_build
     from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian
     from knoll.gaussian_mixture import GaussianMixture
+    from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans
     from knoll.mean_shift import MeanShift
+    from knoll.spectral import SpectralClustering
 else:
 
     def __getattr__(name: str) -> Any:

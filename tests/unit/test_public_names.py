@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans MeanShift __version__ datasets exceptions metrics plots reference
-        relations scales show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift __version__ datasets exceptions kernels metrics
+        plots reference relations scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -32,7 +32,10 @@ PUBLIC = {
     """,
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.gaussian_mixture": "GaussianMixture",
-    "knoll.kernels": "Kernel",
+    "knoll.kernel_kmeans": "KernelKMeans KernelKMeansCost",
+    "knoll.kernels": """
+        Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
+    """,
     "knoll.kmeans": "KMeans",
     "knoll.mean_shift": "MeanShift",
     "knoll.metrics": """

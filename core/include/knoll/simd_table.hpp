@@ -5,6 +5,7 @@
 
 #include "knoll/simd_climb.hpp"
 #include "knoll/simd_index.hpp"
+#include "knoll/simd_kernels.hpp"
 #include "knoll/simd_kmeans.hpp"
 #include "knoll/simd_mixture.hpp"
 #include "knoll/simd_pairs.hpp"
@@ -44,6 +45,7 @@ struct Kernels {
   ClimbKernels climb;
   PairKernels pairs;
   SeedingKernels seeding;
+  GramKernels gram;
 };
 
 }  // namespace knoll

@@ -18,6 +18,7 @@ namespace knoll::KNOLL_ISA {
 
 #include "climb.inl"
 #include "index.inl"
+#include "kernels.inl"
 #include "kmeans.inl"
 #include "mixture.inl"
 #include "pairs.inl"
@@ -43,6 +44,7 @@ const Kernels table = {
     .climb = climb_kernels,
     .pairs = pair_kernels,
     .seeding = seeding_kernels,
+    .gram = gram_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

@@ -1,0 +1,182 @@
+// Kernel matrices that are never stored, and tall products.
+#include "door.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "knoll/kernel.hpp"
+#include "knoll/kernel_apply.hpp"
+#include "knoll/kernel_points.hpp"
+#include "knoll/kernel_update.hpp"
+#include "knoll/pivoted_cholesky.hpp"
+#include "knoll/tall.hpp"
+
+namespace knoll::python {
+namespace {
+
+double product(std::initializer_list<size_t> sizes) {
+  double result = 1;
+  for (const size_t size : sizes) result *= static_cast<double>(size);
+  return result;
+}
+
+template <class T>
+void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& kind, double a, double b,
+                    const Out<double, 2>& out, int threads) {
+  need(x.shape(1) == y.shape(1), "x and y must have the same columns");
+  need(out.shape(0) == x.shape(0) && out.shape(1) == y.shape(0), "out must be (rows of x, rows of y)");
+  const KernelRule rule = kernel_rule(kind, a, b);
+  call(threads, product({x.shape(0), y.shape(0), x.shape(1) + 20}),
+       [&](Run run) { kernel_tile(view<2>(x), view<2>(y), rule, view<2>(out), run); });
+}
+
+template <class T>
+void py_kernel_diagonal(const In<T, 2>& x, const std::string& kind, double a, double b, const Out<double, 1>& out,
+                        int threads) {
+  need(out.shape(0) == x.shape(0), "out must have one entry per row");
+  const KernelRule rule = kernel_rule(kind, a, b);
+  call(threads, product({x.shape(0), x.shape(1) + 1}),
+       [&](Run run) { kernel_diagonal(view<2>(x), rule, view<1>(out), run); });
+}
+
+struct PyKernelOperator {
+  KernelRule rule;
+  std::unique_ptr<KernelPoints> points;
+
+  size_t n() const { return static_cast<size_t>(points->n); }
+  size_t d() const { return static_cast<size_t>(points->d); }
+
+  template <class T>
+  static void make(PyKernelOperator* self, const In<T, 2>& x, const std::string& kind, double a, double b,
+                   double cutoff, int threads) {
+    need(x.shape(1) > 0, "x must have a column");
+    PyKernelOperator made{kernel_rule(kind, a, b, cutoff), nullptr};
+    call(threads, 100 * product({x.shape(0), x.shape(1)}),
+         [&](Run run) { made.points = std::make_unique<KernelPoints>(view<2>(x), made.rule, run); });
+    new (self) PyKernelOperator(std::move(made));
+  }
+
+  int64_t pairs() const {
+    int64_t found = 0;
+    call(1, product({n(), n()}) / 100, [&](Run run) { found = kernel_pairs(*points, rule, run); });
+    return found;
+  }
+
+  void apply(const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
+    need(b.shape(0) == n(), "b must have one row per row of x");
+    need(out.shape(0) == n() && out.shape(1) == b.shape(1), "out must have the shape of b");
+    call(threads, product({n(), n(), d() + 20 + 2 * b.shape(1)}) / 2,
+         [&](Run run) { kernel_apply(*points, rule, view<2>(b), view<2>(out), run); });
+  }
+
+  template <class T>
+  void apply_rows(const In<T, 2>& y, const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
+    need(y.shape(1) == d(), "y must have the columns of x");
+    need(b.shape(0) == n(), "b must have one row per row of x");
+    need(out.shape(0) == y.shape(0) && out.shape(1) == b.shape(1), "out must be (rows of y, columns of b)");
+    call(threads, product({n(), y.shape(0), d() + 20 + b.shape(1)}),
+         [&](Run run) { kernel_apply_rows(*points, rule, view<2>(y), view<2>(b), view<2>(out), run); });
+  }
+
+  void update(const In<int64_t, 1>& rows, const In<int32_t, 1>& old, const In<int32_t, 1>& fresh,
+              const std::optional<In<double, 1>>& weights, const Out<double, 2>& g, int threads) const {
+    need(old.shape(0) == rows.shape(0) && fresh.shape(0) == rows.shape(0), "rows, old and new must have one length");
+    need(!weights || weights->shape(0) == n(), "weights must have one entry per row of x");
+    need(g.shape(0) == n(), "g must have one row per row of x");
+    const auto listed = view<1>(rows);
+    const auto from = view<1>(old), to = view<1>(fresh);
+    const auto columns = static_cast<int64_t>(g.shape(1));
+    for (int64_t t = 0; t < listed.shape[0]; ++t) {
+      need(listed(t) >= 0 && listed(t) < points->n, "rows must be rows of x");
+      need(from(t) < columns && to(t) < columns, "old and new must be columns of g, or negative");
+    }
+    call(threads, product({n(), rows.shape(0), d() + 20}), [&](Run run) {
+      kernel_update(*points, rule, listed, from, to, weights ? view<1>(*weights) : View<const double, 1>{}, view<2>(g),
+                    run);
+    });
+  }
+
+  using Matrix = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
+  using Rows = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>, nb::c_contig>;
+  using Vector = nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>;
+
+  std::tuple<Matrix, Rows, Vector> cholesky(int64_t max_rank, double tol, int threads) const {
+    need(max_rank >= 0, "max_rank must be >= 0");
+    auto result = std::make_unique<PivotedCholesky>();
+    const auto rank = static_cast<double>(max_rank);
+    call(threads, static_cast<double>(n()) * (rank + 1) * (rank + 1) + 5e6,
+         [&](Run run) { *result = pivoted_cholesky(*points, rule, max_rank, tol, run); });
+    PivotedCholesky* const kept = result.get();
+    const nb::capsule owner(result.release(), [](void* p) noexcept { delete static_cast<PivotedCholesky*>(p); });
+    const auto r = static_cast<size_t>(kept->rank);
+    return {Matrix(kept->factor.get(), {n(), r}, owner), Rows(kept->pivots.data(), {r}, owner),
+            Vector(kept->diagonal.data(), {n()}, owner)};
+  }
+};
+
+template <class T>
+void def_points(nb::module_& m, nb::class_<PyKernelOperator>& c) {
+  m.def("kernel_tile", &py_kernel_tile<T>, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("kind"),
+        nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = the values of a kernel: rbf (sigma, power), heaviside (eps), poly (shift, degree) or linear.");
+  m.def("kernel_diagonal", &py_kernel_diagonal<T>, nb::arg("x").noconvert(), nb::arg("kind"), nb::arg("a"),
+        nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = the values of a kernel of each row with itself.");
+  c.def("__init__", &PyKernelOperator::make<T>, nb::arg("x").noconvert(), nb::arg("kind"), nb::arg("a"), nb::arg("b"),
+        nb::arg("cutoff"), nb::arg("threads"));
+  c.def("apply_rows", &PyKernelOperator::apply_rows<T>, nb::arg("y").noconvert(), nb::arg("b"),
+        nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = K(y, x) b; the bits of a row depend on that row, x and b alone.");
+}
+
+void py_tall_inner(const In<double, 2>& a, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  need(a.shape(0) == b.shape(0), "a and b must have the same rows");
+  need(out.shape(0) == a.shape(1) && out.shape(1) == b.shape(1), "out must be (columns of a, columns of b)");
+  call(threads, product({a.shape(0), a.shape(1), b.shape(1)}),
+       [&](Run run) { tall_inner(view<2>(a), view<2>(b), view<2>(out), run); });
+}
+
+void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<double, 2>& out, int threads) {
+  need(a.shape(1) == c.shape(0), "c must have one row per column of a");
+  need(out.shape(0) == a.shape(0) && out.shape(1) == c.shape(1), "out must be (rows of a, columns of c)");
+  call(threads, product({a.shape(0), a.shape(1), c.shape(1)}),
+       [&](Run run) { tall_times(view<2>(a), view<2>(c), view<2>(out), run); });
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+  nb::class_<PyKernelOperator> c(m, "KernelOperator",
+                                 "Products with the kernel matrix of the rows of x, which is never stored. cutoff: "
+                                 "values of rbf farther than that count as 0; 0 or inf: none does.");
+  def_points<double>(m, c);
+  def_points<float>(m, c);
+  c.def_prop_ro(
+       "n", [](const PyKernelOperator& self) { return self.points->n; }, "Rows of x.")
+      .def_prop_ro(
+          "bytes", [](const PyKernelOperator& self) { return self.points->bytes(); }, "Memory held.")
+      .def_prop_ro("pairs", &PyKernelOperator::pairs,
+                   "How many unordered pairs of rows, each with itself among them, apply evaluates.")
+      .def("apply", &PyKernelOperator::apply, nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
+           "out = K b, each pair of rows evaluated once.")
+      .def("update", &PyKernelOperator::update, nb::arg("rows"), nb::arg("old"), nb::arg("new"),
+           nb::arg("weights").none(), nb::arg("g").noconvert(), nb::arg("threads"),
+           "For each listed row j: g[:, new] += w K[:, j], g[:, old] -= w K[:, j]; negative numbers are left out.")
+      .def("pivoted_cholesky", &PyKernelOperator::cholesky, nb::arg("max_rank"), nb::arg("tol"), nb::arg("threads"),
+           "F, pivots and the diagonal of K - F F^T, with pivots in panels: the first of a panel is the row with the "
+           "largest remaining diagonal, the others have at least half of that. Stops at max_rank, or when the largest "
+           "is <= tol, or when twice the pace of the later half of the pivots would leave the trace above n tol.");
+  m.def("tall_inner", &py_tall_inner, nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = a^T b, summed over a fixed grid of rows.");
+  m.def("tall_times", &py_tall_times, nb::arg("a"), nb::arg("c"), nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = a c.");
+}
+
+}  // namespace knoll::python

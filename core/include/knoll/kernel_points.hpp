@@ -1,0 +1,43 @@
+// Points as the products with a kernel matrix need them: in the order of a kd-tree, whose leaves are column tiles, with
+// the boxes of its nodes, all in a rule's unit.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "knoll/kd_tree.hpp"
+#include "knoll/large_array.hpp"
+#include "knoll/run.hpp"
+#include "knoll/simd_kernels.hpp"
+#include "knoll/view.hpp"
+
+namespace knoll {
+
+struct KernelPoints {
+  template <class T>
+  KernelPoints(View<const T, 2> x,  // in  (n, d)
+               const KernelRule& rule, Run run);
+
+  int64_t n, d, leaves;
+  std::vector<KdTree::Node> nodes;  // level by level, as in the tree
+  std::vector<int32_t> leaf_node;   // (leaves)
+  std::vector<int32_t> rows;        // (n) data row of each position
+  std::vector<int32_t> positions;   // (n) position of each data row
+  std::vector<double> boxes;        // (nodes, 2, d): low, high
+  LargeArray<double> tiles;         // (leaves, d, kPoints); past the last point that point is repeated
+
+  const double* tile(int64_t leaf) const { return tiles.get() + leaf * d * kPoints; }
+  const double* box(int32_t node) const { return boxes.data() + int64_t{node} * 2 * d; }
+  int64_t count(int64_t leaf) const { return std::min<int64_t>(kPoints, n - leaf * kPoints); }
+  int64_t points_in(const KdTree::Node& node) const {
+    return std::min(int64_t{node.end} * kPoints, n) - int64_t{node.begin} * kPoints;
+  }
+  // Where the point at a position stands in its tile; its coordinates are kPoints apart.
+  const double* place(int64_t position) const { return tile(position / kPoints) + position % kPoints; }
+  int64_t bytes() const;
+};
+
+// Whether every pair of points of two boxes (2, d) has the value 0 by its distance: then all of them are left out.
+bool apart(const double* a, const double* b, int64_t d, const KernelRule& rule);
+
+}  // namespace knoll

@@ -1,0 +1,29 @@
+// K ≈ F Fᵀ by a Cholesky factorisation with pivots, of a kernel matrix that is never stored.
+//
+// Pivots come in panels, so that the work is products of matrices. A panel's candidates are the rows with the largest
+// remaining diagonal of some hundred regions of the tree; a factorisation among them takes the largest remaining
+// diagonal after the other (ties: the lowest row) as long as it is at least half of what the largest of all rows was
+// when the panel began. So the first pivot of a panel is that of the plain greedy method, the others nearly so.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "knoll/kernel_points.hpp"
+
+namespace knoll {
+
+struct PivotedCholesky {
+  int64_t rank = 0;
+  LargeArray<double> factor;     // (n, rank), rows of the data
+  std::vector<int64_t> pivots;   // (rank) rows of the data
+  std::vector<double> diagonal;  // (n) of K − F Fᵀ, ≥ 0
+};
+
+// Stops at max_rank, or when the largest remaining diagonal is ≤ tol, or when it is hopeless: when twice the pace at
+// which the later half of the pivots brought the trace down (in logarithms, per pivot) would leave it above n·tol at
+// max_rank.
+PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& rule, int64_t max_rank, double tol,
+                                 Run run);
+
+}  // namespace knoll

@@ -1,0 +1,127 @@
+#include "knoll/kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "knoll/metric.hpp"
+#include "knoll/parallel.hpp"
+#include "knoll/tile.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// −1 / (2 s² ln 2), rounded once: the exponent of 2 grows with it, and so would its error.
+double exponent_factor(double s) {
+  constexpr double high = 0x1.71547652b82fep-1, low = 0x1.777d0ffda0d24p-57;  // 1 / (2 ln 2)
+  const double square = s * s, lost = std::fma(s, s, -square);
+  const double q = high / square;
+  return -(q + (std::fma(-q, square, high) - q * lost + low) / square);
+}
+
+// Squares of numbers about x are far from both ends of the range; else this power of two brings x near 1.
+double unit_for(double x) {
+  if (x >= 0x1p-450 && x <= 0x1p450) return 1.0;
+  return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000));
+}
+
+// Points [begin, begin + count) into a column tile; lanes past the last repeat it.
+template <class T>
+void pack_places(View<const T, 2> x, int64_t begin, int64_t count, const KernelRule& rule, double* out) {
+  for (int64_t j = 0; j < x.shape[1]; ++j)
+    for (int64_t l = 0; l < kPoints; ++l)
+      out[j * kPoints + l] = kernel_place(static_cast<double>(x(begin + std::min(l, count - 1), j)), rule);
+}
+
+}  // namespace
+
+KernelRule kernel_rule(const std::string& kind, double a, double b, double cutoff) {
+  KernelRule rule;
+  if (kind == "rbf") {
+    if (!(a > 0) || a == kInfinity) throw std::invalid_argument("sigma must be > 0 and finite");
+    if (!(b > 0) || b == kInfinity) throw std::invalid_argument("the power must be > 0 and finite");
+    if (!(cutoff >= 0)) throw std::invalid_argument("cutoff must be >= 0");
+    rule.unit = unit_for(a);
+    const double reach = cutoff > 0 && cutoff < kInfinity ? largest_square(cutoff * rule.unit) : kInfinity;
+    rule.factor = exponent_factor(a * rule.unit);
+    rule.limit = std::min(reach, -1021.0 / rule.factor);
+    if (b == 1) return rule;
+    rule.kind = kPowerRbf;
+    rule.power = b;
+    rule.inverse = 1.0 / (a * rule.unit) / (a * rule.unit);
+    rule.factor = exponent_factor(1.0);
+    rule.limit = reach;
+    return rule;
+  }
+  if (kind == "heaviside") {
+    if (!(a > 0) || a == kInfinity) throw std::invalid_argument("eps must be > 0 and finite");
+    rule.kind = kHeaviside;
+    rule.unit = unit_for(a);
+    rule.limit = largest_square(a * rule.unit);
+    return rule;
+  }
+  rule.limit = kInfinity;
+  if (kind == "poly") {
+    if (!(b >= 1) || b != std::floor(b) || b > 0x1p52)
+      throw std::invalid_argument("the degree must be a whole number >= 1");
+    rule.kind = kPoly;
+    rule.shift = a;
+    rule.degree = static_cast<int64_t>(b);
+    return rule;
+  }
+  if (kind != "linear") throw std::invalid_argument("kind must be rbf, heaviside, poly or linear");
+  rule.kind = kLinear;
+  return rule;
+}
+
+double kernel_place(double x, const KernelRule& rule) {
+  constexpr double most = std::numeric_limits<double>::max();
+  return std::clamp(x * rule.unit, -most, most) + 0.0;
+}
+
+template <class T>
+void kernel_tile(View<const T, 2> x, View<const T, 2> y, const KernelRule& rule, View<double, 2> out, Run run) {
+  constexpr int64_t kRows = 64;
+  const int64_t d = x.shape[1], m = y.shape[0];
+  for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> columns(static_cast<size_t>(d * kPoints)), rows(static_cast<size_t>(d * kRows));
+    std::vector<double> tile(static_cast<size_t>(kRows * kPoints));
+    pack_places(x, begin, end - begin, rule, columns.data());
+    for (int64_t from = 0; from < m; from += kRows) {
+      run.poll();
+      const int64_t count = std::min(kRows, m - from);
+      for (int64_t t = 0; t < count; ++t)
+        for (int64_t j = 0; j < d; ++j)
+          rows[static_cast<size_t>(t * d + j)] = kernel_place(static_cast<double>(y(from + t, j)), rule);
+      kernels().gram.values(&rule, columns.data(), rows.data(), d, 1, count, d, tile.data());
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t t = 0; t < count; ++t) out(i, from + t) = tile[static_cast<size_t>(t * kPoints + i - begin)];
+    }
+  });
+}
+
+template <class T>
+void kernel_diagonal(View<const T, 2> x, const KernelRule& rule, View<double, 1> out, Run run) {
+  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<double> columns(static_cast<size_t>(x.shape[1] * kPoints));
+    double values[kPoints];
+    for (int64_t from = begin; from < end; from += kPoints) {
+      run.poll();
+      const int64_t count = std::min<int64_t>(kPoints, end - from);
+      pack_places(x, from, count, rule, columns.data());
+      kernels().gram.diagonal(&rule, columns.data(), x.shape[1], values);
+      for (int64_t l = 0; l < count; ++l) out(from + l) = values[l];
+    }
+  });
+}
+
+template void kernel_tile(View<const float, 2>, View<const float, 2>, const KernelRule&, View<double, 2>, Run);
+template void kernel_tile(View<const double, 2>, View<const double, 2>, const KernelRule&, View<double, 2>, Run);
+template void kernel_diagonal(View<const float, 2>, const KernelRule&, View<double, 1>, Run);
+template void kernel_diagonal(View<const double, 2>, const KernelRule&, View<double, 1>, Run);
+
+}  // namespace knoll

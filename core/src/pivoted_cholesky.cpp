@@ -1,0 +1,219 @@
+#include "knoll/pivoted_cholesky.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "knoll/cholesky.hpp"
+#include "knoll/parallel.hpp"
+#include "knoll/tall_panels.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr int64_t kWide = 48;         // pivots of a panel, at most
+constexpr int64_t kCandidates = 256;  // regions
+constexpr double kShare = 0.5;        // of the largest diagonal, which a pivot must have
+
+// One panel of columns of F, by position.
+struct Panel {
+  int64_t width;
+  LargeArray<double> data;  // (n, width)
+};
+
+struct Factorisation {
+  const KernelPoints& points;
+  const KernelRule& rule;
+  Run run;
+  std::vector<double> diagonal;  // (n) by position
+  std::vector<Panel> panels;
+  std::vector<int64_t> pivots;  // positions
+  std::vector<double> traces;   // after so many pivots: traces[r], filled where a panel ends
+
+  int64_t row(int64_t position) const { return points.rows[static_cast<size_t>(position)]; }
+
+  // Whether the first of two positions is the better pivot.
+  bool better(double u, int64_t p, double v, int64_t q) const { return u > v || (u == v && row(p) < row(q)); }
+
+  std::vector<int64_t> candidates() const {
+    const int64_t regions = std::min(kCandidates, points.n);
+    std::vector<int64_t> best(static_cast<size_t>(regions));
+    for_chunks(regions, 8, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        int64_t top = s * points.n / regions;
+        for (int64_t p = top + 1; p < (s + 1) * points.n / regions; ++p)
+          if (better(diagonal[static_cast<size_t>(p)], p, diagonal[static_cast<size_t>(top)], top)) top = p;
+        best[static_cast<size_t>(s)] = top;
+      }
+    });
+    return best;
+  }
+
+  // The row of F at a position, as far as it is known.
+  void copy_row(int64_t position, double* out) const {
+    for (const Panel& panel : panels) {
+      std::copy_n(panel.data.get() + position * panel.width, panel.width, out);
+      out += panel.width;
+    }
+  }
+
+  // The pivots of the next panel, and the triangle L of its factorisation (lower, (pivots, pivots) in `lower`).
+  std::vector<int64_t> choose(int64_t most, double tol, std::vector<double>& lower) const {
+    const auto from = candidates();
+    const auto c = static_cast<int64_t>(from.size());
+    const int64_t tiles = chunk_count(c, kPoints), d = points.d, rank = static_cast<int64_t>(pivots.size());
+    std::vector<double> places(static_cast<size_t>(tiles * d * kPoints)), known(static_cast<size_t>(c * rank));
+    std::vector<double> left(static_cast<size_t>(c)), chosen(static_cast<size_t>(c * most), 0.0);  // (c, most)
+    double top = 0;
+    for (int64_t i = 0; i < tiles * kPoints; ++i) {
+      const int64_t p = from[static_cast<size_t>(std::min(i, c - 1))];
+      for (int64_t j = 0; j < d; ++j)
+        places[static_cast<size_t>((i / kPoints * d + j) * kPoints + i % kPoints)] = points.place(p)[j * kPoints];
+      if (i >= c) continue;
+      copy_row(p, known.data() + i * rank);
+      left[static_cast<size_t>(i)] = diagonal[static_cast<size_t>(p)];
+      top = std::max(top, left[static_cast<size_t>(i)]);
+    }
+    std::vector<int64_t> taken;  // numbers of candidates
+    std::vector<double> values(static_cast<size_t>(tiles * kPoints)), products(static_cast<size_t>(c * 4));
+    std::vector<double> side(static_cast<size_t>(4 * std::max(rank, most)));
+    while (static_cast<int64_t>(taken.size()) < most) {
+      run.poll();
+      int64_t best = 0;
+      for (int64_t i = 1; i < c; ++i)
+        if (better(left[static_cast<size_t>(i)], from[static_cast<size_t>(i)], left[static_cast<size_t>(best)],
+                   from[static_cast<size_t>(best)]))
+          best = i;
+      const double pivot = left[static_cast<size_t>(best)];
+      if (!(pivot > tol && pivot >= kShare * top)) break;
+      const auto k = static_cast<int64_t>(taken.size());
+      const double* const y = places.data() + (best / kPoints * d) * kPoints + best % kPoints;
+      for (int64_t t = 0; t < tiles; ++t)
+        kernels().gram.values(&rule, places.data() + t * d * kPoints, y, 1, kPoints, 1, d, values.data() + t * kPoints);
+      std::fill(products.begin(), products.end(), 0.0);
+      for (int64_t j = 0; j < rank; ++j) side[static_cast<size_t>(4 * j)] = known[static_cast<size_t>(best * rank + j)];
+      kernels().gram.add_rows(known.data(), rank, c, rank, side.data(), 4, products.data(), 4);
+      for (int64_t j = 0; j < k; ++j) side[static_cast<size_t>(4 * j)] = chosen[static_cast<size_t>(best * most + j)];
+      kernels().gram.add_rows(chosen.data(), most, c, k, side.data(), 4, products.data(), 4);
+      const double root = std::sqrt(pivot);
+      for (int64_t i = 0; i < c; ++i) {
+        const double g =
+            i == best ? root : (values[static_cast<size_t>(i)] - products[static_cast<size_t>(4 * i)]) / root;
+        chosen[static_cast<size_t>(i * most + k)] = g;
+        left[static_cast<size_t>(i)] = std::max(left[static_cast<size_t>(i)] - g * g, 0.0);
+      }
+      for (const int64_t i : taken) left[static_cast<size_t>(i)] = 0;
+      left[static_cast<size_t>(best)] = 0;
+      taken.push_back(best);
+    }
+    std::vector<int64_t> positions;
+    const size_t width = taken.size();
+    lower.assign(width * width, 0.0);
+    for (size_t i = 0; i < width; ++i) {
+      positions.push_back(from[static_cast<size_t>(taken[i])]);
+      for (size_t k = 0; k <= i; ++k) lower[i * width + k] = chosen[static_cast<size_t>(taken[i] * most) + k];
+    }
+    return positions;
+  }
+
+  // The panel's columns for all rows, (K(·, P) − F F_Pᵀ) L⁻ᵀ, and what they take from the diagonal.
+  void extend(const std::vector<int64_t>& fresh, const std::vector<double>& lower) {
+    const auto width = static_cast<int64_t>(fresh.size()), rank = static_cast<int64_t>(pivots.size());
+    const int64_t d = points.d;
+    std::vector<double> inverse(lower.size()), minus(static_cast<size_t>(rank * width)), places;
+    invert_lower(matrix_view(lower.data(), width, width), matrix_view(inverse.data(), width, width), run);
+    for (int64_t i = 0; i < width; ++i) {
+      std::vector<double> known(static_cast<size_t>(rank));
+      copy_row(fresh[static_cast<size_t>(i)], known.data());
+      for (int64_t k = 0; k < rank; ++k) minus[static_cast<size_t>(k * width + i)] = -known[static_cast<size_t>(k)];
+      for (int64_t j = 0; j < d; ++j) places.push_back(points.place(fresh[static_cast<size_t>(i)])[j * kPoints]);
+    }
+    const TallPanels products(matrix_view(static_cast<const double*>(minus.data()), rank, width));
+    View<const double, 2> turned = matrix_view(static_cast<const double*>(inverse.data()), width, width);
+    std::swap(turned.stride[0], turned.stride[1]);
+    const TallPanels solve(turned);
+    Panel panel{width, make_large_array<double>(static_cast<size_t>(points.n * width))};
+    const int64_t step = solve.width();
+    for_chunks(points.leaves, 4, run, [&](int64_t, int64_t begin, int64_t end) {
+      std::vector<double> v(static_cast<size_t>(width * kPoints)), rest(static_cast<size_t>(kPoints * step));
+      std::vector<double> done(static_cast<size_t>(kPoints * step));
+      for (int64_t leaf = begin; leaf < end; ++leaf) {
+        run.poll();
+        const int64_t count = points.count(leaf), first = leaf * kPoints;
+        kernels().gram.values(&rule, points.tile(leaf), places.data(), d, 1, width, d, v.data());
+        for (int64_t l = 0; l < count; ++l)
+          for (int64_t k = 0; k < width; ++k)
+            rest[static_cast<size_t>(l * step + k)] = v[static_cast<size_t>(k * kPoints + l)];
+        int64_t from = 0;
+        for (const Panel& old : panels) {
+          products.add(old.data.get() + first * old.width, old.width, count, from, old.width, rest.data(), step);
+          from += old.width;
+        }
+        std::fill(done.begin(), done.end(), 0.0);
+        solve.add(rest.data(), step, count, 0, width, done.data(), step);
+        for (int64_t l = 0; l < count; ++l) {
+          double sum = 0;
+          for (int64_t k = 0; k < width; ++k) {
+            const double f = done[static_cast<size_t>(l * step + k)];
+            panel.data[static_cast<size_t>((first + l) * width + k)] = f;
+            sum += f * f;
+          }
+          double& rest_of_row = diagonal[static_cast<size_t>(first + l)];
+          rest_of_row = std::max(rest_of_row - sum, 0.0);
+        }
+      }
+    });
+    panels.push_back(std::move(panel));
+    pivots.insert(pivots.end(), fresh.begin(), fresh.end());
+    for (const int64_t p : fresh) diagonal[static_cast<size_t>(p)] = 0;
+  }
+
+  double trace() const {
+    double sum = 0;
+    for (const double value : diagonal) sum += value;
+    return sum;
+  }
+};
+
+}  // namespace
+
+PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& rule, int64_t max_rank, double tol,
+                                 Run run) {
+  constexpr int64_t kEarly = 96;  // pivots before the pace is looked at
+  const int64_t n = points.n, most = std::min(max_rank, n);
+  Factorisation f{points, rule, run, std::vector<double>(static_cast<size_t>(n)), {}, {}, {}};
+  for (int64_t leaf = 0; leaf < points.leaves; ++leaf) {
+    double values[kPoints];
+    kernels().gram.diagonal(&rule, points.tile(leaf), points.d, values);
+    std::copy_n(values, points.count(leaf), f.diagonal.data() + leaf * kPoints);
+  }
+  std::vector<std::pair<int64_t, double>> traces{{0, f.trace()}};  // rank, trace
+  std::vector<double> lower;
+  for (int64_t rank = 0; rank < most; rank = static_cast<int64_t>(f.pivots.size())) {
+    const auto fresh = f.choose(std::min(kWide, most - rank), tol, lower);
+    if (fresh.empty()) break;
+    f.extend(fresh, lower);
+    const int64_t now = rank + static_cast<int64_t>(fresh.size());
+    traces.push_back({now, f.trace()});
+    if (now < kEarly) continue;
+    auto half = traces.end() - 1;
+    while (half->first > now / 2) --half;
+    const double last = traces.back().second,
+                 pace = std::log(last / half->second) / static_cast<double>(now - half->first);
+    if (std::log(last) + 2 * pace * static_cast<double>(most - now) > std::log(static_cast<double>(n) * tol)) break;
+  }
+
+  PivotedCholesky out;
+  out.rank = static_cast<int64_t>(f.pivots.size());
+  for (const int64_t p : f.pivots) out.pivots.push_back(f.row(p));
+  out.diagonal.resize(static_cast<size_t>(n));
+  out.factor = make_large_array<double>(static_cast<size_t>(n * out.rank));
+  for_chunks(n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      f.copy_row(p, out.factor.get() + f.row(p) * out.rank);
+      out.diagonal[static_cast<size_t>(f.row(p))] = f.diagonal[static_cast<size_t>(p)];
+    }
+  });
+  return out;
+}
+
+}  // namespace knoll

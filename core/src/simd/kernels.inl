@@ -1,0 +1,223 @@
+// Kernel functions over tiles of pairs, and the small products that such tiles go into; simd_kernels.hpp is their table
+// and says what each computes.
+
+// 2^(factor·u) for u ≥ 0, factor ≤ 0; 0 where u is above `limit`, which is at most 1021 / |factor|. Exactly 1 for u =
+// 0. With k the integer nearest the exponent, its fraction f = factor·u − k comes from one fused step, so that only the
+// rounding of `factor` itself grows with the exponent. The polynomial is that of vexp in powers of f·ln 2, its error
+// 2⁻⁵⁵.
+KNOLL_INLINE f64 power_of_two(f64 u, f64 factor, f64 limit) {
+  const f64 magic = broadcast(0x1.8p52 + 1023.0);  // the low bits of t hold k + 1023
+  const f64 t = fma(u, factor, magic);
+  const f64 f = fma(u, factor, magic - t);
+  const f64 f2 = f * f, f4 = f2 * f2;
+  const f64 q01 = fma(broadcast(0x1.ebfbdff82c5a2p-3), f, broadcast(0x1.62e42fefa39efp-1));
+  const f64 q23 = fma(broadcast(0x1.3b2ab6fba0783p-7), f, broadcast(0x1.c6b08d704a046p-5));
+  const f64 q45 = fma(broadcast(0x1.4309130dc8d15p-13), f, broadcast(0x1.5d87fe78c37a4p-10));
+  const f64 q67 = fma(broadcast(0x1.62bfc9ec3c1f8p-20), f, broadcast(0x1.ffcbfbc7b2100p-17));
+  const f64 q89 = fma(broadcast(0x1.e617c5b942ee2p-28), f, broadcast(0x1.b52652f84f5d9p-24));
+  const f64 q8 = fma(broadcast(0x1.e7c6c9f30d3d6p-32), f2, q89);
+  const f64 q = fma(fma(q8, f4, fma(q67, f2, q45)), f4, fma(q23, f2, q01));  // (2^f − 1) / f
+  const f64 scale = (f64)((u64)t << 52);
+  return select(less(limit, u), f64{}, fma(q * f, scale, scale));
+}
+
+// sums[v] = Σ_j (x − y)² over coordinates in order, or Σ_j x·y, for the lanes of V vectors of a column tile. With
+// `Fused` each step is an fma; without, it is the one distance (docs/decisions/0003).
+enum class PairSum { squares, plain_squares, product };
+template <PairSum S, int V, int D>
+KNOLL_INLINE void pair_sums(const double* columns, const double* y, int64_t step, int64_t d, f64* sum) {
+  for (int v = 0; v < V; ++v) sum[v] = f64{};
+  const int64_t count = D > 0 ? D : d;
+  for (int64_t j = 0; j < count; ++j) {
+    const f64 yj = broadcast(y[j * step]);
+    for (int v = 0; v < V; ++v) {
+      const f64 x = load(columns + j * kPoints + v * kLanes);
+      if constexpr (S == PairSum::product) {
+        sum[v] = fma(x, yj, sum[v]);
+      } else {
+        const f64 difference = x - yj;
+        if constexpr (S == PairSum::squares)
+          sum[v] = fma(difference, difference, sum[v]);
+        else
+          sum[v] += difference * difference;
+      }
+    }
+  }
+}
+
+KNOLL_INLINE f64 whole_power(f64 base, int64_t degree) {
+  f64 result = broadcast(1.0);
+  for (;; base *= base) {
+    if (degree & 1) result *= base;
+    degree >>= 1;
+    if (degree == 0) return result;
+  }
+}
+
+// From a pair's sum to κ.
+template <KernelKind Kind>
+KNOLL_INLINE f64 kernel_value(const KernelRule& rule, f64 sum) {
+  if constexpr (Kind == kRbf) return power_of_two(sum, broadcast(rule.factor), broadcast(rule.limit));
+  if constexpr (Kind == kPowerRbf) {
+    const f64 power = vexp(broadcast(rule.power) * vlog(sum * broadcast(rule.inverse)));
+    const f64 value = power_of_two(power, broadcast(rule.factor), broadcast(-1021.0 / rule.factor));
+    return select(less(broadcast(rule.limit), sum), f64{}, value);
+  }
+  if constexpr (Kind == kHeaviside) return select(less(broadcast(rule.limit), sum), f64{}, broadcast(1.0));
+  if constexpr (Kind == kPoly) return whole_power(sum + broadcast(rule.shift), rule.degree);
+  return sum;
+}
+
+template <KernelKind Kind, int D>
+KNOLL_INLINE void gram_tile(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
+                            int64_t step, int64_t m, int64_t d, double* out) {
+  constexpr int kVectors = kPoints / kLanes;
+  constexpr PairSum kSum = Kind == kHeaviside                 ? PairSum::plain_squares
+                           : Kind == kPoly || Kind == kLinear ? PairSum::product
+                                                              : PairSum::squares;
+  for (int64_t t = 0; t < m; ++t, y += row_step, out += kPoints) {
+    f64 sum[kVectors];
+    pair_sums<kSum, kVectors, D>(columns, y, step, d, sum);
+    for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, kernel_value<Kind>(rule, sum[v]));
+  }
+}
+
+static void gram_values(const KernelRule* rule, const double* columns, const double* y, int64_t row_step, int64_t step,
+                        int64_t m, int64_t d, double* out) {
+  switch (rule->kind) {
+    case kRbf:
+      if (d == 1) return gram_tile<kRbf, 1>(*rule, columns, y, row_step, step, m, d, out);
+      if (d == 2) return gram_tile<kRbf, 2>(*rule, columns, y, row_step, step, m, d, out);
+      if (d == 3) return gram_tile<kRbf, 3>(*rule, columns, y, row_step, step, m, d, out);
+      return gram_tile<kRbf, 0>(*rule, columns, y, row_step, step, m, d, out);
+    case kPowerRbf:
+      return gram_tile<kPowerRbf, 0>(*rule, columns, y, row_step, step, m, d, out);
+    case kHeaviside:
+      return gram_tile<kHeaviside, 0>(*rule, columns, y, row_step, step, m, d, out);
+    case kPoly:
+      return gram_tile<kPoly, 0>(*rule, columns, y, row_step, step, m, d, out);
+    case kLinear:
+      return gram_tile<kLinear, 0>(*rule, columns, y, row_step, step, m, d, out);
+  }
+}
+
+static void gram_diagonal(const KernelRule* rule, const double* columns, int64_t d, double* out) {
+  for (int64_t l = 0; l < kPoints; l += kLanes) {
+    f64 sum = {};
+    if (rule->kind == kPoly || rule->kind == kLinear)
+      for (int64_t j = 0; j < d; ++j) {
+        const f64 x = load(columns + j * kPoints + l);
+        sum = fma(x, x, sum);
+      }
+    f64 value = broadcast(1.0);
+    if (rule->kind == kPoly) value = kernel_value<kPoly>(*rule, sum);
+    if (rule->kind == kLinear) value = sum;
+    store(out + l, value);
+  }
+}
+
+// R rows and V vectors of columns of a product.
+template <int R, int V>
+KNOLL_INLINE void product_rows(const double* v, int64_t row_step, int64_t step, int64_t count, const double* b,
+                               double* out, int64_t out_stride) {
+  f64 s[R][V];
+  for (int i = 0; i < R; ++i)
+    for (int c = 0; c < V; ++c) s[i][c] = load(out + i * out_stride + c * kLanes);
+  int64_t k = 0;
+  do {  // there is a step: said this way, g++ keeps all of s in registers
+    f64 y[V];
+    for (int c = 0; c < V; ++c) y[c] = load(b + c * kLanes);
+    for (int i = 0; i < R; ++i) {
+      const f64 x = broadcast(v[i * row_step]);
+      for (int c = 0; c < V; ++c) s[i][c] = fma(x, y[c], s[i][c]);
+    }
+    v += step, b += V * kLanes;
+  } while (++k < count);
+  for (int i = 0; i < R; ++i)
+    for (int c = 0; c < V; ++c) store(out + i * out_stride + c * kLanes, s[i][c]);
+}
+
+static void gram_add_product(const double* v, int64_t row_step, int64_t step, int64_t count, const double* b,
+                             int64_t width, double* out) {
+  if (width == 12)
+    for (int64_t i = 0; i < kPoints; i += 4)
+      product_rows<4, 3>(v + i * row_step, row_step, step, count, b, out + i * 12, 12);
+  if (width == 8)
+    for (int64_t i = 0; i < kPoints; i += 4)
+      product_rows<4, 2>(v + i * row_step, row_step, step, count, b, out + i * 8, 8);
+  if (width == 4)
+    for (int64_t i = 0; i < kPoints; i += 8)
+      product_rows<8, 1>(v + i * row_step, row_step, step, count, b, out + i * 4, 4);
+}
+
+template <int W>
+KNOLL_INLINE void lanes_both(const double* v, int64_t m, const double* rows_in, double* lanes_out,
+                             const double* lanes_in, double* rows_out) {
+  for (int c = 0; c < W; ++c, rows_in += kPoints, lanes_out += kPoints, lanes_in += kPoints) {
+    constexpr int kVectors = kPoints / kLanes;
+    f64 sum[kVectors];
+    for (int u = 0; u < kVectors; ++u) sum[u] = load(lanes_out + u * kLanes);
+    for (int64_t t = 0; t < m; ++t) {
+      const f64 w = broadcast(rows_in[t]);
+      for (int u = 0; u < kVectors; ++u) sum[u] = fma(load(v + t * kPoints + u * kLanes), w, sum[u]);
+    }
+    for (int u = 0; u < kVectors; ++u) store(lanes_out + u * kLanes, sum[u]);
+    if (rows_out == nullptr) continue;
+    f64 in[kVectors];
+    for (int u = 0; u < kVectors; ++u) in[u] = load(lanes_in + u * kLanes);
+    for (int64_t t = 0; t < m; ++t) {
+      f64 a = {}, b = {};
+      for (int u = 0; u < kVectors; u += 2) {
+        a = fma(load(v + t * kPoints + u * kLanes), in[u], a);
+        b = fma(load(v + t * kPoints + (u + 1) * kLanes), in[u + 1], b);
+      }
+      rows_out[t] += hsum(a + b);
+    }
+    rows_out += kPoints;
+  }
+}
+static void gram_add_lanes(const double* v, int64_t m, int64_t width, const double* rows_in, double* lanes_out,
+                           const double* lanes_in, double* rows_out) {
+  if (width == 1) lanes_both<1>(v, m, rows_in, lanes_out, lanes_in, rows_out);
+  if (width == 2) lanes_both<2>(v, m, rows_in, lanes_out, lanes_in, rows_out);
+}
+
+static void gram_move_columns(const double* v, int64_t m, const double* w, const int32_t* old, const int32_t* fresh,
+                              double* g) {
+  for (int64_t t = 0; t < m; ++t, v += kPoints) {
+    const f64 weight = broadcast(w[t]);
+    if (fresh[t] >= 0) {
+      double* const to = g + int64_t{fresh[t]} * kPoints;
+      for (int64_t l = 0; l < kPoints; l += kLanes) store(to + l, fma(load(v + l), weight, load(to + l)));
+    }
+    if (old[t] >= 0) {
+      double* const from = g + int64_t{old[t]} * kPoints;
+      for (int64_t l = 0; l < kPoints; l += kLanes) store(from + l, fma(load(v + l), -weight, load(from + l)));
+    }
+  }
+}
+
+template <int V>
+KNOLL_INLINE void rows_of_width(const double* a, int64_t stride, int64_t rows, int64_t count, const double* b,
+                                double* out, int64_t out_stride) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    product_rows<4, V>(a + i * stride, stride, 1, count, b, out + i * out_stride, out_stride);
+  for (; i < rows; ++i) product_rows<1, V>(a + i * stride, stride, 1, count, b, out + i * out_stride, out_stride);
+}
+static void gram_add_rows(const double* a, int64_t stride, int64_t rows, int64_t count, const double* b, int64_t width,
+                          double* out, int64_t out_stride) {
+  if (count == 0) return;
+  if (width == 12) rows_of_width<3>(a, stride, rows, count, b, out, out_stride);
+  if (width == 8) rows_of_width<2>(a, stride, rows, count, b, out, out_stride);
+  if (width == 4) rows_of_width<1>(a, stride, rows, count, b, out, out_stride);
+}
+
+static constexpr GramKernels gram_kernels = {
+    .values = gram_values,
+    .diagonal = gram_diagonal,
+    .add_product = gram_add_product,
+    .add_lanes = gram_add_lanes,
+    .move_columns = gram_move_columns,
+    .add_rows = gram_add_rows,
+};

@@ -1,0 +1,711 @@
+"""Weighted kernel k-means: minimise J(r) = Σ_c Σ_{i∈Γ_c} w_i ‖φ(x_i) − m_c‖² (docs/theory/notation.md, eq. 4.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import _core, kernels, scales, seeding
+from knoll.base import Estimator, all_or_nothing
+from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
+from knoll.steps import kernel_kmeans as steps
+from knoll.steps.kernel_means import Means, Problem, exact_sums
+from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus
+from knoll.steps.loop import live
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Choice,
+    Flag,
+    Number,
+    check_points,
+    check_weights,
+    draw_seed,
+)
+
+__all__ = ["KernelKMeans", "KernelKMeansCost"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+Rows = NDArray[np.int64]
+
+_STARTS = ("k-means++", "random")
+_RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
+_BLOCK = 2**21  # entries of K at a time
+_APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
+_ALONE = 1e-3  # links to other rows, of those to itself: below it a row is isolated
+_ALIKE = 1e-10  # spread in feature space, of its largest: below it rounding hides the differences
+
+
+@dataclass(frozen=True)
+class KernelKMeansCost:
+    """What a fit will take, before it is run."""
+
+    memory: int  # bytes beyond X
+    first: float  # entries of K for the first products
+    step: float  # entries of K for a step, at most
+
+    def __str__(self) -> str:
+        return (
+            f"about {self.memory / 2**20:.0f} MB beyond the data; {self.first:.3g} kernel values for a start, up to "
+            f"{self.step:.3g} more for each step (n_samples for each row that changes cluster)."
+        )
+
+
+class KernelKMeans(ClusterMixin, Estimator):
+    """k-means in the feature space of a kernel, with weights; K itself is never stored.
+
+    Alternates two steps until no row changes cluster: assign each row to the closest mean in feature space, by
+    ‖φ(x_i) − m_c‖² = K_ii − 2 Σ_{j∈c} w_j K_ij / s_c + Σ_{j,l∈c} w_j w_l K_jl / s_c², and take the means of the new
+    clusters. Each lowers J(r) = Σ_i w_i ‖φ(x_i) − m_{r(i)}‖². The answer is a fixed point of the alternation; with
+    `local_search` one that no single move improves either.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        k, the number of clusters.
+    kernel : str, callable or kernel of `knoll.kernels`, default="rbf"
+        "rbf" (or "gaussian"), "poly", "linear", "heaviside"; "precomputed": X is the kernel matrix, dense or sparse; or
+        a function of two rows, or of two arrays of rows.
+    gamma, sigma : float, default=None
+        The width of the Gaussian kernel: γ = 1/(2σ²). Both None: `knoll.scales.estimate_sigma` chooses, see `sigma_`.
+    degree, coef0 : int, float, default=3, 1.0
+        The polynomial kernel (xᵀy + coef0)^degree.
+    eps : float, default=None
+        The radius of the Heaviside kernel.
+    init : {"k-means++", "random"}, array of labels (n_samples,) or of row indices (n_clusters,), default="k-means++"
+        The start. "k-means++" draws rows far apart in feature space (greedily, the best of a few each time), "random"
+        draws rows; both by weight, equal rows counting together. Given indices are of rows to begin with, given labels
+        a partition; where n_samples = n_clusters an array is labels.
+    n_init : "auto" or int, default="auto"
+        Runs from different starts; the one with the smallest objective is kept, the first of equals. "auto" is 10 for
+        "random", 1 otherwise.
+    max_iter : int, default=300
+        At most so many steps a run.
+    tol : float, default=0.0
+        Stop when a step lowers J by no more than tol · J. With 0 only at rest.
+    local_search : bool, default=False
+        At rest, move single rows (with their copies) as long as a move lowers J, the best one first.
+    empty_clusters : {"relocate", "keep"}, default="relocate"
+        What becomes of a cluster that lost all its rows: it takes the row (with its copies) that is farthest from its
+        mean in feature space, or it stays empty.
+    verbose : int, default=0
+        Print each step.
+    random_state : int, RandomState, Generator or None, default=None
+        What the start is drawn from.
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The result has the same bits for every number.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,) of int32
+        The closest mean of each row: `predict` of the training data.
+    objective_ : float
+        J of the labels about the means.
+    trace_objective_ : float
+        Tr YᵀW^½KW^½Y = Σ_c q_c/s_c of the partition that the means are of. At rest objective_ = Σ w_i K_ii less it.
+    normalized_cut_ : float or None
+        The normalized cut of that partition, where the kernel is a graph: "precomputed", no similarity below 0. Weights
+        count as repetitions: for K = D⁻¹AD⁻¹ and weights D it is that of A, and 1 − trace_objective_/n_clusters.
+    n_iter_ : int
+        Steps of the run that was kept.
+    history_ : dict of ndarray
+        iteration, objective, changed (rows that changed cluster), seconds, rechecks.
+    sigma_ : float or None
+        σ of the Gaussian kernel.
+    sigma_reason_ : str
+        Why it is that, where it was chosen from the data.
+    shift_ : float
+        σ of K + σW⁻¹, for a similarity that turned out not to be positive semi-definite; 0 otherwise. See Notes.
+    ties_ : ndarray of int64
+        Rows that are equally close to two means; they went to the lower index.
+    n_rechecks_ : int
+        Decisions that were closer than rounding, and were taken again by exact sums, in all runs.
+    n_kernel_values_ : int
+        Entries of K that were evaluated for the means, in all runs.
+    cluster_weights_ : ndarray of shape (n_clusters,)
+        s_c, the weight of each cluster; the number of its rows where no weights were given.
+    center_labels_ : ndarray of int32
+        The labels that define the means, of the rows of weight > 0; the same as `labels_` at rest.
+    fit_points_, fit_weights_ : ndarray, or None
+        Those rows (None where K was given) and their weights.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X had any.
+
+    Notes
+    -----
+    A similarity that is not positive semi-definite (the Heaviside kernel, a matrix or function that turns out so) has
+    no feature space, and a step may raise J. When one would, it is not taken; K + σW⁻¹ is used instead, with a σ that
+    grows until J falls. The shift changes J of every partition by the same constant, so `objective_` is that of K. A
+    row of the training data then stays with its cluster more readily than a new one: `predict` takes a row whose
+    contents were in the fit for that row.
+
+    With kernel="precomputed" random starts depend on the order of the rows, since there are no contents to order by.
+
+    Memory is that of G = KWZ, n_samples × n_clusters numbers, beside a few for each row.
+
+    See Also
+    --------
+    knoll.reference.weighted_kernel_kmeans : the algorithm box, step by step.
+    knoll.kernels.normalized_cut : of any partition.
+
+    References
+    ----------
+    Dhillon, Guan, Kulis: Weighted graph cuts without eigenvectors (2007). Arthur and Vassilvitskii: k-means++ (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from knoll import KernelKMeans, datasets
+    >>> data = datasets.circles()
+    >>> model = KernelKMeans(2, sigma=0.2, n_init=10, random_state=0).fit(data.X)
+    >>> bool((model.predict(data.X) == model.labels_).all())
+    True
+    """
+
+    _rules: ClassVar = {
+        "n_clusters": (Number(1, whole=True),),
+        "n_init": (Choice(("auto",)), Number(1, whole=True)),
+        "max_iter": (Number(1, whole=True),),
+        "tol": (Number(0),),
+        "local_search": (Flag(),),
+        "empty_clusters": (Choice(("relocate", "keep")),),
+        "verbose": VERBOSE,
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+    }
+    _fitted: ClassVar = frozenset(
+        {"labels_", "objective_", "center_labels_", "center_norms_", "center_errors_", "cluster_weights_", "shift_"}
+    )
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        sigma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        eps: float | None = None,
+        init: Any = "k-means++",
+        n_init: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 0.0,
+        local_search: bool = False,
+        empty_clusters: str = "relocate",
+        verbose: int = 0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.sigma = sigma
+        self.degree = degree
+        self.coef0 = coef0
+        self.eps = eps
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.local_search = local_search
+        self.empty_clusters = empty_clusters
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._given_matrix()
+        tags.input_tags.sparse = self._given_matrix()
+        return tags
+
+    # ---- fit -------------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the clusters of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or matrix (n_samples, n_samples)
+            The points, or the kernel matrix where kernel="precomputed".
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, in the start too. 0 is an absent row: it is labelled as
+            `predict` would.
+
+        Returns
+        -------
+        KernelKMeans
+            The estimator itself.
+        """
+        points, weights, kernel, reason = self._door(X, sample_weight)
+        n, k, threads = points.shape[0], int(self.n_clusters), self._threads()
+        present = None if weights is None or weights.all() else np.flatnonzero(weights)
+        kept = points if present is None else self._only(points, present)
+        power, weights = _leveled(weights if present is None or weights is None else weights[present])
+        problem = self._problem(kernel, kept, weights, threads)
+        starts = _Starts(self, problem, kept, present, n, draw_seed(self.random_state))
+        best: steps.Outcome | None = None
+        rechecks = evaluated = 0
+        for restart in range(starts.runs):
+            found = steps.alternate(
+                problem,
+                starts(restart),
+                k,
+                max_iter=int(self.max_iter),
+                tol=float(self.tol),
+                relocates=self.empty_clusters == "relocate",
+                local_search=bool(self.local_search),
+                hook=live("KernelKMeans", int(self.verbose)),
+            )
+            rechecks += int(np.sum(found.history["rechecks"]))
+            evaluated += found.means.evaluated
+            if best is None or found.objective < best.objective:
+                best = found
+        assert best is not None
+        self._keep(best, problem, kept, power, kernel, reason)
+        self.n_rechecks_, self.n_kernel_values_ = rechecks, evaluated
+        if present is None:
+            self.labels_, self.ties_ = best.last.labels, best.last.tied
+        else:
+            self.labels_ = np.empty(n, dtype=np.int32)
+            self.labels_[present] = best.last.labels
+            absent = np.setdiff1d(np.arange(n), present)
+            columns = points[absent][:, present] if self._given_matrix() else points[absent]
+            self.labels_[absent] = self._assign(columns).labels
+            self.ties_ = present[best.last.tied]
+        self.present_ = present
+        self._warn(best, problem, kernel)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
+        """Fit, and return the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or matrix (n_samples, n_samples)
+            As in `fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
+
+    def _door(self, X: Any, sample_weight: Any) -> tuple[Any, Floats | None, kernels.Kernel, str]:
+        """Check parameters and data, once, and make the kernel; also tell why its width is what it is."""
+        self._check_parameters()
+        self._check_init()
+        self._kernel(1.0)  # its parameters, before the data
+        points = check_points(X, estimator=self, sparse=self._given_matrix(), n_jobs=self._threads())
+        n = points.shape[0]
+        weights = check_weights(sample_weight, n, owner="KernelKMeans")
+        if n < self.n_clusters:
+            raise BadData(
+                f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
+            )
+        if weights is not None and weights.max() > _APART * weights[weights > 0].min():
+            raise BadData(
+                f"KernelKMeans: sample_weight goes from {weights[weights > 0].min():.3g} to {weights.max():.3g}: their "
+                "squares leave float64. Give weights of more even size, or 0."
+            )
+        reason = ""
+        if self._width_is_open():
+            scale = scales.estimate_sigma(points, sample_weight=weights, n_jobs=self.n_jobs)
+            return points, weights, self._kernel(float(scale.value)), str(scale.reason)
+        return points, weights, self._kernel(None), reason
+
+    def _problem(self, kernel: kernels.Kernel, kept: Any, weights: Floats | None, threads: int) -> Problem:
+        cutoff = kernel.cutoff(kept.shape[0]) if isinstance(kernel, kernels.Gaussian) else 0.0
+        problem = Problem(
+            operator=kernel.operator(kept, threads, cutoff),
+            weights=weights,
+            definite=kernel.positive_semidefinite is True,
+            equal=lambda: _equal_rows(kept),
+            order=(lambda i: (i,))
+            if self._given_matrix()
+            else (lambda i: tuple(np.asarray(kept[i], dtype=float) + 0.0)),
+            threads=threads,
+        )
+        if not np.isfinite(problem.diagonal).all() or problem.diagonal.max() > 1e300:
+            row = int(np.argmax(~(problem.diagonal <= 1e300)))
+            raise BadData(
+                f"KernelKMeans: κ(x, x) is {problem.diagonal[row]:.3g} at row {row}: its values leave float64. Divide X by "
+                "its largest value."
+            )
+        return problem
+
+    def _keep(
+        self, best: steps.Outcome, problem: Problem, kept: Any, power: int, kernel: kernels.Kernel, reason: str
+    ) -> None:
+        means, given = best.means, self._given_matrix()
+        self.objective_ = float(np.ldexp(max(best.objective, 0.0) if problem.definite else best.objective, power))
+        self.trace_objective_ = float(np.ldexp(means.trace, power))
+        self.normalized_cut_ = _cut(means) if given and _smallest(kept) >= 0 else None
+        self.n_iter_ = best.n_iter
+        self.history_ = {**best.history, "objective": np.ldexp(best.history["objective"], power)}
+        self.sigma_ = float(kernel.sigma) if isinstance(kernel, kernels.Gaussian) else None
+        self.sigma_reason_ = reason
+        self.shift_ = float(np.ldexp(best.shift, power))
+        self.cluster_weights_ = np.ldexp(means.masses, power)
+        self.weight_power_ = power
+        self.center_labels_ = means.labels
+        exact = given and best.last.labels.size > 0
+        self.center_norms_ = (
+            np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
+            if exact
+            else means.norms
+        )
+        self.center_errors_ = means.error
+        self.largest_ = float(problem.reach.max())
+        self.fit_points_ = None if given else kept.copy()
+        self.fit_weights_ = problem.weights
+        self.row_names_ = _names(kept) if best.shift else None
+
+    # ---- answers ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Return the closest mean of each row in feature space, the lowest index of equally close ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features), or matrix (n_queries, n_samples)
+            The points, or their similarities to the rows of the fit where kernel="precomputed".
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) of int32
+            The labels.
+        """
+        check_is_fitted(self)
+        queries = check_points(X, estimator=self, reset=False, sparse=self._given_matrix(), n_jobs=self._threads())
+        if self._given_matrix() and self.present_ is not None:
+            queries = queries[:, self.present_]
+        return self._assign(queries).labels
+
+    def _assign(self, queries: Any) -> steps.Assignment:
+        """Assign rows to the means that were kept."""
+        means, kernel, threads = self._means()
+        k, m = means.k, queries.shape[0]
+        shift = float(np.ldexp(self.shift_, -self.weight_power_))
+        own = _recognised(queries, self.row_names_, self.center_labels_) if shift else None
+        parts, height = [], max(1, _BLOCK // max(1, k if _in_core(kernel) else len(self.center_labels_)))
+        weighted = np.zeros((len(self.center_labels_), k))  # W Z
+        weighted[np.arange(len(weighted)), self.center_labels_] = (
+            1.0 if self.fit_weights_ is None else self.fit_weights_
+        )
+        for begin in range(0, m, height):
+            some = queries[begin : begin + height]
+            if _in_core(kernel):
+                G = means.problem.operator.apply_rows(some, weighted)
+                top = np.sqrt(self.largest_)
+                reach = np.sqrt(np.maximum(kernel.diag(some, threads), 0.0)) * top if means.problem.definite else None
+                reach = np.full(len(some), self.largest_) if reach is None else reach
+                take = self._taker(kernel, some, threads)
+            else:
+                tile = some.toarray() if scipy.sparse.issparse(some) else np.asarray(some)
+                tile = np.ascontiguousarray(
+                    tile if self._given_matrix() else kernel.tile(some, self.fit_points_), float
+                )
+                G = np.empty((len(tile), k))
+                _core.tall_times(tile, weighted, G, threads)
+                reach, take = np.abs(tile).max(axis=1), tile.__getitem__
+            mine = None if own is None else own[begin : begin + height]
+            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine))
+        return steps.Assignment(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.close for part in parts]),
+            np.concatenate([part.tied for part in parts]),
+        )
+
+    def _taker(self, kernel: kernels.Kernel, some: Any, threads: int) -> Callable[[Rows], Floats]:
+        return lambda rows: kernel.tile(np.ascontiguousarray(some[rows]), self.fit_points_, threads)
+
+    def _means(self) -> tuple[Means, kernels.Kernel, int]:
+        """Take up the means that the fit kept."""
+        threads, given = self._threads(), self._given_matrix()
+        kernel = self._kernel(self.sigma_)
+        points = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
+        operator: Any = _Absent(len(points)) if given else kernel.operator(points, threads, 0.0)
+        problem = Problem(
+            operator=operator,
+            weights=self.fit_weights_,
+            definite=kernel.positive_semidefinite is True,
+            equal=lambda: np.arange(len(points)),
+            order=lambda i: (i,),
+            threads=threads,
+        )
+        problem.__dict__["reach"] = np.full(len(points), self.largest_)
+        return (
+            Means.kept(problem, self.center_labels_, self.center_norms_, self.center_errors_, exact=given),
+            kernel,
+            threads,
+        )
+
+    # ---- before a fit ----------------------------------------------------------------------------------------------
+
+    def estimate_cost(self, X: Any) -> KernelKMeansCost:
+        """Say what a fit would take, from the shape of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or matrix (n_samples, n_samples)
+            The points, or the kernel matrix where kernel="precomputed".
+
+        Returns
+        -------
+        KernelKMeansCost
+            Memory beyond X, kernel values for the first products, and for a step.
+        """
+        self._check_parameters()
+        points = check_points(X, sparse=self._given_matrix(), n_jobs=self._threads())
+        n, d = points.shape
+        k = int(self.n_clusters)
+        of_points = 0 if self._given_matrix() else 24 * n * d  # a copy to keep, tiles, and their order
+        blocks = 8 * _BLOCK * (1 if self._given_matrix() or _in_core(self._kernel(1.0)) else 2)
+        memory = 8 * n * k * 4 + 120 * n + of_points + blocks
+        runs = self._runs_of(k, n)
+        return KernelKMeansCost(int(memory), float(runs) * n * n / 2, float(n) * n / 2)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _given_matrix(self) -> bool:
+        return (
+            self.kernel == "precomputed"
+            if isinstance(self.kernel, str)
+            else isinstance(self.kernel, kernels.Precomputed)
+        )
+
+    def _width_is_open(self) -> bool:
+        return (
+            self.kernel in ("rbf", "gaussian") and self.gamma is None and self.sigma is None
+            if isinstance(self.kernel, str)
+            else False
+        )
+
+    def _kernel(self, sigma: float | None) -> kernels.Kernel:
+        """Make the kernel; `sigma` stands in where its width was left open."""
+        width = sigma if self._width_is_open() else self.sigma
+        return kernels.make(self.kernel, self.gamma, width, self.degree, self.coef0, self.eps, owner="KernelKMeans")
+
+    def _only(self, points: Any, rows: Rows) -> Any:
+        return points[rows][:, rows] if self._given_matrix() else points[rows]
+
+    def _check_init(self) -> None:
+        if isinstance(self.init, str):
+            if self.init not in _STARTS:
+                raise InvalidParameter(
+                    f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
+                )
+        elif not (hasattr(self.init, "__len__") or hasattr(self.init, "shape")):
+            raise InvalidType(
+                f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
+            )
+
+    def _runs_of(self, k: int, n: int) -> int:
+        given = not isinstance(self.init, str)
+        if self.n_init == "auto":
+            return _RESTARTS if isinstance(self.init, str) and self.init == "random" else 1
+        return 1 if given else int(self.n_init)
+
+    def _warn(self, best: steps.Outcome, problem: Problem, kernel: kernels.Kernel) -> None:
+        """Raise a red flag where the answer is defined but hardly what was wanted."""
+        means = best.means
+        found = int(np.count_nonzero(np.bincount(best.last.labels, minlength=means.k)))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly "
+                "due to duplicate points in X. Ask for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=4,  # _warn, fit, all_or_nothing's guard, the caller
+            )
+        if not isinstance(kernel, kernels.Gaussian | kernels.Heaviside) or problem.n < 2:
+            return
+        links = means.G.sum(axis=1)  # (n,) of a row to all, itself included
+        itself = problem.weigh(problem.diagonal)
+        alone = float(np.mean(links - itself <= _ALONE * itself))
+        spread = problem.total - float(np.sum(problem.weigh(links))) / problem.mass
+        name, value = ("sigma", kernel.sigma) if isinstance(kernel, kernels.Gaussian) else ("eps", kernel.eps)
+        if alone > 0.5:
+            text = (
+                f"{name}={value:g} is far too small: {100 * alone:.0f} % of the rows are similar to no other row, so "
+                f"their clusters mean little. knoll.scales.estimate_{name}(X) suggests a value."
+            )
+        elif spread <= _ALIKE * problem.total and len(np.unique(problem.groups)) > 1:
+            text = (
+                f"{name}={value:g} is far too large: all rows are alike in feature space up to rounding. "
+                f"knoll.scales.estimate_{name}(X) suggests a value."
+            )
+        else:
+            return
+        warnings.warn(f"KernelKMeans: {text}", SuspiciousResultWarning, stacklevel=4)
+
+
+class _Starts:
+    """The start of each run, as labels of the rows that count."""
+
+    def __init__(
+        self, model: KernelKMeans, problem: Problem, kept: Any, present: Rows | None, n: int, seed: int
+    ) -> None:
+        self._model, self._problem, self._seed = model, problem, seed
+        self._present, self._n = present, n
+        self._k = int(model.n_clusters)
+        self.runs = model._runs_of(self._k, n)
+        if isinstance(model.init, str):
+            self._distinct = (
+                _multiset(kept, problem)
+                if model._given_matrix()
+                else seeding.multiset(kept, problem.weights, problem.threads)
+            )
+        elif model.n_init not in ("auto", 1):
+            warnings.warn(
+                f"KernelKMeans: a start was given, so one run is made instead of n_init={model.n_init}.",
+                RuntimeWarning,
+                stacklevel=4,  # __init__, fit, all_or_nothing's guard, the caller
+            )
+
+    def __call__(self, restart: int) -> Labels:
+        """Return the labels that run number `restart` begins with."""
+        init = self._model.init
+        if isinstance(init, str):
+            if init == "random":
+                rows = seeding.random_rows(self._distinct, self._k, self._seed, restart=restart)
+            else:
+                rows = kmeans_plus_plus(self._problem, self._distinct, self._k, self._seed, restart)
+            labels = closest_rows(self._problem, rows)
+        else:
+            labels = self._given(np.asarray(init))
+        if not self._problem.definite:  # copies stay together where a row clings to its cluster
+            least = np.full(int(self._problem.groups.max()) + 1, self._k, dtype=np.int32)
+            np.minimum.at(least, self._problem.groups, labels)
+            labels = least[self._problem.groups]
+        return labels
+
+    def _given(self, init: NDArray[Any]) -> Labels:
+        """Take given labels or row indices through the door."""
+        k, n = self._k, self._n
+        if init.ndim != 1 or init.dtype.kind not in "iu" or len(init) not in (n, k):
+            raise InvalidParameter(
+                f"KernelKMeans: init must be labels of {n} rows or {k} row indices, all whole numbers, got an array of "
+                f"shape {init.shape} and type {init.dtype}."
+            )
+        is_labels, below = len(init) == n, k if len(init) == n else n
+        what = "labels" if is_labels else "row indices"
+        bad = np.flatnonzero((init < 0) | (init >= below))
+        if len(bad):
+            raise InvalidParameter(
+                f"KernelKMeans: init must be {what} from 0 to {below - 1}, got {init[bad[0]]} at place {bad[0]}."
+            )
+        if is_labels:
+            return np.asarray(init if self._present is None else init[self._present], dtype=np.int32)
+        rows = init.astype(np.int64)
+        if self._present is not None:
+            absent = np.setdiff1d(rows, self._present)
+            if len(absent):
+                raise InvalidParameter(
+                    f"KernelKMeans: init names row {absent[0]}, whose sample_weight is 0. Begin with rows that count."
+                )
+            rows = np.searchsorted(self._present, rows)
+        return closest_rows(self._problem, rows)
+
+
+class _Absent:
+    """Stands for a matrix that was given to the fit and is not kept."""
+
+    name = "precomputed"
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+def _in_core(kernel: kernels.Kernel) -> bool:
+    return not isinstance(kernel, kernels.Precomputed | kernels.Function)
+
+
+def _leveled(weights: Floats | None) -> tuple[int, Floats | None]:
+    """Scale weights by a power of two so that the largest is near one; also return the power."""
+    if weights is None:
+        return 0, None
+    power = int(np.frexp(weights.max())[1])
+    return power, np.ldexp(weights, -power)
+
+
+def _smallest(K: Any) -> float:
+    values = K.data if scipy.sparse.issparse(K) else K
+    return float(values.min()) if values.size else 0.0
+
+
+def _cut(means: Means) -> float:
+    """Compute the normalized cut from G: links(V_c, V_c) = q_c, links(V_c, V) = Σ_{i∈c} w_i Σ_b G_ib (eq. 4.12)."""
+    links = means.problem.weigh(means.G.sum(axis=1))
+    volume = np.bincount(means.labels, links, means.k)[means.filled]
+    inside = means.norms[means.filled]
+    shares = np.where(volume > 0, 1 - inside / np.where(volume > 0, volume, 1.0), 0.0)
+    return float(np.mean(shares))
+
+
+# ---- rows by their content -----------------------------------------------------------------------------------------
+
+
+def _names(rows: Any) -> NDArray[np.uint64]:
+    """Name rows by their contents: equal rows have equal names, (n,)."""
+    if scipy.sparse.issparse(rows):
+        table: Any = scipy.sparse.csr_array(rows)
+        if not table.has_canonical_format or not table.data.all():
+            table = table.copy()
+            table.sum_duplicates()
+            table.eliminate_zeros()
+        cuts = list(zip(table.indptr[:-1], table.indptr[1:], strict=True))
+        columns, values = table.indices.astype(np.int64), table.data.astype(np.float64)
+        texts = (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in cuts)
+    else:
+        texts = ((np.asarray(row, dtype=np.float64) + 0.0).tobytes() for row in rows)
+    digests = [hashlib.blake2b(text, digest_size=8).digest() for text in texts]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64).copy()
+
+
+def _equal_rows(rows: Any) -> Rows:
+    """Number rows so that equal ones bear one number, in the order of their first appearance."""
+    n = rows.shape[0]
+    which = np.empty(n, dtype=np.int64)
+    if isinstance(rows, np.ndarray):
+        _core.distinct_rows(np.ascontiguousarray(rows, dtype=np.float64) + 0.0, which)
+        return which
+    _, first, inverse = np.unique(_names(rows), return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse.ravel()]
+
+
+def _multiset(K: Any, problem: Problem) -> seeding.Multiset:
+    """Gather the equal rows of a kernel matrix, in the order of their first appearance."""
+    _, first = np.unique(problem.groups, return_index=True)
+    ones = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
+    total = exact_sums(ones, None, problem.groups.astype(np.int32), len(first))[:, 0]
+    return seeding.Multiset(first.astype(np.int64), np.ascontiguousarray(total))
+
+
+def _recognised(queries: Any, names: NDArray[np.uint64], labels: Labels) -> Labels:
+    """Find the cluster of each query whose contents were in the fit; −1 for the others."""
+    known = dict(zip(names.tolist(), labels.tolist(), strict=True))
+    return np.array([known.get(name, -1) for name in _names(queries).tolist()], dtype=np.int32)

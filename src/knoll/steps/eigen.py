@@ -1,0 +1,244 @@
+"""The largest eigenpairs of a symmetric operator: block Krylov, thick restart, full reorthogonalisation.
+
+The operator is known only by its products M·B with a block B. A block finds repeated eigenvalues with their
+multiplicity, where a single vector would find one of each. Eigenvectors that are known beforehand (√d of a graph, one
+for each of its components) are deflated. Products with an n-long side are the core's, whose bits do not depend on
+threads; LAPACK sees small matrices only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from knoll import _core
+
+__all__ = ["Eigenpairs", "inner", "orthonormal", "random_block", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
+
+Floats = NDArray[np.float64]
+Apply = Callable[[Floats], Floats]
+
+GUARD = 8  # columns beyond the wanted ones: the more, the larger the gap that convergence sees
+_BASIS_BYTES = 1 << 30  # of the basis and its image
+_DEPENDENT = 1e-13  # a direction this small beside its block is rounding
+_PURPOSE = 7  # the core's number for the directions that a solver begins with
+_ROUNDING = 2.0**-46  # a residual below this share of the operator's size cannot be told from rounding
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """Eigenvalues, largest first, with their unit vectors, images and certificates."""
+
+    values: Floats  # (m,)
+    vectors: Floats  # (n, m)
+    images: Floats  # (n, m): M·vectors, as the last application gave it
+    residuals: Floats  # (m,): ‖M v − λ v‖; an eigenvalue of M lies within it of λ
+    applications: int  # blocks that M was applied to
+    converged: bool
+
+    def first(self, k: int) -> Eigenpairs:
+        """Keep the k largest."""
+        return Eigenpairs(
+            self.values[:k],
+            self.vectors[:, :k],
+            self.images[:, :k],
+            self.residuals[:k],
+            self.applications,
+            self.converged,
+        )
+
+
+# ---- products with an n-long side ----------------------------------------------------------------------------------
+
+
+def inner(a: Floats, b: Floats, threads: int = 1) -> Floats:
+    """AᵀB of tall A (n, p) and B (n, m)."""
+    out = np.empty((a.shape[1], b.shape[1]))
+    _core.tall_inner(a, b, out, threads)
+    return out
+
+
+def times(a: Floats, c: Floats, threads: int = 1) -> Floats:
+    """A·C of tall A (n, p) and small C (p, m)."""
+    out = np.empty((a.shape[0], c.shape[1]))
+    _core.tall_times(a, np.ascontiguousarray(c), out, threads)
+    return out
+
+
+def orthonormal(block: Floats, against: list[Floats], threads: int = 1) -> Floats:
+    """Return an orthonormal basis of the block's part that is orthogonal to what is given; dependent columns go.
+
+    Projection and Gram matrix, twice: the second round mends what cancellation lost in the first.
+    """
+    for _ in range(2):
+        for basis in against:
+            if basis.shape[1] and block.shape[1]:
+                block = block - times(basis, inner(basis, block, threads), threads)
+        size = np.sqrt(np.einsum("ij,ij->j", block, block))
+        block = block[:, size > 0] / size[size > 0]
+        if not block.shape[1]:
+            return block
+        weight, turn = scipy.linalg.eigh(inner(block, block, threads))
+        kept = weight > _DEPENDENT * weight[-1]
+        block = times(block, turn[:, kept] / np.sqrt(weight[kept]), threads)
+    return block
+
+
+def rayleigh_ritz(basis: Floats, image: Floats, threads: int = 1) -> Eigenpairs:
+    """Take the best eigenpairs of M that an orthonormal basis and its image M·basis hold, with their residuals."""
+    values, turn = _largest_first(inner(basis, image, threads))
+    vectors, images = times(basis, turn, threads), times(image, turn, threads)
+    return Eigenpairs(values, vectors, images, _norms(images - vectors * values), 1, True)
+
+
+def signed(vectors: Floats) -> Floats:
+    """Turn signs so that the first entry among the largest is positive: rounding decides which is *the* largest."""
+    if not vectors.size:
+        return np.ones(vectors.shape[1])
+    size = np.abs(vectors)
+    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
+    signs: Floats = np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    return signs
+
+
+# ---- the method ----------------------------------------------------------------------------------------------------
+
+
+def top_eigenpairs(
+    apply: Apply,
+    n: int,
+    k: int,
+    *,
+    first: Floats | None = None,
+    start: Floats | None = None,
+    applied: Floats | None = None,
+    tol: float = 1e-8,
+    loose: int = 0,
+    max_applications: int = 300,
+    seed: int = 0,
+    threads: int = 1,
+    give_up: Callable[[int, float], bool] | None = None,
+    hook: Callable[[int, float, float], None] | None = None,
+) -> Eigenpairs:
+    """Find the k largest eigenvalues of M that belong to vectors orthogonal to `first`, and their vectors.
+
+    Parameters
+    ----------
+    apply : callable
+        B (n, b) → M·B (n, b), M symmetric.
+    n, k : int
+        Size of M, and how many pairs; k is at most n − (columns of `first`).
+    first : (n, c), optional
+        Orthonormal eigenvectors that are known already; everything happens in their orthogonal complement.
+    start : (n, s), optional
+        Approximate eigenvectors. Two random columns join them, so that no eigenvector is orthogonal to the start.
+    applied : (n, s), optional
+        M·start where it is known: saves the first application.
+    tol : float
+        Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs and ≤ √tol for the others.
+    loose : int
+        Pairs at the end of the k of which only the eigenvalue is wanted: it errs by the square of the residual.
+    max_applications : int
+        Blocks that M is applied to, at most.
+    seed : int
+        Of the random columns.
+    threads : int
+        Of the tall products.
+    give_up : callable, optional
+        (applications, largest residual over its tolerance) → stop early; the result says not converged.
+    hook : callable, optional
+        Told after each application: its number, the sum of the k largest values so far, the largest residual.
+
+    Returns
+    -------
+    Eigenpairs
+        k pairs, largest first; `converged` tells whether all are within their tolerance.
+    """
+    known = np.empty((n, 0)) if first is None else first
+    free = n - known.shape[1]
+    k = min(k, free)
+    block = min(free, k + GUARD)
+    if k == 0:
+        return Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
+    limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
+    basis, image, count = _begin(apply, n, block, known, start, applied, seed, threads)
+    most = _most(n, free, block)
+    small = inner(basis, image, threads)  # (m, m): basisᵀ M basis
+    while True:
+        values, turn = _largest_first(small)
+        wanted = min(k, len(values))
+        lead = min(len(values), block)
+        vectors, images = times(basis, turn[:, :lead], threads), times(image, turn[:, :lead], threads)
+        rest = images - vectors * values[:lead]
+        residuals = _norms(rest)
+        floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
+        worst = float((residuals[:wanted] / np.maximum(limits[:wanted], floor)).max())
+        done = worst <= 1 and wanted == k
+        if hook is not None:
+            hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
+        if done or count >= max_applications or (give_up is not None and give_up(count, worst)):
+            break
+        if basis.shape[1] + block > most:  # thick restart: the best half stays
+            keep = min(basis.shape[1], max(lead, most // 2 - block))
+            basis, image = times(basis, turn[:, :keep], threads), times(image, turn[:, :keep], threads)
+            small = np.diag(values[:keep])
+        new = orthonormal(rest[:, residuals > 0], [known, basis], threads)
+        if not new.shape[1]:  # an invariant subspace, too small to hold k pairs
+            new = orthonormal(random_block(n, block, seed + count + 1), [known, basis], threads)[
+                :, : free - basis.shape[1]
+            ]
+            if not new.shape[1]:
+                break
+        more = apply(new)
+        count += 1
+        side = inner(basis, more, threads)
+        small = np.block([[small, side], [side.T, inner(new, more, threads)]])
+        basis, image = np.hstack([basis, new]), np.hstack([image, more])
+    return Eigenpairs(values[:k], vectors[:, :k], images[:, :k], residuals[:k], count, done)
+
+
+def _begin(
+    apply: Apply,
+    n: int,
+    block: int,
+    known: Floats,
+    start: Floats | None,
+    applied: Floats | None,
+    seed: int,
+    threads: int,
+) -> tuple[Floats, Floats, int]:
+    """Make the first orthonormal basis and its image."""
+    free = n - known.shape[1]
+    if start is None:
+        basis = orthonormal(random_block(n, block, seed), [known], threads)[:, :free]
+        return basis, apply(basis), 1
+    if applied is not None:  # orthonormal already, by contract with ourselves: what rayleigh_ritz returned
+        return start, applied, 0
+    basis = orthonormal(np.hstack([start, random_block(n, 2, seed)]), [known], threads)[:, :free]
+    return basis, apply(basis), 1
+
+
+def random_block(n: int, columns: int, seed: int) -> Floats:
+    """Fill (n, columns) with normal numbers of a seed."""
+    out = np.empty(n * columns)
+    _core.fill_normal(seed % 2**64, _PURPOSE, 0, out, 1)
+    return out.reshape(n, columns)
+
+
+def _most(n: int, free: int, block: int) -> int:
+    """Choose how many columns the basis may have: what a gigabyte holds, between 4 and 16 blocks."""
+    fits = _BASIS_BYTES // (16 * n)
+    return int(min(free, max(4 * block, min(fits, 16 * block))))
+
+
+def _largest_first(small: Floats) -> tuple[Floats, Floats]:
+    values, turn = scipy.linalg.eigh((small + small.T) / 2)
+    return values[::-1].copy(), turn[:, ::-1].copy()
+
+
+def _norms(block: Floats) -> Floats:
+    return np.sqrt(np.einsum("ij,ij->j", block, block))

@@ -1,0 +1,322 @@
+"""Weighted kernel k-means, step by step: assign to the closest mean in feature space, again (eq. 4.1–4.3, 4.20).
+
+A similarity that is not positive semi-definite has no feature space, and a step may raise the objective. K + σW⁻¹ has
+one for σ large enough, and the same objective up to a constant (docs/theory/errata.md, item 24). It is never formed:
+the shift adds σ/s_c − 2σ[i ∈ c]/s_c to the distances. It begins at nothing, and grows when a step would rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.steps.kernel_means import Means, Problem
+from knoll.steps.loop import History, StepReport, iterate
+
+__all__ = ["Assignment", "KernelKMeansReport", "Outcome", "alternate", "assign", "best_move", "relocate"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+Rows = NDArray[np.int64]
+
+_FLAT = 20  # steps in a row that leave an indefinite problem's objective as it is, to rounding
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The closest mean of each row."""
+
+    labels: Labels  # (n,)
+    close: Rows  # rows whose two closest means are nearer to each other than rounding, decided by exact sums
+    tied: Rows  # those of them whose two closest means are equally close
+
+
+@dataclass(frozen=True)
+class KernelKMeansReport(StepReport):
+    """The objective of the new partition, how many rows changed cluster, and what it took."""
+
+    rechecks: int
+    relocated: int
+    moves: int  # of the local search
+    shift: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where the alternation came to rest, or was stopped."""
+
+    means: Means
+    last: Assignment  # to these means; the means' own labels where it came to rest
+    shift: float
+    objective: float  # Σ w‖φ(x) − m‖² of the last labels
+    n_iter: int
+    history: History
+
+
+# ---- one step ------------------------------------------------------------------------------------------------------
+
+
+def assign(
+    means: Means,
+    shift: float = 0.0,
+    *,
+    G: Floats | None = None,
+    take: Callable[[Rows], Floats] | None = None,
+    reach: Floats | None = None,
+    own: Labels | None = None,
+) -> Assignment:
+    """Find the closest mean of each row, the lowest index of equally close ones.
+
+    Other rows than those of the problem bring their products G, a function that gives their rows of K, a bound on |κ|,
+    and under a shift the cluster that is their own (−1: none).
+    """
+    problem = means.problem
+    if G is None:
+        take, reach, own = problem.operator.rows, problem.reach, means.labels
+    assert take is not None
+    assert reach is not None
+    costs = means.costs(G)  # (m, k)
+    m = len(costs)
+    every = np.arange(m)
+    if shift:
+        lift = np.where(means.filled, shift / np.where(means.filled, means.masses, 1.0), 0.0)
+        costs += lift
+        if own is not None:
+            some = np.flatnonzero(own >= 0)
+            costs[some, own[some]] -= 2 * lift[own[some]]
+    labels = costs.argmin(axis=1).astype(np.int32)
+    none = np.empty(0, dtype=np.int64)
+    if means.k == 1:
+        return Assignment(labels, none, none)
+    best = costs[every, labels].copy()
+    costs[every, labels] = np.inf
+    second = costs.min(axis=1)
+    span = 2 * reach + float(problem.reach.max())
+    widest = float(means.error.max())
+    doubt = 2 * widest * span
+    if shift:
+        doubt += 2.0**-49 * float(lift.max())
+    close = np.flatnonzero(second - best <= doubt)
+    if not len(close):
+        return Assignment(labels, none, none)
+    costs[every, labels] = best
+    candidates = costs[close] - best[close, None] <= doubt[close, None]  # (c, k)
+    kept = None if own is None or not shift else own[close]
+    decided, tied = _decide(means, means.exact(take, close), candidates, shift, kept)
+    labels[close] = decided
+    return Assignment(labels, close, close[tied])
+
+
+def _decide(
+    means: Means, inner: Floats, candidates: NDArray[np.bool_], shift: float, own: Labels | None
+) -> tuple[Labels, NDArray[np.bool_]]:
+    """Compare exact costs as rational numbers; equal cases are looked at once. Also tell where two are equal."""
+    at = -np.ones(len(inner), dtype=np.int32) if own is None else own
+    cases = np.column_stack([np.where(candidates, inner, 0.0), candidates, at])
+    _, first, which = np.unique(cases, axis=0, return_index=True, return_inverse=True)
+    found, equal = np.empty(len(first), dtype=np.int32), np.empty(len(first), dtype=np.bool_)
+    lift = [Fraction(float(shift)) / Fraction(float(s)) if s > 0 else Fraction(0) for s in means.masses]
+    for case, row in enumerate(first):
+        clusters = np.flatnonzero(candidates[row]).tolist()
+        costs = [means.exact_cost(inner[row, c], c) + lift[c] * (1 - 2 * (at[row] == c)) for c in clusters]
+        least = min(costs)
+        found[case] = clusters[costs.index(least)]
+        equal[case] = costs.count(least) > 1
+    which = which.ravel()
+    return found[which], equal[which]
+
+
+def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:
+    """Give each cluster that lost all its rows the rows farthest from their mean; also tell how many clusters.
+
+    A row is all its copies, so a weight stays a number of repetitions. Of equally far ones the smallest in content
+    goes. A cluster keeps at least one of its contents, and no row at its mean is taken.
+    """
+    sizes = np.bincount(labels, minlength=means.k)
+    if sizes.all():
+        return labels, 0
+    problem = means.problem
+    every = np.arange(problem.n)
+    costs = means.costs()
+    d2 = problem.diagonal + costs[every, labels]
+    error = (2 * problem.reach + float(problem.reach.max())) * means.error[labels] * 2
+    _, first = np.unique(problem.groups, return_index=True)  # one row of each content
+    kinds = np.bincount(labels[first], minlength=means.k)
+    free = first[d2[first] > error[first]]
+    labels, done = labels.copy(), 0
+    for cluster in np.flatnonzero(sizes == 0).tolist():
+        free = free[kinds[labels[free]] > 1]
+        if not len(free):
+            break
+        row = _farthest(means, labels, free, d2, error)
+        kinds[labels[row]] -= 1
+        kinds[cluster] += 1
+        labels[problem.groups == problem.groups[row]] = cluster
+        free, done = free[free != row], done + 1
+    return labels, done
+
+
+def _farthest(means: Means, labels: Labels, free: Rows, d2: Floats, error: Floats) -> int:
+    """Choose the row farthest from its mean: close calls by exact sums, then by content."""
+    problem = means.problem
+    least = float((d2[free] - error[free]).max())
+    near = free[d2[free] + error[free] >= least]
+    if len(near) == 1:
+        return int(near[0])
+    inner = means.exact(problem.operator.rows, near)
+    far = [
+        Fraction(float(problem.diagonal[row])) + means.exact_cost(inner[i, labels[row]], int(labels[row]))
+        for i, row in enumerate(near)
+    ]
+    best = max(far)
+    return min((int(row) for row, d in zip(near, far, strict=True) if d == best), key=problem.order)
+
+
+def best_move(means: Means) -> tuple[Rows, int] | None:
+    """Find the rows of one content, and the cluster, whose move lowers the objective most; None: no move lowers it.
+
+    Moving weight w from a to b adds w s_b/(s_b + w) d²(i, b) − w s_a/(s_a − w) d²(i, a) (Dhillon, Guan and Kulis).
+    """
+    problem, k = means.problem, means.k
+    _, first, which = np.unique(problem.groups, return_index=True, return_inverse=True)
+    weight = np.bincount(which.ravel(), problem.weights)  # (g,)
+    a = means.labels[first]
+    costs = means.costs()[first]  # (g, k)
+    costs[:, ~means.filled] = 0.0
+    d2 = problem.diagonal[first, None] + costs
+    s = means.masses
+    rest = s[a] - weight
+    movable = (np.bincount(a, minlength=k)[a] > 1) & (rest > 0)
+    at = np.arange(len(first))
+    leaves = np.where(movable, weight * s[a] / np.where(movable, rest, 1.0), 0.0)
+    joins = weight[:, None] * s / (s + weight[:, None])  # 0 for an empty cluster, which costs nothing to begin
+    gain = joins * d2 - (leaves * d2[at, a])[:, None]
+    gain[at, a] = np.inf
+    gain[~movable] = np.inf
+    error = means.errors(problem.reach[first]) * 2
+    doubt = joins * error + (leaves * error[at, a])[:, None]
+    upper = gain + doubt
+    if not upper.min(initial=np.inf) < 0:
+        return None
+    near = np.argwhere((gain - doubt <= upper.min()) & (upper < 0))
+    if len(near) > 1:
+        near = _closest_moves(means, near, first, a, weight)
+    g, b = near[0]
+    return np.flatnonzero(problem.groups == problem.groups[first[g]]), int(b)
+
+
+def _closest_moves(means: Means, near: Rows, first: Rows, a: Labels, weight: Floats) -> Rows:
+    """Rank moves that rounding cannot tell apart by their exact gain, then by content and cluster."""
+    problem = means.problem
+    some = np.unique(near[:, 0])
+    inner = dict(zip(some.tolist(), means.exact(problem.operator.rows, first[some]), strict=True))
+
+    def rank(move: Rows) -> tuple[Fraction, tuple[float, ...], int]:
+        g, b = (int(part) for part in move)
+        w, here = Fraction(float(weight[g])), Fraction(float(problem.diagonal[first[g]]))
+        s_a, s_b = (Fraction(float(means.masses[c])) for c in (a[g], b))
+        gain = -w * s_a / (s_a - w) * (here + means.exact_cost(inner[g][a[g]], int(a[g])))
+        if s_b > 0:
+            gain += w * s_b / (s_b + w) * (here + means.exact_cost(inner[g][b], b))
+        return gain, problem.order(int(first[g])), b
+
+    return np.array(sorted(near, key=rank))
+
+
+# ---- many steps ----------------------------------------------------------------------------------------------------
+
+
+def alternate(
+    problem: Problem,
+    labels: Labels,
+    k: int,
+    *,
+    max_iter: int,
+    tol: float,
+    relocates: bool = True,
+    local_search: bool = False,
+    hook: Callable[[int, StepReport], None] | None = None,
+) -> Outcome:
+    """Step from a partition until no row changes cluster, or the objective falls by no more than `tol` of itself."""
+    means = Means(problem, labels, k)
+    if relocates and not means.filled.all():
+        means.to(relocate(means, means.labels)[0])
+    shift = [0.0]
+    flat = [0]
+    reports: list[KernelKMeansReport] = []
+
+    def step(objective: float) -> tuple[float, KernelKMeansReport]:
+        before, doubt = means.labels, means.doubt
+        while True:
+            found = assign(means, shift[0])
+            new, relocated = relocate(means, found.labels) if relocates else (found.labels, 0)
+            moves = 0
+            changed = int(np.count_nonzero(new != before))
+            if not changed and local_search:
+                moves = _search(means)
+                changed = int(np.count_nonzero(means.labels != before))
+            means.to(new if not moves else means.labels)
+            if problem.definite or not changed or _falls(objective, doubt, means, flat):
+                break
+            means.to(before)
+            if shift[0] >= _enough(problem):  # definite by now: what is left is rounding
+                changed = 0
+                break
+            shift[0] = _raised(problem, shift[0])
+        report = KernelKMeansReport(means.objective, changed, len(found.close), relocated, moves, shift[0])
+        reports.append(report)
+        return means.objective, report
+
+    def stop(_: list[StepReport]) -> bool:
+        if reports[-1].changed == 0:
+            return True
+        if not tol or len(reports) < 2:
+            return False
+        return reports[-2].objective - reports[-1].objective <= tol * abs(reports[-2].objective)
+
+    _, history = iterate(step, means.objective, max_iter=max_iter, stop=stop, hook=hook)
+    history["rechecks"] = np.array([report.rechecks for report in reports], dtype=np.int64)
+    last = assign(means, shift[0])
+    d2 = problem.diagonal + means.costs()[np.arange(problem.n), last.labels]
+    at_rest = np.array_equal(last.labels, means.labels)
+    objective = means.objective if at_rest else float(np.sum(problem.weigh(d2)))
+    return Outcome(means, last, shift[0], objective, len(reports), history)
+
+
+def _search(means: Means) -> int:
+    """Make single moves until none lowers the objective."""
+    moves = 0
+    while (move := best_move(means)) is not None:
+        before, objective = means.labels, means.objective
+        labels = before.copy()
+        labels[move[0]] = move[1]
+        means.to(labels)
+        if not means.objective < objective:
+            means.to(before)
+            break
+        moves += 1
+    return moves
+
+
+def _falls(objective: float, doubt: float, means: Means, flat: list[int]) -> bool:
+    """Tell whether a step of a problem that may be indefinite went down; a few may be level, to rounding."""
+    limit = doubt + means.doubt
+    if means.objective < objective - limit:
+        flat[0] = 0
+        return True
+    flat[0] += 1
+    return means.objective <= objective + limit and flat[0] <= _FLAT
+
+
+def _raised(problem: Problem, shift: float) -> float:
+    """Raise the shift fourfold; it begins far below what is enough for any K, since a large one hinders all moves."""
+    return 4 * shift if shift else _enough(problem) * 2.0**-16
+
+
+def _enough(problem: Problem) -> float:
+    """Return a shift that makes any K definite: |xᵀW^½KW^½x| ≤ max|K| · Σw · xᵀx."""
+    return float(problem.reach.max()) * problem.mass

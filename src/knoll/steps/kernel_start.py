@@ -1,0 +1,91 @@
+"""Starts for kernel k-means: k rows, far apart in feature space or drawn by weight, and every row with the closest.
+
+Draws see contents and weights only, as in `knoll.seeding`: equal rows count together, in an order of their contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll.seeding import Multiset
+from knoll.steps.kernel_means import Problem
+
+__all__ = ["closest_rows", "kmeans_plus_plus"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_BLOCK = 2**21  # entries of K at a time
+
+
+def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, restart: int) -> Rows:
+    """Choose k rows by greedy k-means++ in feature space: D²(i, j) = K_ii − 2 K_ij + K_jj.
+
+    The first row is drawn by weight, each further one is the best of 2 + log k candidates drawn with probability
+    ∝ w D². Where fewer than k rows lie apart from each other, the rest is drawn by weight.
+    """
+    rows, weights = distinct.rows, _leveled(distinct.weights)
+    diagonal = problem.diagonal[rows]
+    trials = 2 + int(math.log(k))
+    chosen = [int(_drawn(weights, 1, seed, restart, 0)[0])]
+    nearest = _squares(problem, rows, diagonal, np.array(chosen))[0]  # (m,) D² to the closest row so far
+    while len(chosen) < k:
+        chances = _leveled(weights * _leveled(nearest))
+        some = np.flatnonzero(chances)
+        if not len(some):
+            break
+        drawn = some[_drawn(chances[some], min(trials, len(some)), seed, restart, len(chosen))]
+        closer = np.minimum(_squares(problem, rows, diagonal, drawn), nearest)  # (t, m)
+        best = int(np.argmin(np.sum(closer * weights, axis=1)))
+        chosen.append(int(drawn[best]))
+        nearest = closer[best]
+    while len(chosen) < k:
+        left = np.setdiff1d(np.arange(len(rows)), chosen)
+        pool = left if len(left) else np.arange(len(rows))
+        chosen.append(int(pool[_drawn(weights[pool], 1, seed, restart, len(chosen))[0]]))
+    return rows[np.array(chosen)]
+
+
+def closest_rows(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
+    """Assign every row to the closest of some rows in feature space, the first of equally close ones.
+
+    K_jj − 2 K_ij is compared as it is, with what its rounding left out.
+    """
+    n = problem.n
+    labels = np.empty(n, dtype=np.int32)
+    own = problem.diagonal[seeds][:, None]
+    width = max(1, _BLOCK // len(seeds))
+    for begin in range(0, n, width):
+        columns = np.arange(begin, min(begin + width, n))
+        double = 2 * problem.operator.rows(seeds, columns if len(columns) < n else None)  # (k, w)
+        cost = own - double
+        part = own - cost
+        rest = (own - (cost + part)) + (part - double)  # what the subtraction rounded off, exactly
+        rest[cost != cost.min(axis=0)] = np.inf
+        labels[begin : begin + width] = rest.argmin(axis=0)
+    return labels
+
+
+def _squares(problem: Problem, rows: Rows, diagonal: Floats, places: Rows) -> Floats:
+    """Squared distances in feature space from some places to all of `rows`, (t, m); 0 where rounding made them less."""
+    kernel = problem.operator.rows(rows[places], rows)
+    return np.maximum(diagonal[places][:, None] - 2 * kernel + diagonal, 0.0)
+
+
+def _leveled(values: Floats) -> Floats:
+    """Scale by a power of two so that the largest is near one: products neither vanish nor overflow."""
+    return np.ldexp(values, -int(np.frexp(values.max(initial=0.0))[1]))
+
+
+def _drawn(weights: Floats, count: int, seed: int, restart: int, step: int) -> Rows:
+    """Draw places by weight, without replacement; a function of the numbers given alone."""
+    text = b"".join(number.to_bytes(8, "little") for number in (seed, restart, step))
+    own = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    out = np.empty(count, dtype=np.int64)
+    _core.random_rows(np.ascontiguousarray(weights), own, 0, out)
+    return out

@@ -1,0 +1,266 @@
+"""Which way to multiply by the affinity matrix A: stored, tiles, truncated tiles; and what to begin from.
+
+Every route ends with the same exact operator (exact to rounding): degrees, certificate and extension come from it. The
+approximate ones, pivoted Cholesky and the non-uniform FFT, give a start that the exact operator then improves, or, when
+they are asked for by name, the answer whose error the exact operator certifies (docs/decisions/0016-spectral.md).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.exceptions import BadData, CostError
+from knoll.kernels import Gaussian, Kernel, Operator
+from knoll.kernels import _check_matrix as check_matrix
+from knoll.steps.eigen import times
+
+__all__ = ["Route", "Stored", "ZeroDiagonal", "check_matrix", "choose", "free_memory", "has_finufft", "modes", "store"]
+
+Floats = NDArray[np.float64]
+
+_SMALL = 512  # rows up to which a matrix is stored and LAPACK takes it whole
+_WIDE = 24  # columns from which a stored entry is read faster than it is computed again
+_TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
+_SKETCHED = 1500  # rows from which a low-rank start pays
+_MODES = 2**24  # of the Fourier grid, at most
+_LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
+_FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
+_BLOCK = 2**21  # entries of a block of rows
+
+
+@dataclass(frozen=True)
+class Route:
+    """How A is applied, and why."""
+
+    name: str  # stored, tiles, truncated, cholesky or finufft
+    reason: str
+    operator: Operator  # exact to rounding
+    cutoff: float  # pairs farther apart are left out; 0: none
+    sketch: str  # what the start comes from: none, cholesky or finufft
+    refine: bool  # whether the exact operator goes on from there
+
+
+def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, whole: bool, owner: str) -> Route:
+    """Choose the route for a kernel on points; `name` is the user's wish, "auto" leaves it to us.
+
+    `whole` forbids truncation, as a zero diagonal does: what is left out is small beside A_ii = 1 only.
+    """
+    n, d = points.shape
+    matrix_bytes = 8 * n * n
+    if not isinstance(kernel, Gaussian):
+        free = kernel.name == "heaviside"  # its values need no check, and its tiles are cheap
+        if free and name == "tiles" or (free and n > _SMALL and name == "auto"):
+            return Route(
+                "tiles", f"{kernel.name} tiles of {n} rows", kernel.operator(points, threads), 0.0, "none", True
+            )
+        if name not in ("auto", "stored"):
+            raise BadData(
+                f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. Use operator='auto'."
+            )
+        reason = f"the values of {kernel.name} are checked, so they are kept"
+        return Route("stored", reason, store(kernel, points, threads, owner), 0.0, "none", True)
+    stored_fits = 3 * matrix_bytes < free_memory() and matrix_bytes <= 1 << 30
+    if name == "stored" or (name == "auto" and (n <= _SMALL or (d >= _WIDE and stored_fits))):
+        reason = (
+            "operator='stored' was asked for"
+            if name == "stored"
+            else f"{n} rows: the matrix takes {matrix_bytes / 2**20:.1f} MB"
+        )
+        return Route("stored", reason, store(kernel, points, threads, owner, whole=whole), 0.0, "none", True)
+    cutoff = 0.0 if whole or name == "tiles" else kernel.cutoff(n)
+    operator: Any = kernel.operator(points, threads, cutoff)
+    pairs, all_pairs = int(operator.pairs), n * (n + 1) // 2
+    share = pairs / all_pairs
+    if name in ("cholesky", "finufft"):
+        if name == "finufft":
+            _need_finufft(points, kernel.sigma, owner)
+        reason = f"operator={name!r} was asked for; certified by one exact application"
+        return Route(name, reason, operator, cutoff, name, False)
+    exact = "truncated" if cutoff > 0 and (name == "truncated" or share < _TRUNCATED) else "tiles"
+    reason = (
+        f"{pairs:.3g} of {all_pairs:.3g} pairs of rows lie within {cutoff:.3g}" if cutoff else "no pair is left out"
+    )
+    sketch = "none"
+    if n >= _SKETCHED:
+        by_fft = pairs >= _LONG and has_finufft() and d <= 3 and modes(points, kernel.sigma, 1e-10)[0] <= _MODES
+        sketch = "finufft" if by_fft else "cholesky"
+        reason += f"; the start comes from {'pivoted Cholesky' if sketch == 'cholesky' else 'FINUFFT'}"
+    return Route(exact, reason, operator, cutoff, sketch, True)
+
+
+# ---- matrices that are there -----------------------------------------------------------------------------------------
+
+
+class Stored:
+    """The matrix of a kernel on n rows, kept whole and symmetric to the bit; values below the floor are 0."""
+
+    def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
+        self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
+        self.matrix = self._tile(points)
+        self.n, self.name = len(self.matrix), kernel.name
+
+    def _tile(self, Y: Any) -> Floats:
+        tile = self.kernel.tile(Y, self.points, self.threads)
+        if self._floor > 0:
+            tile[tile < self._floor] = 0.0
+        return tile
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it holds."""
+        return self.matrix.nbytes
+
+    def diag(self) -> Floats:
+        """Return the diagonal, (n,)."""
+        return self.matrix.diagonal().copy()
+
+    def rows(self, i: NDArray[np.int64]) -> Floats:
+        """Return the rows i, (m, n)."""
+        return self.matrix[i]
+
+    def apply(self, B: Floats) -> Floats:
+        """Return A B."""
+        return times(self.matrix, B, self.threads)
+
+    def apply_rows(self, Y: Any, B: Floats) -> Floats:
+        """Return κ(Y, X) B, a block of rows at a time."""
+        out = np.empty((Y.shape[0], B.shape[1]))
+        height = max(1, _BLOCK // self.n)
+        for begin in range(0, Y.shape[0], height):
+            out[begin : begin + height] = times(self._tile(Y[begin : begin + height]), B, self.threads)
+        return out
+
+    def update(self, *_: Any) -> None:
+        """Nobody moves rows between clusters here."""
+        raise NotImplementedError
+
+
+def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False) -> Stored:
+    """Compute the matrix of a kernel, and refuse what cannot be an affinity; `whole` keeps the smallest values too."""
+    n, memory = points.shape[0], free_memory()
+    needed = 8 * n * n
+    if 2 * needed > memory:
+        raise CostError(
+            f"{owner}: the {kernel.name} matrix of {n} rows takes {needed / 2**30:.1f} GB (twice that while it is "
+            f"checked), and {memory / 2**30:.1f} GB are free. Use affinity='rbf' with operator='auto', which needs no "
+            "matrix, or affinity='nearest_neighbors'."
+        )
+    floor = 0.0 if whole or not isinstance(kernel, Gaussian) else 2.0**-53 / n
+    stored = Stored(kernel, points, threads, floor)
+    if not isinstance(kernel, Gaussian):  # symmetric to the bit and in [0, 1] by itself
+        check_matrix(stored.matrix, f"{owner}: the affinity {kernel.name!r}", threads, negative=False)
+        stored.matrix = (stored.matrix + stored.matrix.T) / 2
+    return stored
+
+
+class ZeroDiagonal:
+    """A − diag(A): Ng, Jordan and Weiss leave a row's link to itself out.
+
+    Rows whose other links are few beside A_ii are summed anew without it, since a difference would lose their digits.
+    """
+
+    def __init__(self, operator: Operator, twin: Any) -> None:
+        self.operator, self.n, self.name = operator, operator.n, operator.name
+        self._twin = twin  # rows Y → the training row that each is taken to be, or −1
+        self._diagonal = operator.diag()
+        degree = operator.apply(np.ones((self.n, 1)))[:, 0] - self._diagonal
+        self._low = np.flatnonzero(degree < _FEW * self._diagonal)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it holds."""
+        return self.operator.bytes + 8 * self.n
+
+    def diag(self) -> Floats:
+        """Return zeros."""
+        return np.zeros(self.n)
+
+    def rows(self, i: NDArray[np.int64]) -> Floats:
+        """Return the rows i, (m, n)."""
+        out = np.array(self.operator.rows(i))
+        out[np.arange(len(i)), i] = 0.0
+        return out
+
+    def apply(self, B: Floats) -> Floats:
+        """Return A B without the diagonal."""
+        out = self.operator.apply(B) - self._diagonal[:, None] * B
+        self._anew(self._low, self._low, B, out)
+        return out
+
+    def apply_rows(self, Y: Any, B: Floats) -> Floats:
+        """Return κ(Y, X) B; a row that equals one of the fit is taken to be that row."""
+        out = np.array(self.operator.apply_rows(Y, B))
+        twins = self._twin(Y)
+        own = np.flatnonzero(twins >= 0)
+        out[own] -= self._diagonal[twins[own], None] * B[twins[own]]
+        low = own[np.isin(twins[own], self._low)]
+        self._anew(low, twins[low], B, out)
+        return out
+
+    def update(self, *_: Any) -> None:
+        """Nobody moves rows between clusters here."""
+        raise NotImplementedError
+
+    def _anew(self, places: NDArray[Any], rows: NDArray[Any], B: Floats, out: Floats) -> None:
+        height = max(1, _BLOCK // self.n)
+        for begin in range(0, len(places), height):
+            some = slice(begin, begin + height)
+            out[places[some]] = times(self.rows(rows[some].astype(np.int64)), B)
+
+
+# ---- what is at hand -----------------------------------------------------------------------------------------------
+
+
+def free_memory() -> int:
+    """Return the bytes that this process may still take: of the machine, or of its control group."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            free = 1024 * int(line.split()[1])
+    limit, used = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
+    if limit and used and limit[0].strip() != "max":
+        free = min(free, int(limit[0]) - int(used[0]))
+    return max(free, 0)
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        with open(file, encoding="ascii") as text:
+            return text.readlines()
+    except OSError:
+        return []
+
+
+def has_finufft() -> bool:
+    """Tell whether FINUFFT is installed; it is an extra, "fast"."""
+    return importlib.util.find_spec("finufft") is not None
+
+
+def modes(points: NDArray[Any], sigma: float, tol: float) -> tuple[int, Floats, float]:
+    """Size the Fourier grid for a Gaussian of width σ to a tolerance: number of modes, period, highest frequency."""
+    reach = sigma * np.sqrt(2 * np.log(1 / tol))
+    extent = np.ptp(points, axis=0).astype(np.float64)
+    period = extent + reach  # images of the data must not be felt
+    top = reach / sigma / sigma  # where the transform has fallen to the tolerance
+    counts = 2 * np.ceil(top * period / (2 * np.pi)) + 2
+    return int(min(np.prod(counts), 2**62)), period, float(top)
+
+
+def _need_finufft(points: NDArray[Any], sigma: float, owner: str) -> None:
+    if points.shape[1] > 3:
+        raise BadData(
+            f"{owner}: operator='finufft' is for at most 3 columns, X has {points.shape[1]}. Use operator='auto'."
+        )
+    if not has_finufft():
+        raise BadData(f"{owner}: operator='finufft' needs FINUFFT. Install it with pip install knoll[fast].")
+    if modes(points, sigma, 1e-10)[0] > _MODES:
+        raise BadData(
+            f"{owner}: sigma={sigma:g} is so small beside the extent of X that its Fourier grid would have more than "
+            f"{_MODES} modes. Use operator='truncated'."
+        )

@@ -1,0 +1,470 @@
+"""NJW spectral clustering, step by step: degrees, components, eigenpairs of D^-½AD^-½, rows, extension (eq. 4.18).
+
+A weight of w stands for w equal rows: degrees are d = A w, the operator is M = SAS with S = √(w/d), and a copy of row i
+has the embedding v_i/√w_i. With functions f_i = v_i/√(w_i d_i) all of it reads A(w∘f) = λ d∘f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll.kernels import Operator
+from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, times, top_eigenpairs
+from knoll.steps.operators import Route
+from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
+
+__all__ = [
+    "NO_LINK",
+    "VANISHING",
+    "Components",
+    "Hook",
+    "Spectrum",
+    "coefficients",
+    "cut_terms",
+    "dense_spectrum",
+    "extended",
+    "extension_at_rows",
+    "gap_rule",
+    "heaviest",
+    "inverse_roots",
+    "joined",
+    "kernel_spectrum",
+    "known_vectors",
+    "leading",
+    "near_components",
+    "scaled_rows",
+    "sparse_components",
+    "sparse_spectrum",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Hook = Callable[[int, float, float], None]
+
+NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
+VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
+_FREE = 1e-6  # a cost 1 − λ below this is as good as none
+_SLOW = 16  # applications after which a sparse solve that crawls turns to a factorisation
+_FILL = 60  # links of a row up to which a factorisation is tried
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts into which the graph falls; a row without links has the label −1."""
+
+    labels: Ints  # (n,)
+    volumes: Floats  # (c,): Σ w_i d_i
+    order: Ints  # (c,): heaviest first, ties by lowest row
+
+    @property
+    def count(self) -> int:
+        """How many have links."""
+        return len(self.volumes)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The largest eigenpairs of M, with what the extension needs."""
+
+    values: Floats  # (m,) largest first
+    vectors: Floats  # (n, m) v, orthonormal
+    images: Floats  # (n, m) M v, by the exact operator
+    residuals: Floats  # (m,)
+    following: float  # the next eigenvalue, or NaN where there is none
+    degrees: Floats  # (n,)
+    applications: int
+    converged: bool
+    note: str
+
+
+# ---- components ----------------------------------------------------------------------------------------------------
+
+
+def near_components(points: NDArray[Any], cutoff: float, threads: int) -> Ints:
+    """Label the components of the graph "within the cutoff"; one component where nothing is cut off."""
+    n = len(points)
+    if cutoff <= 0 or n == 1:
+        return np.zeros(n, dtype=np.int64)
+    box = np.ptp(points.astype(np.float64), axis=0)
+    if float(np.sqrt(np.square(box / cutoff).sum())) <= 1:
+        return np.zeros(n, dtype=np.int64)
+    labels = np.empty(n, dtype=np.int64)
+    _core.Index(points, cutoff, "euclidean", 2.0, "auto", threads).components(cutoff, None, labels, threads)
+    return labels
+
+
+def sparse_components(matrix: Any) -> Ints:
+    """Label the components of a matrix that is there, dense or sparse."""
+    _, labels = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(matrix), directed=False)
+    return labels.astype(np.int64)
+
+
+def heaviest(labels: Ints, degrees: Floats, weights: Floats) -> Components:
+    """Weigh the components, leaving out rows without links."""
+    labels = np.where(degrees < NO_LINK, -1, labels)
+    names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    volumes = np.bincount(inverse, weights=weights * degrees, minlength=len(names))
+    if names[0] == -1:
+        volumes, first, inverse = volumes[1:], first[1:], inverse - 1
+    order = np.lexsort((first, -volumes))
+    return Components(inverse.astype(np.int64), volumes, order.astype(np.int64))
+
+
+def known_vectors(components: Components, degrees: Floats, weights: Floats, most: int) -> Floats:
+    """Return the eigenvectors of eigenvalue one, √(w d / vol) on each component: (n, c) for the heaviest `most`."""
+    kept = components.order[:most]
+    out = np.zeros((len(degrees), len(kept)))
+    for column, c in enumerate(kept):
+        rows = components.labels == c
+        out[rows, column] = np.sqrt(weights[rows] * degrees[rows] / components.volumes[c])
+    return out
+
+
+# ---- eigenpairs ----------------------------------------------------------------------------------------------------
+
+
+def kernel_spectrum(
+    route: Route,
+    points: NDArray[Any],
+    sigma: float,
+    labels: Ints,
+    weights: Floats,
+    m: int,
+    *,
+    tol: float,
+    max_applications: int,
+    seed: int,
+    threads: int,
+    hook: Hook | None = None,
+) -> tuple[Spectrum, Components]:
+    """Solve for m pairs with products only: a start where one is to be had, then block Krylov with the exact operator."""
+    operator, n = route.operator, route.operator.n
+    sketch = _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
+    note = "" if sketch is None else sketch.note
+    if sketch is None:
+        degrees = operator.apply(weights[:, None])[:, 0]
+        start = None
+    else:
+        draws = np.empty(2 * n)
+        _core.fill_normal(seed, 7, 0, draws, 1)  # so that no eigenvector is orthogonal to the start
+        functions = np.hstack([sketch.functions, draws.reshape(n, 2)])
+        images = operator.apply(np.hstack([weights[:, None], weights[:, None] * functions]))
+        degrees = images[:, 0].copy()
+        start = (functions, images[:, 1:])
+    found = heaviest(labels, degrees, weights)
+    first = known_vectors(found, degrees, weights, m + 1)
+    scale = inverse_roots(weights, degrees)  # (n, 1): √(w/d)
+    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
+    rest = max(0, many - first.shape[1])
+
+    def apply(B: Floats) -> Floats:
+        return scale * operator.apply(scale * B)
+
+    basis = image = None
+    if start is not None and rest:
+        basis, image = _deflated(start[0], start[1], first, scale, weights, degrees, threads)
+        if basis.shape[1] < rest:
+            basis = image = None
+    begun = 1
+    pairs = top_eigenpairs(
+        apply,
+        n,
+        rest,
+        first=first,
+        start=basis,
+        applied=image,
+        tol=tol,
+        loose=1 if many > m else 0,
+        max_applications=max_applications if route.refine else 0,
+        seed=seed,
+        threads=threads,
+        hook=None if hook is None else lambda i, total, worst: hook(i + begun, first.shape[1] + total, worst),
+    )
+    return joined(first, pairs, m, degrees, begun, note), found
+
+
+def _sketch(
+    route: Route,
+    points: NDArray[Any],
+    sigma: float,
+    weights: Floats,
+    p: int,
+    k: int,
+    tol: float,
+    seed: int,
+    threads: int,
+) -> Sketch | None:
+    match route.sketch:
+        case "cholesky":
+            core = getattr(route.operator, "core", None)
+            return None if core is None else by_cholesky(core, len(points), weights, p, threads)
+        case "finufft":
+            return by_finufft(points, sigma, weights, p, k, tol, seed, threads)
+    return None
+
+
+def _deflated(
+    functions: Floats, applied: Floats, first: Floats, scale: Floats, weights: Floats, degrees: Floats, threads: int
+) -> tuple[Floats, Floats]:
+    """Turn functions and A(w∘f) into an orthonormal basis beside `first` and its image under M, without applying M."""
+    basis = np.sqrt(weights * degrees)[:, None] * functions
+    image = scale * applied
+    size = np.sqrt(np.einsum("ij,ij->j", basis, basis))
+    kept = size > 0
+    basis, image = basis[:, kept] / size[kept], image[:, kept] / size[kept]
+    for _ in range(2):
+        share = inner(first, basis, threads)
+        basis, image = basis - times(first, share, threads), image - times(first, share, threads)  # M·first = first
+        weight, turn = scipy.linalg.eigh(inner(basis, basis, threads))
+        turn = turn[:, weight > 1e-9 * weight[-1]] / np.sqrt(weight[weight > 1e-9 * weight[-1]])
+        basis, image = times(basis, turn, threads), times(image, turn, threads)
+    return basis, image
+
+
+def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, threads: int) -> tuple[Spectrum, Components]:
+    """Solve a small matrix whole, by LAPACK, component by component."""
+    n = len(matrix)
+    degrees = times(matrix, weights[:, None], threads)[:, 0]
+    found = heaviest(labels, degrees, weights)
+    scale = inverse_roots(weights, degrees)
+    M = scale * matrix * scale.T
+    first = known_vectors(found, degrees, weights, n)
+    values, vectors = [np.ones(first.shape[1])], [first]
+    for c in range(found.count):
+        rows = np.flatnonzero(found.labels == c)
+        if len(rows) == 1:
+            continue
+        own, turned = scipy.linalg.eigh(M[np.ix_(rows, rows)])
+        lead = int(np.argmax(np.abs(turned.T @ first[rows, np.flatnonzero(found.order == c)[0]])))
+        turned = np.delete(turned, lead, axis=1)  # √d, which `first` has exactly
+        block = np.zeros((n, len(rows) - 1))
+        block[rows] = turned
+        values.append(np.delete(own, lead))
+        vectors.append(block)
+    if (alone := np.flatnonzero(found.labels < 0)).size and sum(len(v) for v in values) < m:
+        block = np.zeros((n, len(alone)))  # k = n: a row without links is an eigenvector of eigenvalue zero
+        block[alone, np.arange(len(alone))] = 1.0
+        values.append(np.zeros(len(alone)))
+        vectors.append(block)
+    every, basis = np.concatenate(values), np.hstack(vectors)
+    order = np.argsort(-every, kind="stable")
+    following = float(every[order[m]]) if len(order) > m else np.nan
+    kept = order[:m]
+    V = np.ascontiguousarray(basis[:, kept])
+    V *= signed(V)
+    images = times(M, V, threads)
+    residuals = np.sqrt(np.square(images - V * every[kept]).sum(axis=0))
+    return Spectrum(every[kept], V, images, residuals, following, degrees, 1, True, "LAPACK"), found
+
+
+def sparse_spectrum(
+    operator: Operator,
+    matrix: Any,
+    labels: Ints,
+    m: int,
+    *,
+    tol: float,
+    max_applications: int,
+    seed: int,
+    threads: int,
+    hook: Hook | None = None,
+) -> tuple[Spectrum, Components]:
+    """Solve for a graph that is there: block Krylov, and where that crawls, on the inverse of (1 + δ)I − M.
+
+    A graph whose gap is tiny is a chain or a sheet, which factors with little fill; one that would fill up has a gap.
+    """
+    n = operator.n
+    weights = np.ones(n)
+    degrees = operator.apply(weights[:, None])[:, 0]
+    found = heaviest(labels, degrees, weights)
+    first = known_vectors(found, degrees, weights, m + 1)
+    scale = inverse_roots(weights, degrees)
+    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
+    rest = max(0, many - first.shape[1])
+    options: dict[str, Any] = {
+        "first": first,
+        "loose": 1 if many > m else 0,
+        "seed": seed,
+        "threads": threads,
+        "hook": hook,
+    }
+
+    def apply(B: Floats) -> Floats:
+        return scale * operator.apply(scale * B)
+
+    links = matrix.nnz / n if scipy.sparse.issparse(matrix) else np.inf
+    factored = links <= _FILL and n > 1000
+
+    def crawls(count: int, worst: float) -> bool:
+        return factored and count >= _SLOW and worst > 1e3
+
+    pairs = top_eigenpairs(apply, n, rest, tol=tol, max_applications=max_applications, give_up=crawls, **options)
+    note = ""
+    if not pairs.converged and factored and pairs.applications < max_applications:
+        pairs = _by_inverse(matrix, scale[:, 0], pairs, apply, n, rest, tol, max_applications, options)
+        note = "shift and invert"
+    return joined(first, pairs, m, degrees, 1, note), found
+
+
+def _by_inverse(
+    matrix: Any,
+    scale: Floats,
+    begun: Eigenpairs,
+    apply: Callable[[Floats], Floats],
+    n: int,
+    k: int,
+    tol: float,
+    max_applications: int,
+    options: dict[str, Any],
+) -> Eigenpairs:
+    """Take the pairs of ((1 + δ)I − M)⁻¹, whose largest are M's, far apart; then one look through M itself."""
+    shift = 1e-5
+    half = scipy.sparse.diags_array(scale)
+    system = scipy.sparse.csc_array(scipy.sparse.eye_array(n) * (1 + shift) - half @ matrix @ half)
+    factor = scipy.sparse.linalg.splu(
+        system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    # a residual r of the inverse's pair is one of at most 2r(1 + δ − λ) of M's, and the look through M tells exactly
+    scaled_tol = tol / (2 * (1 + shift - float(begun.values.min())))
+    pairs = top_eigenpairs(
+        lambda B: factor.solve(np.ascontiguousarray(B)),
+        n,
+        k,
+        start=begun.vectors,
+        tol=scaled_tol,
+        max_applications=max_applications,
+        **options,
+    )
+    threads = options["threads"]
+    looked = rayleigh_ritz(pairs.vectors, apply(pairs.vectors), threads)
+    limits = np.where(np.arange(k) < k - options["loose"], tol, np.sqrt(tol))
+    done = bool((looked.residuals <= limits).all())
+    return replace(looked, applications=begun.applications + pairs.applications + 1, converged=done)
+
+
+def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str) -> Spectrum:
+    """Put the known eigenvectors before those found; the one after the m-th tells the gap."""
+    values = np.concatenate([np.ones(first.shape[1]), pairs.values])
+    vectors, images = np.hstack([first, pairs.vectors]), np.hstack([first, pairs.images])
+    residuals = np.concatenate([np.zeros(first.shape[1]), pairs.residuals])
+    following = float(values[m]) if len(values) > m else np.nan
+    vectors, images = vectors[:, :m], images[:, :m]
+    turn = signed(vectors)
+    return Spectrum(
+        values[:m],
+        vectors * turn,
+        images * turn,
+        residuals[:m],
+        following,
+        degrees,
+        begun + pairs.applications,
+        pairs.converged,
+        note,
+    )
+
+
+def inverse_roots(weights: Floats, degrees: Floats) -> Floats:
+    """√(w/d), (n, 1); 0 for a row without links, which drops out of M."""
+    linked = degrees >= NO_LINK
+    return np.where(linked, np.sqrt(weights / np.where(linked, degrees, 1.0)), 0.0)[:, None]
+
+
+# ---- rows of the embedding -----------------------------------------------------------------------------------------
+
+
+def scaled_rows(Y: Floats, degrees: Floats, row_scaling: str) -> Floats:
+    """Return rows as they are, of length one (a zero row stays), or over √d_i."""
+    if row_scaling == "unit":
+        length = np.sqrt(np.einsum("ij,ij->i", Y, Y))[:, None]
+        return np.divide(Y, length, out=np.zeros_like(Y), where=length > 0)
+    if row_scaling == "degree":
+        root = np.sqrt(degrees)[:, None]
+        return np.divide(Y, root, out=np.zeros_like(Y), where=root > 0)
+    return Y
+
+
+def coefficients(spectrum: Spectrum, weights: Floats) -> Floats:
+    """Return [E | w], (n, m+1), with which a row of links gives its embedding: E = w∘f/λ; 0 where λ vanishes."""
+    root = np.sqrt(weights * spectrum.degrees)[:, None]
+    f = np.divide(spectrum.vectors, root, out=np.zeros_like(spectrum.vectors), where=root > 0)
+    safe = spectrum.values > VANISHING
+    E = weights[:, None] * f * np.where(safe, 1 / np.where(safe, spectrum.values, 1.0), 0.0)
+    return np.hstack([E, weights[:, None]])
+
+
+def extended(sums: Floats, row_scaling: str) -> tuple[Floats, NDArray[np.bool_]]:
+    """Turn A(q, X)·[E | w] into embedded rows (Nyström), and tell which have a link at all."""
+    degrees = sums[:, -1]
+    linked = degrees >= NO_LINK
+    root = np.sqrt(np.where(linked, degrees, 1.0))[:, None]
+    Y = np.where(linked[:, None], sums[:, :-1] / root, 0.0)
+    return scaled_rows(Y, np.where(linked, degrees, 0.0), row_scaling), linked & (Y != 0).any(axis=1)
+
+
+def extension_at_rows(spectrum: Spectrum, weights: Floats, row_scaling: str) -> Floats:
+    """Return the extension at the training rows from the last exact application: M v/(λ√w)."""
+    safe = spectrum.values > VANISHING
+    Y = spectrum.images * np.where(safe, 1 / np.where(safe, spectrum.values, 1.0), 0.0) / np.sqrt(weights)[:, None]
+    return scaled_rows(Y, spectrum.degrees, row_scaling)
+
+
+# ---- numbers about the answer --------------------------------------------------------------------------------------
+
+
+def cut_terms(operator: Operator, labels: NDArray[Any], k: int, weights: Floats, degrees: Floats) -> Floats:
+    """Compute for each cluster links(V_c, V_c), links(V_c, V) (eq. 4.10), and its part of kernel k-means' trace: (3, k).
+
+    Rows count by weight. The trace is Σ_c (Σ_ij u_i A_ij u_j)/Σ_i u_i over the cluster with u = w/d (eq. 4.6).
+    """
+    n = operator.n
+    inside = np.zeros((n, 2 * k))
+    inside[np.arange(n), labels] = weights
+    own = np.divide(weights, degrees, out=np.zeros(n), where=degrees >= NO_LINK)
+    inside[np.arange(n), k + labels] = own
+    links = inside * operator.apply(inside)  # (n, 2k)
+    volume = np.bincount(labels, weights=weights * degrees, minlength=k)
+    mass = np.bincount(labels, weights=own, minlength=k)
+    trace = np.divide(links[:, k:].sum(axis=0), mass, out=np.zeros(k), where=mass > 0)
+    return np.stack([links[:, :k].sum(axis=0), volume, trace])
+
+
+def leading(spectrum: Spectrum, m: int) -> Spectrum:
+    """Keep the first m pairs; what followed them becomes the next eigenvalue."""
+    if m >= len(spectrum.values):
+        return spectrum
+    return replace(
+        spectrum,
+        values=spectrum.values[:m],
+        vectors=spectrum.vectors[:, :m],
+        images=spectrum.images[:, :m],
+        residuals=spectrum.residuals[:m],
+        following=float(spectrum.values[m]),
+    )
+
+
+def gap_rule(values: Floats) -> tuple[int, Floats, str]:
+    """Choose k by the largest ratio (1 − λ_{k+1})/(1 − λ_k): how much dearer the next cut is than the last.
+
+    Costs below 1e-6 are as good as none: λ_1 is one anyway, and so is that of every component. k = 1 is taken only where
+    no later ratio reaches two, since then nothing stands out.
+    """
+    cost = np.maximum(1 - np.asarray(values, dtype=np.float64), _FREE)
+    ratios = cost[1:] / cost[:-1]  # ratios[j] is that of j + 1 clusters
+    if cost[-1] <= _FREE and len(cost) > 1:
+        return len(ratios), ratios, f"all {len(cost)} eigenvalues are one: there are at least so many components"
+    if len(cost) < 3:
+        return 1, ratios, "too few eigenvalues for a gap"
+    at = int(np.argmax(ratios[1:])) + 1
+    if ratios[at] < 2:
+        return 1, ratios, f"no eigenvalue stands out: the largest ratio of neighbouring costs is {ratios[at]:.2g}"
+    return at + 1, ratios, f"1 − λ grows {ratios[at]:.3g}-fold after {at + 1} eigenvalues, more than anywhere else"
