@@ -49,8 +49,9 @@ PUBLIC = {
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
     "knoll.relations": """
-        Certificate Check ClimbToMeanShift Frame GaussianIsMixtureOfOne GraphAndClimb Limit MeanShiftAscent
-        MixtureDistance MixtureToKMeans Path Precondition Relation SingleLinkage all get
+        Certificate Check ClimbToMeanShift Frame GaussianIsMixtureOfOne GaussianToHeaviside GraphAndClimb
+        KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance MixtureToKMeans
+        NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
     """,
     "knoll.scales": "EpsEstimate estimate_bandwidth estimate_eps k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",

@@ -13,13 +13,20 @@ from knoll.exceptions import InvalidParameter
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.climb_to_mean_shift import ClimbToMeanShift
 from knoll.relations.gaussian_and_mixture import GaussianIsMixtureOfOne
+from knoll.relations.gaussian_to_heaviside import GaussianToHeaviside
 from knoll.relations.graph_and_climb import GraphAndClimb
+from knoll.relations.kernel_and_graph import KernelAndGraph
+from knoll.relations.kernel_trick import KernelTrick
+from knoll.relations.kmeans_and_kernel import KMeansIsLinearKernel
 from knoll.relations.mean_shift_ascent import MeanShiftAscent
 from knoll.relations.mixture_distance import MixtureDistance
 from knoll.relations.mixture_to_kmeans import MixtureToKMeans
+from knoll.relations.normalized_cut import NormalizedCut
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit, Relation
+from knoll.relations.relaxation import Relaxation
 from knoll.relations.single_linkage import SingleLinkage
+from knoll.relations.spectral_to_dbscan import SpectralIsDBSCAN
 
 __all__ = [
     "Certificate",
@@ -27,15 +34,22 @@ __all__ = [
     "ClimbToMeanShift",
     "Frame",
     "GaussianIsMixtureOfOne",
+    "GaussianToHeaviside",
     "GraphAndClimb",
+    "KMeansIsLinearKernel",
+    "KernelAndGraph",
+    "KernelTrick",
     "Limit",
     "MeanShiftAscent",
     "MixtureDistance",
     "MixtureToKMeans",
+    "NormalizedCut",
     "Path",
     "Precondition",
     "Relation",
+    "Relaxation",
     "SingleLinkage",
+    "SpectralIsDBSCAN",
     "all",
     "get",
 ]
@@ -44,6 +58,13 @@ _MAP: tuple[Relation, ...] = (
     GaussianIsMixtureOfOne(),
     MixtureToKMeans(),
     MixtureDistance(),
+    KMeansIsLinearKernel(),
+    KernelTrick(),
+    Relaxation(),
+    KernelAndGraph(),
+    NormalizedCut(),
+    SpectralIsDBSCAN(),
+    GaussianToHeaviside(),
     GraphAndClimb(),
     ClimbToMeanShift(),
     MeanShiftAscent(),

@@ -1,0 +1,84 @@
+"""From weighted kernel k-means to spectral clustering: drop "one cluster a row" from the trace form (eq. 4.5–4.7)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.kernel_kmeans import KernelKMeans
+from knoll.relations._common import quiet
+from knoll.relations._kernel import random_partitions, sigma_of, similarities, top_eigenpairs, trace
+from knoll.relations.certificate import Certificate, Check
+from knoll.relations.relation import Relation
+from knoll.spectral import SpectralClustering
+from knoll.validation import Number
+
+__all__ = ["Relaxation"]
+
+_PARTITIONS = 24
+
+
+class Relaxation(Relation):
+    """The sum of the k largest eigenvalues bounds what any partition can reach."""
+
+    name: ClassVar = "trace-relaxation"
+    source: ClassVar = "weighted kernel k-means"
+    target: ClassVar = "spectral clustering"
+    statement: ClassVar = (
+        "Without the demand that a row be in one cluster, the trace form of weighted kernel k-means is solved by the "
+        "top k eigenvectors; their sum bounds every partition, and the gap tells how much a partition may lack."
+    )
+    formula: ClassVar = "Tr YᵀW^½KW^½Y ≤ λ_1 + … + λ_k  for every partition, W = D⁻¹"
+    most_rows: ClassVar = 3_000
+    _defaults: ClassVar = {"n_clusters": 2, "sigma": None, "random_state": 0}
+    _rules: ClassVar = {
+        "n_clusters": (Number(1, whole=True),),
+        "sigma": (None, Number(0, strict=True)),
+        "random_state": (Number(0, 2**64 - 1, whole=True),),
+    }
+
+    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+        k, seed = int(parameters["n_clusters"]), int(parameters["random_state"])
+        sigma = sigma_of(X, parameters["sigma"])
+        A = similarities(X, sigma)
+        w = 1 / A.sum(axis=1)
+        root = np.sqrt(w)
+        M = root[:, None] * A * root
+        values, _ = top_eigenpairs(M, k)
+        bound = float(values[:k].sum())
+        reached = [trace(M, labels, w) for labels in random_partitions(len(X), k, _PARTITIONS, seed)]
+        with quiet():
+            local = KernelKMeans(k, sigma=sigma, random_state=seed).fit(X, sample_weight=w)
+            spectral = SpectralClustering(k, sigma=sigma, random_state=seed).fit(X)
+            after = KernelKMeans(k, sigma=sigma, init=spectral.labels_).fit(X, sample_weight=w)
+        traces = {
+            "k-means++ start, at rest": trace(M, local.labels_.astype(np.int64), w),
+            "spectral partition": trace(M, spectral.labels_.astype(np.int64), w),
+            "spectral start, at rest": trace(M, after.labels_.astype(np.int64), w),
+        }
+        best = max(traces.values())
+        return self._certificate(
+            checks=(
+                Check("a partition's trace over the bound", max([*reached, *traces.values()]) - bound, 1e-9 * k),
+                Check(
+                    "kernel k-means' own trace from Tr YᵀMY",
+                    abs(local.trace_objective_ - traces["k-means++ start, at rest"]),
+                    1e-9 * k,
+                ),
+                Check(
+                    "what the alternation loses from the spectral start",
+                    traces["spectral partition"] - traces["spectral start, at rest"],
+                    1e-9 * k,
+                ),
+            ),
+            numbers={
+                "σ": sigma,
+                "n_clusters": k,
+                "λ_1 + … + λ_k": bound,
+                **{f"trace, {n}": t for n, t in traces.items()},
+                "gap of the best partition": bound - best,
+                "best of the random partitions": max(reached),
+            },
+        )
