@@ -16,6 +16,7 @@ COMMANDS = {
     "datasets": "List the data sets, or export one as CSV.",
     "demo": "Run the ten reference algorithms on the paper's data.",
     "info": "Show what was built and what it runs on.",
+    "relate": "Certify the relations between the algorithms on your data.",
 }
 
 

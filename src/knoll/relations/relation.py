@@ -43,6 +43,11 @@ class Relation(ABC):
         certificate = self._certify(points, **chosen)
         return replace(certificate, seconds=time.perf_counter() - begun)
 
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters of `certify` and their defaults."""
+        return dict(self._defaults)
+
     @abstractmethod
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate: ...
 

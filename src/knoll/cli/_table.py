@@ -1,0 +1,360 @@
+"""A person's file becomes points: numeric columns are taken, and what is left out is left out with its reason."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from knoll.exceptions import BadData, InvalidParameter
+
+__all__ = ["MISSING", "Table", "complete", "read_table"]
+
+MISSING = ("error", "drop", "median")
+
+_LOOK = 1 << 16  # bytes of a text that its shape is guessed from
+_LINES = 50
+_DELIMITERS = (",", "\t", ";", "|")
+_ABSENT = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "#N/A"]
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+_ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
+_MOSTLY = 0.9  # of a text column's cells: with so many numbers the others are slips, and are named
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numeric part of a file.
+
+    Attributes
+    ----------
+    name : str
+        Where it comes from, for people.
+    X : ndarray of shape (n, d)
+        The numbers; NaN where one is missing.
+    columns : tuple of str
+        Their names.
+    left_out : dict
+        The other columns and why they were left out.
+    rows : ndarray of shape (n,)
+        The row of the file, from 0, that each row of X was.
+    ids, truth : ndarray of shape (n,) or None
+        What names a row; a class it is known to have.
+    """
+
+    name: str
+    X: NDArray[np.float64]
+    columns: tuple[str, ...]
+    left_out: dict[str, str]
+    rows: NDArray[np.int64]
+    ids: NDArray[Any] | None = None
+    truth: NDArray[Any] | None = None
+
+
+def read_table(
+    source: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    ids: str | None = None,
+    truth: str | None = None,
+) -> Table:
+    """Read CSV or TSV (plain, .gz, .zst), Parquet, Feather, NPY or NPZ; "-" is standard input.
+
+    The contents tell the format, not the name. Without `columns` every numeric column is taken.
+    """
+    name = "standard input" if str(source) == "-" else str(source)
+    table = _arrow(_bytes(source, name), name)
+    if table.num_rows == 0:
+        raise BadData(f"{name} has no rows.")
+    asked = [wanted for wanted in (*(columns or ()), ids, truth) if wanted is not None]
+    for wanted in asked:
+        if wanted not in table.column_names:
+            raise InvalidParameter(f"{name} has no column {wanted!r}. It has: {_listed(table.column_names)}.")
+    taken: list[str] = []
+    left_out: dict[str, str] = {}
+    for column in table.column_names:
+        if column in (ids, truth):
+            continue
+        if columns is not None and column not in columns:
+            left_out[column] = "not asked for"
+            continue
+        reason = _unusable(column, table[column], asked=columns is not None)
+        if reason is None:
+            taken.append(column)
+        elif columns is not None:
+            raise BadData(f"{name}: column {column!r} cannot be used: {reason}.")
+        else:
+            left_out[column] = reason
+    if not taken:
+        reasons = "; ".join(f"{column!r} is {reason}" for column, reason in list(left_out.items())[:5])
+        raise BadData(f"{name} has no numeric column to cluster ({reasons}).")
+    X = np.column_stack([_numbers(table[column]) for column in taken])
+    return Table(
+        name,
+        X,
+        tuple(taken),
+        left_out,
+        np.arange(len(X)),
+        None if ids is None else _plain(table[ids]),
+        None if truth is None else _plain(table[truth]),
+    )
+
+
+def complete(table: Table, missing: str = "error") -> tuple[Table, str]:
+    """Do something about missing values, and say what: refuse, drop those rows, or fill in the column's median."""
+    if missing not in MISSING:
+        raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
+    gaps = ~np.isfinite(table.X)
+    if not gaps.any():
+        return table, ""
+    row, column = (int(first) for first in np.argwhere(gaps)[0])
+    where = f"{int(gaps.sum())} missing values in {int(gaps.any(axis=1).sum())} of {len(table.X)} rows"
+    if missing == "error":
+        raise BadData(
+            f"{table.name} has {where}, the first in row {row + 1}, column {table.columns[column]!r}. "
+            "Use --missing drop (leave those rows out) or --missing median (fill in the column's median)."
+        )
+    if missing == "drop":
+        keep = ~gaps.any(axis=1)
+        if not keep.any():
+            raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
+        kept = replace(
+            table,
+            X=table.X[keep],
+            rows=table.rows[keep],
+            ids=None if table.ids is None else table.ids[keep],
+            truth=None if table.truth is None else table.truth[keep],
+        )
+        return kept, f"{where}: those rows were left out"
+    X = table.X.copy()
+    for j, name in enumerate(table.columns):
+        if gaps[:, j].all():
+            raise BadData(f"{table.name}: column {name!r} has no value at all. Leave it out with --columns.")
+        X[gaps[:, j], j] = np.median(X[~gaps[:, j], j])
+    return replace(table, X=X), f"{where}: filled in with the column's median"
+
+
+# ---- bytes → columns -----------------------------------------------------------------------------------------------
+
+
+def _bytes(source: str | Path, name: str) -> pa.Buffer:
+    """Read it all, and undo gzip and Zstandard."""
+    if str(source) == "-":
+        data = pa.py_buffer(sys.stdin.buffer.read())
+    else:
+        try:
+            with pa.memory_map(str(source)) as file:
+                data = file.read_buffer()
+        except FileNotFoundError:
+            raise BadData(f"There is no file {name}.") from None
+        except (OSError, pa.ArrowInvalid):
+            try:
+                data = pa.py_buffer(Path(source).read_bytes())  # a pipe, or an empty file: nothing to map
+            except OSError as error:
+                raise BadData(f"{name} cannot be read: {error.strerror or error}.") from None
+    start = data[:4].to_pybytes()
+    for magic, codec in ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
+        if start.startswith(magic):
+            try:
+                return pa.CompressedInputStream(pa.BufferReader(data), codec).read_buffer()
+            except OSError as error:
+                raise BadData(f"{name} looks like {codec} and cannot be unpacked: {error}.") from None
+    return data
+
+
+def _arrow(data: pa.Buffer, name: str) -> pa.Table:
+    start = data[:6].to_pybytes()
+    try:
+        if start.startswith(b"PAR1"):
+            return pa.parquet.read_table(pa.BufferReader(data))
+        if start.startswith((b"ARROW1", b"FEA1")):
+            return pa.feather.read_table(pa.BufferReader(data))
+        if start == b"\x93NUMPY":
+            return _from_array(np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False), name)
+        if start.startswith(b"PK"):
+            return _from_npz(data, name)
+    except (pa.ArrowInvalid, OSError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, BadData):
+            raise
+        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+    return _from_text(data, name)
+
+
+def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
+    with np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False) as arrays:
+        named = {key: arrays[key] for key in arrays.files}
+    wide = [key for key, array in named.items() if array.ndim == 2]
+    if not wide:
+        raise BadData(f"{name} has no array of two dimensions. It has: {_listed(list(named))}.")
+    key = "X" if "X" in wide else wide[0]
+    table = _from_array(named[key], name)
+    for other, array in named.items():  # labels and the like, one entry a row
+        if other != key and array.ndim == 1 and len(array) == table.num_rows and other not in table.column_names:
+            table = table.append_column(other, pa.array(array))
+    return table
+
+
+def _from_array(array: NDArray[Any], name: str) -> pa.Table:
+    if array.dtype.names:
+        return pa.table({field: pa.array(array[field]) for field in array.dtype.names})
+    if array.ndim not in (1, 2):
+        raise BadData(f"{name} holds an array of {array.ndim} dimensions; a table has two.")
+    columns = array.reshape(len(array), -1).T
+    return pa.table({f"column {j + 1}": pa.array(np.ascontiguousarray(column)) for j, column in enumerate(columns)})
+
+
+def _from_text(data: pa.Buffer, name: str) -> pa.Table:
+    sample = data[:_LOOK].to_pybytes()
+    if not sample.strip():
+        raise BadData(f"{name} is empty.")
+    if b"\x00" in sample and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise BadData(f"{name} is no table that can be read here: CSV, TSV, Parquet, Feather, NPY and NPZ can.")
+    encoding = _encoding(sample)
+    lines = sample.decode(encoding, errors="replace").lstrip("\ufeff").splitlines()
+    lines = [line for line in (lines[:-1] if len(sample) == _LOOK else lines) if line.strip()][:_LINES]
+    delimiter = _delimiter(lines)
+    cells = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    decimal = "," if delimiter != "," and _decimal_comma(cells[1:] or cells) else "."
+    bare = all(_NUMBER.fullmatch(cell.strip()) or cell.strip() in _ABSENT for cell in cells[0])
+    names = (
+        [f"column {j + 1}" for j in range(len(cells[0]))] if bare else _distinct([cell.strip() for cell in cells[0]])
+    )
+    if len(cells) == 1 and not bare:
+        raise BadData(f"{name} has one line and no numbers: a table has a line of names and then rows.")
+
+    def parse(threads: bool) -> pa.Table:
+        skip = 0 if bare else _header_rows(sample, encoding)
+        return pa.csv.read_csv(
+            pa.BufferReader(data),
+            read_options=pa.csv.ReadOptions(column_names=names, skip_rows=skip, encoding=encoding, use_threads=threads),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in sample),
+            convert_options=pa.csv.ConvertOptions(
+                null_values=_ABSENT, strings_can_be_null=True, decimal_point=decimal, check_utf8=True
+            ),
+        )
+
+    try:
+        return parse(threads=True)
+    except pa.ArrowInvalid:
+        try:
+            return parse(threads=False)  # one thread counts the lines, and can say which one does not fit
+        except pa.ArrowInvalid as error:
+            raise BadData(f"{name}: {_told(str(error))}") from None
+
+
+def _encoding(sample: bytes) -> str:
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        sample.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:  # a letter cut at the end of the sample proves nothing
+            return "latin-1"
+    return "utf-8"
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Choose what parts the lines into the same number of cells, and into most of them."""
+    best, most = ",", (0.0, 1.0)
+    for delimiter in _DELIMITERS:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        usual = max(set(counts), key=counts.count)
+        agree = counts.count(usual) / len(counts)
+        if usual > 1 and (agree, usual) > most:
+            best, most = delimiter, (agree, float(usual))
+    return best
+
+
+def _decimal_comma(rows: list[list[str]]) -> bool:
+    cells = [cell.strip() for row in rows for cell in row]
+    return sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell)) for cell in cells) > sum("." in cell for cell in cells)
+
+
+def _header_rows(sample: bytes, encoding: str) -> int:
+    """Lines up to and with the header: blank ones before it count too."""
+    for number, line in enumerate(sample.decode(encoding, errors="replace").splitlines()):
+        if line.strip("\ufeff \t\r"):
+            return number + 1
+    return 1
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Give columns without a name their number, and columns with the same name another."""
+    out: list[str] = []
+    for j, name in enumerate(names):
+        chosen = name or f"column {j + 1}"
+        while chosen in out:
+            chosen += "'"
+        out.append(chosen)
+    return out
+
+
+def _told(message: str) -> str:
+    """Say in our words which line does not fit."""
+    found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
+    if found:
+        return f"line {found[1]} has {found[3]} cells where {found[2]} are expected. Mend that line."
+    return message.splitlines()[0][:200].rstrip(".") + "."
+
+
+# ---- columns → numbers -----------------------------------------------------------------------------------------------
+
+
+def _unusable(name: str, column: pa.ChunkedArray, *, asked: bool) -> str | None:
+    """Say why a column is not used, or None."""
+    kind = column.type
+    if column.null_count == len(column):
+        return "empty"
+    if pa.types.is_boolean(kind):
+        return "true or false, not a number; write it as 0 and 1 to use it"
+    if pa.types.is_temporal(kind):
+        return "a date or time"
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return _text_reason(column) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else f"of kind {kind}"
+    if not asked and _ROW_NUMBER.fullmatch(name.strip()) and pa.types.is_integer(kind) and _counts_rows(column):
+        return "a row number by the look of it; name it in --columns to use it"
+    return None
+
+
+def _text_reason(column: pa.ChunkedArray) -> str:
+    cells = column.drop_null()
+    numeric = pc.match_substring_regex(cells, f"^\\s*{_NUMBER.pattern}\\s*$")
+    share = (pc.sum(numeric).as_py() or 0) / max(len(cells), 1)
+    if share < _MOSTLY:
+        return "text"
+    looks = pc.and_(pc.is_valid(column), pc.invert(pc.match_substring_regex(column, f"^\\s*{_NUMBER.pattern}\\s*$")))
+    row = pc.index(pc.fill_null(looks, False), True).as_py()
+    return f"text, though {share:.0%} of its cells are numbers: row {row + 1} has {column[row].as_py()!r}"
+
+
+def _counts_rows(column: pa.ChunkedArray) -> bool:
+    if column.null_count:
+        return False
+    steps = np.diff(column.to_numpy())
+    return bool(len(steps) == 0 or (steps == 1).all())
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    values = pc.cast(column, pa.float64(), safe=False).to_numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def _plain(column: pa.ChunkedArray) -> NDArray[Any]:
+    return np.asarray(column.to_numpy())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,0 +1,170 @@
+"""``knoll relate``: the relations between the algorithms, certified on a person's own data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from knoll.cli._files import whole_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from knoll.relations import Certificate, Relation
+
+__all__ = ["command"]
+
+
+@click.command("relate")
+@click.argument("data", required=False, metavar="[DATA]")
+@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
+              help="What to do about missing values.")  # fmt: skip
+@click.option("--only", metavar="NAME,…", help="These relations alone; --list names them.")
+@click.option("--clusters", type=click.IntRange(1), help="k where a relation needs one; each has its own default.")
+@click.option("--eps", type=float, help="ε; from the k-distance curve if not given.")
+@click.option("--min-samples", type=click.IntRange(1), help="minPts; 2·columns if not given.")
+@click.option("--bandwidth", type=float, help="Mean Shift's radius; from the data if not given.")
+@click.option("--sigma", type=float, help="Width of the Gaussian kernel; from the data if not given.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Where random starts are drawn from."
+)
+@click.option("--details", is_flag=True, help="Show every certificate in full.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the certificates here."
+)
+@click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
+def command(
+    data: str | None,
+    columns: str | None,
+    missing: str,
+    only: str | None,
+    json_file: Path | None,
+    details: bool,
+    list_only: bool,
+    clusters: int | None,
+    seed: int,
+    **scales: Any,
+) -> None:
+    """Certify the relations between the algorithms on your data.
+
+    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    data set of ours; without it the paper's x1500 is taken. A relation that is measured by a dense computation takes
+    evenly spaced rows where there are more than it can.
+    """
+    from knoll import relations
+
+    chosen = relations.all() if only is None else tuple(relations.get(name.strip()) for name in only.split(","))
+    if list_only:
+        for relation in chosen:
+            click.echo(f"{relation.name}: {relation.source} → {relation.target}\n    {relation.statement}")
+        return
+    X, name, note = _points(data, columns, missing)
+    click.echo(f"{name}: {X.shape[0]} rows, {X.shape[1]} columns{'; ' + note if note else ''}")
+    given = {**scales, "n_clusters": clusters, "n_components": clusters, "random_state": seed}
+    given = {parameter: value for parameter, value in given.items() if value is not None}
+    certificates = []
+    for number, relation in enumerate(chosen, 1):
+        if sys.stderr.isatty():
+            click.echo(f"\r\033[K{number}/{len(chosen)} {relation.name}", err=True, nl=False)
+        certificates.append(_certify(relation, X, given))
+    if sys.stderr.isatty():
+        click.echo("\r\033[K", err=True, nl=False)
+    if details:
+        for certificate in certificates:
+            click.echo(f"\n{certificate}")
+    else:
+        _show(certificates)
+    if json_file is not None:
+        with whole_file(json_file) as file:
+            json.dump([_plain(certificate) for certificate in certificates], file, indent=1, ensure_ascii=False)
+        click.echo(f"{json_file}: {len(certificates)} certificates")
+    if any(certificate.verdict == "fails" for certificate in certificates):
+        raise click.exceptions.Exit(1)
+
+
+def _points(data: str | None, columns: str | None, missing: str) -> tuple[NDArray[np.float64], str, str]:
+    from knoll import datasets
+
+    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    if data is None or (data in datasets.names() and not Path(data).exists()):
+        table = datasets.load(data or "x1500")
+        if wanted is None:
+            return table.X, table.name, ""
+        unknown = [column for column in wanted if column not in table.feature_names]
+        if unknown:
+            raise click.UsageError(
+                f"{table.name} has no column '{unknown[0]}'. It has: {', '.join(table.feature_names)}."
+            )
+        return table.X[:, [list(table.feature_names).index(column) for column in wanted]], table.name, ""
+    from knoll.cli._table import complete, read_table
+
+    read, note = complete(read_table(data, columns=wanted), missing)
+    out = ", ".join(f"{column} ({reason})" for column, reason in read.left_out.items() if reason != "not asked for")
+    return read.X, read.name, "; ".join(text for text in (f"left out: {out}" if out else "", note) if text)
+
+
+def _certify(relation: Relation, X: NDArray[np.float64], given: dict[str, Any]) -> Certificate:
+    """Certify on as many rows as the relation takes; what it cannot take is a verdict too."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from knoll.exceptions import KnollError
+    from knoll.relations import Certificate, Precondition
+
+    rows, notes = X, ()
+    if relation.most_rows is not None and len(X) > relation.most_rows:
+        rows = X[np.linspace(0, len(X) - 1, relation.most_rows).astype(np.int64)]
+        notes = (f"measured on {len(rows)} evenly spaced rows of {len(X)}",)
+    try:
+        found = relation.certify(rows, **{name: value for name, value in given.items() if name in relation.parameters})
+    except KnollError as error:
+        return Certificate(
+            relation.name,
+            relation.statement,
+            checks=(),
+            preconditions=(Precondition("the data fits", False, str(error)),),
+        )
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def _show(certificates: list[Certificate]) -> None:
+    """One line a relation: verdict, the number that comes closest to its limit, seconds."""
+    width = max(len(certificate.relation) for certificate in certificates)
+    for certificate in certificates:
+        if certificate.verdict == "does not apply":
+            reason = next(condition for condition in certificate.preconditions if not condition.holds)
+            told = f"{reason.what}: no{', ' + reason.detail if reason.detail else ''}"
+        else:
+            told = str(certificate.tightest)
+        mark = {"holds": "✓", "fails": "✗", "does not apply": "–"}[certificate.verdict]
+        click.echo(f"{mark} {certificate.relation:{width}}  {certificate.seconds:6.2f} s  {told}")
+        for note in certificate.notes:
+            click.echo(f"  {'':{width}}            {note}")
+    count = sum(certificate.holds for certificate in certificates)
+    out = sum(not certificate.applies for certificate in certificates)
+    click.echo(
+        f"{count} of {len(certificates)} hold{f', {out} do not apply' if out else ''}. --details shows all numbers."
+    )
+
+
+def _plain(certificate: Certificate) -> dict[str, Any]:
+    return {
+        "relation": certificate.relation,
+        "statement": certificate.statement,
+        "verdict": certificate.verdict,
+        "checks": [
+            {"what": c.what, "value": c.value, "limit": c.limit, "at_least": c.at_least, "holds": c.holds}
+            for c in certificate.checks
+        ],
+        "preconditions": [{"what": p.what, "holds": p.holds, "detail": p.detail} for p in certificate.preconditions],
+        "numbers": dict(certificate.numbers),
+        "notes": list(certificate.notes),
+        "seconds": certificate.seconds,
+    }

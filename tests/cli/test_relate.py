@@ -1,0 +1,86 @@
+"""``knoll relate``: certificates for a person's own data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from knoll import relations
+from knoll.cli import main
+
+QUICK = "gaussian-is-mixture-of-one,mixture-to-kmeans,mixture-distance"
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_list_names_every_relation(call):
+    code, text, _ = call("relate", "--list")
+    assert code == 0
+    for relation in relations.all():
+        assert f"{relation.name}: {relation.source} → {relation.target}" in text
+        assert relation.statement in text
+
+
+def test_the_table_of_certificates(call, tmp_path):
+    out = tmp_path / "certificates.json"
+    code, text, errors = call("relate", "iris", "--only", QUICK, "--clusters", 2, "--json", out)
+    assert (code, errors) == (0, "")
+    assert text.splitlines()[0] == "iris: 150 rows, 4 columns"
+    assert text.count("✓") == 3
+    assert "3 of 3 hold." in text
+    stored = json.loads(out.read_text())
+    assert [each["verdict"] for each in stored] == ["holds"] * 3
+    assert stored[1]["numbers"]["n_clusters"] == 2
+
+
+def test_a_file_of_ones_own(call, tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = np.random.default_rng(0).normal(size=(60, 2)).tolist()
+    path.write_text("name,a,b\n" + "".join(f"row,{a},{b}\n" for a, b in rows) + "row,,1\n")
+    code, text, _ = call("relate", path, "--only", QUICK)
+    assert code == 2
+    code, text, _ = call("relate", path, "--only", QUICK, "--missing", "drop", "--details")
+    assert code == 0
+    assert "left out: name (text)" in text
+    assert "1 missing values in 1 of 61 rows: those rows were left out" in text
+    assert "assumes   the covariance has full rank: yes" in text
+    code, text, _ = call("relate", path, "--columns", "b", "--only", QUICK, "--clusters", 2)
+    assert code == 0
+    assert "61 rows, 1 columns" in text
+
+
+def test_what_does_not_apply_says_why(call, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("x\n1\n1\n")
+    code, text, _ = call("relate", path, "--only", "mixture-to-kmeans")
+    assert code == 0
+    assert "– mixture-to-kmeans" in text
+    assert "only 1 rows differ" in text
+    assert "0 of 1 hold, 1 do not apply" in text
+
+
+def test_too_many_rows_are_sampled_and_said_so(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(relations.MixtureDistance, "most_rows", 100)
+    code, text, _ = call("relate", "iris", "--only", "mixture-distance")
+    assert code == 0
+    assert "measured on 100 evenly spaced rows of 150" in text
+
+
+def test_mistakes_are_told_in_a_line(call):
+    code, _, errors = call("relate", "iris", "--only", "x")
+    assert code == 2
+    assert "No relation is called 'x'" in errors
+    code, _, errors = call("relate", "iris", "--columns", "x", "--only", QUICK)
+    assert code == 2
+    assert "iris has no column 'x'" in errors
+    code, _, errors = call("relate", "nope.csv")
+    assert (code, errors) == (2, "knoll: There is no file nope.csv.\n")

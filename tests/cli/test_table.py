@@ -1,0 +1,187 @@
+"""Files become points: every format, odd CSV dialects, and broken files that are told what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from knoll.cli._table import complete, read_table
+from knoll.exceptions import BadData, InvalidParameter
+
+PLAIN = "x,y\n1.5,2\n-3,4e2\n"
+NUMBERS = [[1.5, 2.0], [-3.0, 400.0]]
+
+
+def write(tmp_path: Path, content: str | bytes, name: str = "data.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pa.parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def feather(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pa.feather.write_feather(table, sink)
+    return sink.getvalue()
+
+
+def array_file(save, *arrays, **named) -> bytes:
+    sink = io.BytesIO()
+    save(sink, *arrays, **named)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN,
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "|"),
+        "x;y\n1,5;2\n-3;4e2\n",  # a decimal comma
+        "\ufeff" + PLAIN,
+        "\n" + PLAIN,
+        PLAIN.replace("\n", "\r\n"),
+        '"x","y"\n"1.5","2"\n"-3","4e2"\n',
+        PLAIN.encode("utf-16"),
+        gzip.compress(PLAIN.encode()),
+        pa.compress(PLAIN.encode(), codec="zstd", asbytes=True),
+        parquet(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
+        feather(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
+        array_file(np.save, np.array([(1.5, 2), (-3, 400)], dtype=[("x", "f4"), ("y", "i2")])),
+    ],
+    ids=[
+        "comma",
+        "tab",
+        "semicolon",
+        "bar",
+        "decimal-comma",
+        "bom",
+        "blank",
+        "crlf",
+        "quoted",
+        "utf16",
+        "gzip",
+        "zstd",
+        "parquet",
+        "feather",
+        "npy",
+    ],
+)
+def test_the_contents_tell_the_format(tmp_path, content):
+    table = read_table(write(tmp_path, content, "data"))
+    assert table.columns == ("x", "y")
+    assert table.X.dtype == np.float64
+    assert table.X.tolist() == NUMBERS
+    assert table.left_out == {}
+
+
+def test_arrays_without_names_get_numbers(tmp_path):
+    X = np.arange(6.0).reshape(3, 2)
+    assert read_table(write(tmp_path, array_file(np.save, X))).columns == ("column 1", "column 2")
+    table = read_table(write(tmp_path, array_file(np.savez, X=X, kind=np.array([0, 1, 1]))), truth="kind")
+    assert table.truth is not None
+    assert table.truth.tolist() == [0, 1, 1]
+    assert read_table(write(tmp_path, "1,2\n3,4\n")).X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_what_is_left_out_is_left_out_with_its_reason(tmp_path):
+    rows = [f"{i},{i},name {i},2020-01-0{i % 9 + 1},true,{i / 2},,{i}" for i in range(20)]
+    rows[17] = rows[17][: rows[17].rindex(",")] + ",12 kg"
+    table = read_table(write(tmp_path, "id,n,name,when,ok,half,none,mass\n" + "\n".join(rows)))
+    assert table.columns == ("n", "half")
+    assert table.left_out == {
+        "id": "a row number by the look of it; name it in --columns to use it",
+        "name": "text",
+        "when": "a date or time",
+        "ok": "true or false, not a number; write it as 0 and 1 to use it",
+        "none": "empty",
+        "mass": "text, though 95% of its cells are numbers: row 18 has '12 kg'",
+    }
+
+
+def test_columns_ids_and_truth(tmp_path):
+    path = write(tmp_path, "id,x,y,kind\n7,1,2,a\n8,3,4,b\n")
+    table = read_table(path, columns=["y"], ids="id", truth="kind")
+    assert (table.columns, table.X.tolist()) == (("y",), [[2], [4]])
+    assert table.ids is not None
+    assert table.truth is not None
+    assert (table.ids.tolist(), table.truth.tolist()) == ([7, 8], ["a", "b"])
+    assert read_table(path, columns=["id"]).X.tolist() == [[7], [8]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("x,y\n", "has one line and no numbers"),
+        ("name\nbob\n", r"has no numeric column to cluster \('name' is text\)"),
+        ("x,y\n1,2\n1,2,3\n", "line 3 has 3 cells where 2 are expected. Mend that line."),
+        (b"\x00\x01\x02" * 50, "is no table that can be read here"),
+        (b"PAR1 and no more", "is damaged"),
+        (b"\x1f\x8b and no more", "looks like gzip and cannot be unpacked"),
+        (b"PK\x03\x04 and no more", "is damaged"),
+        (array_file(np.save, np.zeros((2, 2, 2))), "holds an array of 3 dimensions"),
+        (array_file(np.savez, a=np.zeros(3)), r"has no array of two dimensions. It has: a."),
+        (array_file(np.save, np.array([[{}]], dtype=object), allow_pickle=True), "is damaged"),
+    ],
+)
+def test_a_broken_file_is_told_what_is_wrong(tmp_path, content, message):
+    with pytest.raises(BadData, match=message):
+        read_table(write(tmp_path, content))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(BadData, match=r"There is no file .*nope.csv."):
+        read_table(tmp_path / "nope.csv")
+    with pytest.raises(BadData, match="cannot be read: Is a directory"):
+        read_table(tmp_path)
+    with pytest.raises(InvalidParameter, match=r"has no column 'z'. It has: x, y."):
+        read_table(write(tmp_path, PLAIN), columns=["z"])
+    with pytest.raises(BadData, match="column 'name' cannot be used: text"):
+        read_table(write(tmp_path, "x,name\n1,bob\n"), columns=["name"])
+
+
+def test_missing_values(tmp_path):
+    table = read_table(write(tmp_path, "x,y\n1,2\nNA,4\n5,?\n3,6\n"))
+    with pytest.raises(
+        BadData, match=r"2 missing values in 2 of 4 rows, the first in row 2, column 'x'. Use --missing"
+    ):
+        complete(table)
+    dropped, note = complete(table, "drop")
+    assert dropped.X.tolist() == [[1, 2], [3, 6]]
+    assert dropped.rows.tolist() == [0, 3]
+    assert note.endswith("those rows were left out")
+    filled, note = complete(table, "median")
+    assert filled.X.tolist() == [[1, 2], [3, 4], [5, 4], [3, 6]]
+    assert note.endswith("filled in with the column's median")
+    assert complete(filled)[1] == ""
+    with pytest.raises(BadData, match="every row has a missing value"):
+        complete(read_table(write(tmp_path, "x,y\n1,\n,2\n")), "drop")
+    with pytest.raises(InvalidParameter, match="missing must be one of"):
+        complete(table, "guess")
+
+
+def test_infinities_are_missing_values(tmp_path):
+    with pytest.raises(BadData, match="1 missing values in 1 of 2 rows"):
+        complete(read_table(write(tmp_path, array_file(np.save, np.array([[1.0], [np.inf]])))))
+
+
+def test_a_latin_file_keeps_its_letters(tmp_path):
+    assert read_table(write(tmp_path, "größe,y\n1,2\n".encode("latin-1"))).columns == ("größe", "y")
+
+
+def test_columns_of_one_name_stay_apart(tmp_path):
+    assert read_table(write(tmp_path, "a,a,\n1,2,3\n")).columns == ("a", "a'", "column 3")
