@@ -43,43 +43,26 @@ def array_file(save, *arrays, **named) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        PLAIN,
-        PLAIN.replace(",", "\t"),
-        PLAIN.replace(",", ";"),
-        PLAIN.replace(",", "|"),
-        "x;y\n1,5;2\n-3;4e2\n",  # a decimal comma
-        "\ufeff" + PLAIN,
-        "\n" + PLAIN,
-        PLAIN.replace("\n", "\r\n"),
-        '"x","y"\n"1.5","2"\n"-3","4e2"\n',
-        PLAIN.encode("utf-16"),
-        gzip.compress(PLAIN.encode()),
-        pa.compress(PLAIN.encode(), codec="zstd", asbytes=True),
-        parquet(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
-        feather(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
-        array_file(np.save, np.array([(1.5, 2), (-3, 400)], dtype=[("x", "f4"), ("y", "i2")])),
-    ],
-    ids=[
-        "comma",
-        "tab",
-        "semicolon",
-        "bar",
-        "decimal-comma",
-        "bom",
-        "blank",
-        "crlf",
-        "quoted",
-        "utf16",
-        "gzip",
-        "zstd",
-        "parquet",
-        "feather",
-        "npy",
-    ],
-)
+FORMATS = {
+    "comma": PLAIN,
+    "tab": PLAIN.replace(",", "\t"),
+    "semicolon": PLAIN.replace(",", ";"),
+    "bar": PLAIN.replace(",", "|"),
+    "decimal-comma": "x;y\n1,5;2\n-3;4e2\n",  # a decimal comma
+    "bom": "\ufeff" + PLAIN,
+    "blank": "\n" + PLAIN,
+    "crlf": PLAIN.replace("\n", "\r\n"),
+    "quoted": '"x","y"\n"1.5","2"\n"-3","4e2"\n',
+    "utf16": PLAIN.encode("utf-16"),
+    "gzip": gzip.compress(PLAIN.encode()),
+    "zstd": pa.compress(PLAIN.encode(), codec="zstd", asbytes=True),
+    "parquet": parquet(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
+    "feather": feather(pa.table({"x": [1.5, -3.0], "y": [2, 400]})),
+    "npy": array_file(np.save, np.array([(1.5, 2), (-3, 400)], dtype=[("x", "f4"), ("y", "i2")])),
+}
+
+
+@pytest.mark.parametrize("content", FORMATS.values(), ids=FORMATS.keys())
 def test_the_contents_tell_the_format(tmp_path, content):
     table = read_table(write(tmp_path, content, "data"))
     assert table.columns == ("x", "y")

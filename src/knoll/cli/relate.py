@@ -118,7 +118,8 @@ def _certify(relation: Relation, X: NDArray[np.float64], given: dict[str, Any]) 
     from knoll.exceptions import KnollError
     from knoll.relations import Certificate, Precondition
 
-    rows, notes = X, ()
+    rows = X
+    notes: tuple[str, ...] = ()
     if relation.most_rows is not None and len(X) > relation.most_rows:
         rows = X[np.linspace(0, len(X) - 1, relation.most_rows).astype(np.int64)]
         notes = (f"measured on {len(rows)} evenly spaced rows of {len(X)}",)

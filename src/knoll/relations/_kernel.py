@@ -76,4 +76,4 @@ def margin(points: Floats, first: NDArray[np.bool_]) -> float:
     rows = np.hstack([-side * (points - center) / scale, side, np.ones((n, 1))])
     bounds = [(-1.0, 1.0)] * d + [(None, None), (None, 1.0)]
     found = linprog(np.r_[np.zeros(d + 1), -1.0], A_ub=rows, b_ub=np.zeros(n), bounds=bounds, method="highs")
-    return float(found.x[-1]) if found.status == 0 else 0.0
+    return float(found.x[-1]) if found.status == 0 and found.x is not None else 0.0

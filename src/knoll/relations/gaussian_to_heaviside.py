@@ -99,4 +99,5 @@ def _distances(X: Floats) -> Floats:
 
 
 def _components(A: Floats) -> int:
-    return int(connected_components(A, directed=False, return_labels=False))
+    count, _ = connected_components(A, directed=False)
+    return int(count)
