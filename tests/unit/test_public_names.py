@@ -48,9 +48,9 @@ PUBLIC = {
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
         gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
-    "knoll.scales": "EpsEstimate estimate_bandwidth estimate_eps k_distances",
+    "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
-    "knoll.tuning": "Selection choose_n_clusters choose_n_components silhouette_samples",
+    "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 
 # Modules for knoll's own use, free to change.
