@@ -83,6 +83,16 @@ Weights::Weights(View<const double, 1> weights) : of_row(weights) {
   slack = 4 * static_cast<double>(n + 2) * 0x1p-53 * total;
 }
 
+namespace {
+
+int64_t count_marked(View<const uint8_t, 1> mask, int64_t begin, int64_t end) {
+  int64_t count = 0;
+  for (int64_t i = begin; i < end; ++i) count += mask(i) != 0;
+  return count;
+}
+
+}  // namespace
+
 template <class T>
 DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                     const Metric& metric, Border border, const std::string& backend, View<int64_t, 1> labels,
@@ -105,9 +115,38 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   return dbscan_tree(x, eps, min_samples, weights, metric, border, labels, core, run);
 }
 
+template <class T>
+void split_rows(View<const T, 2> x, View<const uint8_t, 1> mask, View<int64_t, 1> numbers, View<T, 2> taken,
+                View<T, 2> others, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  std::vector<int64_t> first(static_cast<size_t>(chunk_count(n, kGrain)));  // of each chunk
+  for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    first[static_cast<size_t>(chunk)] = count_marked(mask, begin, end);
+  });
+  int64_t all = 0;
+  for (int64_t& count : first) count = std::exchange(all, all + count);
+  if (numbers.shape[0] != all || taken.shape[0] != all || others.shape[0] != n - all)
+    throw std::invalid_argument("there must be room for as many rows as the mask tells");
+  for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    int64_t yes = first[static_cast<size_t>(chunk)], no = begin - yes;
+    for (int64_t i = begin; i < end; ++i) {
+      const bool is_taken = mask(i) != 0;
+      if (is_taken) numbers(yes) = i;
+      const View<T, 2>& to = is_taken ? taken : others;
+      const int64_t at = is_taken ? yes++ : no++;
+      for (int64_t j = 0; j < d; ++j) to(at, j) = x(i, j);
+    }
+  });
+}
+
 template DbscanReport dbscan(View<const double, 2>, double, double, View<const double, 1>, const Metric&, Border,
                              const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
 template DbscanReport dbscan(View<const float, 2>, double, double, View<const double, 1>, const Metric&, Border,
                              const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
+
+template void split_rows(View<const double, 2>, View<const uint8_t, 1>, View<int64_t, 1>, View<double, 2>,
+                         View<double, 2>, Run);
+template void split_rows(View<const float, 2>, View<const uint8_t, 1>, View<int64_t, 1>, View<float, 2>, View<float, 2>,
+                         Run);
 
 }  // namespace knoll

@@ -163,10 +163,68 @@ static double least_spans(const double* columns, int64_t stride, int64_t d, cons
   return least_spans_in<3>(columns, stride, spans, n_spans, q);
 }
 
+// As count_spans, the other way round: V vectors of points q in the lanes, the points of the spans one after the other.
+template <int D, int V>
+KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double* columns, int64_t stride,
+                                const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  constexpr int64_t kBlock = 64;  // points between two looks at `stop`
+  f64 at[V][D];
+  i64 missing[V];  // how many more are wanted, and not above 0 once there are enough
+  for (int v = 0; v < V; ++v) {
+    for (int j = 0; j < D; ++j) at[v][j] = load(q + j * q_stride + v * kLanes);
+    for (int l = 0; l < kLanes; ++l) missing[v][l] = stop - counts[v * kLanes + l];
+  }
+  const f64 limit = broadcast(bound);
+  bool more = true;
+  for (int64_t s = 0; s < n_spans && more; ++s) {
+    const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
+    while (x < end && more) {
+      const int64_t points = end - x < kBlock ? end - x : kBlock;
+      for (const double* const here = x + points; x < here; ++x) {
+        f64 sum[V];
+        for (int v = 0; v < V; ++v) sum[v] = broadcast(0.0);
+        for (int j = 0; j < D; ++j) {
+          const f64 coordinate = broadcast(x[j * stride]);
+          for (int v = 0; v < V; ++v) {
+            const f64 difference = coordinate - at[v][j];
+            sum[v] += difference * difference;
+          }
+        }
+        for (int v = 0; v < V; ++v) missing[v] -= less(limit, sum[v]);  // one for each that is beyond
+      }
+      for (int v = 0; v < V; ++v)
+        for (int l = 0; l < kLanes; ++l) missing[v][l] -= points;
+      int64_t most = 0;
+      for (int v = 0; v < V; ++v)
+        for (int l = 0; l < kLanes; ++l) most = missing[v][l] > most ? missing[v][l] : most;
+      more = most > 0;
+    }
+  }
+  for (int v = 0; v < V; ++v)
+    for (int l = 0; l < kLanes; ++l) counts[v * kLanes + l] = stop - missing[v][l];
+}
+
+template <int D>
+KNOLL_INLINE void count_each_of(const double* q, int64_t q_stride, int64_t m, const double* columns, int64_t stride,
+                                const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  constexpr int kTwo = 2 * kLanes;
+  for (; m >= kTwo; m -= kTwo, q += kTwo, counts += kTwo)
+    count_each_in<D, 2>(q, q_stride, columns, stride, spans, n_spans, bound, stop, counts);
+  if (m > 0) count_each_in<D, 1>(q, q_stride, columns, stride, spans, n_spans, bound, stop, counts);
+}
+
+static void count_each(const double* q, int64_t q_stride, int64_t m, const double* columns, int64_t stride, int64_t d,
+                       const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  if (d == 1) return count_each_of<1>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 2) return count_each_of<2>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  count_each_of<3>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+}
+
 static constexpr IndexKernels index_kernels = {
     .tile = {index_tile<Squares>, index_tile<ScaledSquares>, index_tile<Absolute>, index_tile<Largest>},
     .count = {index_count<Squares>, index_count<ScaledSquares>, index_count<Absolute>, index_count<Largest>},
     .bits = {index_bits<Squares>, index_bits<ScaledSquares>, index_bits<Absolute>, index_bits<Largest>},
     .count_spans = count_spans,
     .least_spans = least_spans,
+    .count_each = count_each,
 };
