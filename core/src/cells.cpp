@@ -19,11 +19,15 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 1 << 14, kAhead = 24;
 constexpr double kMostCells = 0x1p30;  // along an axis, before its empty stretches are cut out
-// A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell: with sides
-// 2^−16 shorter than ε/√d two points of a cell are within ε after all roundings. Points within ε then differ by at most
-// √3·(1 + 2^−15) < 2 sides along an axis, so their cells by at most kReach,
-// and their blocks by at most one.
-constexpr double kShorter = 1 - 0x1p-16;
+// A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell.
+//
+// Up to three dimensions a cell is as large as it may be: with sides 2^−16 shorter than ε/√d two points of a cell are
+// within ε after all roundings. Points within ε then differ by at most √3·(1 + 2^−15) < 2 sides along an axis, and two
+// cells make a block. In more dimensions blocks must be small: three cells, and 2^−10 more than ε. The diagonal of a
+// cell is √d/3 of that, less than ε up to eight dimensions. In both cases neighbours are in blocks that touch.
+double side_of(double eps, int64_t d) {
+  return d <= 3 ? eps / std::sqrt(static_cast<double>(d)) * (1 - 0x1p-16) : eps / 3 * (1 + 0x1p-10);
+}
 
 // Buckets of some kBucketPoints points, so that a bucket's points fit in a second-level cache.
 constexpr int64_t kBucketPoints = 1024, kMostInBucket = 1 << 16;
@@ -34,13 +38,20 @@ template <class F>
 void with_dims(int64_t d, F&& body) {
   if (d == 1) return body(std::integral_constant<int, 1>());
   if (d == 2) return body(std::integral_constant<int, 2>());
-  body(std::integral_constant<int, 3>());
+  if (d == 3) return body(std::integral_constant<int, 3>());
+  if (d == 4) return body(std::integral_constant<int, 4>());
+  body(std::integral_constant<int, 5>());
 }
 
 }  // namespace
 
 template <class T>
-Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.shape[1]), stride_(n_ + 4) {
+Cells::Cells(View<const T, 2> x, double eps, Run run)
+    : n_(x.shape[0]),
+      d_(x.shape[1]),
+      stride_(n_ + 4),
+      per_axis_(d_ <= 3 ? 2 : 3),
+      cell_bits_(static_cast<int>(d_) * (d_ <= 3 ? 1 : 2)) {
   check_row_count(n_);
   ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
@@ -86,18 +97,19 @@ Cells::Frame Cells::frame(View<const T, 2> x, double eps, Run run) const {
       out.high[j] = std::max(out.high[j], mine.high[j]);
     }
   });
-  out.side = eps / std::sqrt(static_cast<double>(d_)) * kShorter;
+  out.side = side_of(eps, d_);
   for (int64_t j = 0; j < d_; ++j) {
     const double along = n_ == 0 ? 0 : std::floor((out.high[j] - out.low[j]) / out.side);
     out.few = out.few && along < kMostCells;
     if (!out.few) break;
-    out.width[j] = static_cast<int64_t>(along) / 2 + 4;  // no walk falls off the end of a row, nor a rounded quotient
-    out.all_cells *= 2 * static_cast<double>(out.width[j]);
+    out.width[j] = static_cast<int64_t>(along) / per_axis_ + 4;  // no walk falls off a row, nor a rounded quotient
+    out.all_cells *= static_cast<double>(out.width[j]);
   }
+  out.all_cells = std::ldexp(out.all_cells, cell_bits_);
   return out;
 }
 
-// keys[i] = the number of row i's block, and the cell in it: one bit an axis.
+// keys[i] = the number of row i's block, and the cell in it: one or two bits an axis.
 template <class T, class K>
 void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
   uint64_t steps[kMostDims], first = 0;
@@ -108,16 +120,20 @@ void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
     step *= grid.width[j];
   }
   const double per_side = 1 / grid.side;
-  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      uint64_t block = first, cell = 0;
-      for (int64_t j = 0; j < d_; ++j) {
-        const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
-        block += steps[j] * (along >> 1);
-        cell |= static_cast<uint64_t>(along & 1) << j;
+  with_dims(d_, [&](auto d) {
+    constexpr uint32_t kPerAxis = d <= 3 ? 2 : 3, kAxisBits = d <= 3 ? 1 : 2;
+    for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        uint64_t block = first;
+        uint32_t cell = 0;
+        for (uint32_t j = 0; j < d; ++j) {
+          const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
+          block += steps[j] * (along / kPerAxis);
+          cell |= along % kPerAxis << j * kAxisBits;
+        }
+        keys[i] = static_cast<K>(block << d * kAxisBits | cell);
       }
-      keys[i] = static_cast<K>(block << d_ | cell);
-    }
+    });
   });
 }
 
@@ -129,10 +145,10 @@ bool Cells::number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, do
     uint64_t along = 0;
     step_[j] = static_cast<int64_t>(step);
     if (!number_axis(x, j, side, step, keys, along, run)) return false;
-    if (static_cast<double>(step) * static_cast<double>(along) >= 0x1p59) return false;
+    if (static_cast<double>(step) * static_cast<double>(along) >= std::ldexp(1.0, 62 - cell_bits_)) return false;
     step *= along;
   }
-  all = std::ldexp(static_cast<double>(step), static_cast<int>(d_));
+  all = std::ldexp(static_cast<double>(step), cell_bits_);
   return true;
 }
 
@@ -148,20 +164,21 @@ bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t 
   std::iota(rows.begin(), rows.end(), 0);
   radix_sort(order.data(), rows.data(), n_, run);
   double first = static_cast<double>(x(rows[0], axis)), last = first;
-  uint64_t from = kReach, cell = kReach;  // the number of the run's first cell, and of the latest point's
+  const auto reach = static_cast<uint64_t>(per_axis_);  // cells further off than this are out of ε
+  uint64_t from = reach, cell = reach;                  // the number of the run's first cell, and of the latest point's
   for (const int32_t i : rows) {
     const auto value = static_cast<double>(x(i, axis));
-    if (value - last > (kReach + 2) * side) {
+    if (value - last > (per_axis_ + 2) * side) {
       first = value;
-      from = cell + kReach + 1;
+      from = cell + reach + 1;
     }
     const double along = (value - first) / side;
     if (!(along < kMostCells)) return false;
     last = value;
     cell = from + static_cast<uint64_t>(along);
-    keys[i] += (step * (cell >> 1) << d_) + ((cell & 1) << axis);
+    keys[i] += (step * (cell / reach) << cell_bits_) + (cell % reach << axis * (cell_bits_ / d_));
   }
-  width = (cell >> 1) + 2;
+  width = cell / reach + 2;
   return true;
 }
 
@@ -177,7 +194,7 @@ template <class T, class K>
 bool Cells::sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run) {
   const int bits = std::ilogb(all) + 1;
   const int leading = std::clamp(std::ilogb(static_cast<double>(n_) / kBucketPoints + 1), 1, kMostLeading);
-  const int shift = std::max(static_cast<int>(d_), bits - leading);
+  const int shift = std::max(cell_bits_, bits - leading);
   if (n_ < kBucketPoints || shift > 32) return false;
   const auto buckets = static_cast<size_t>(static_cast<uint64_t>(all) >> shift) + 1;
   const int64_t grain = std::max(kRowsAtOnce, (n_ - 1) / 64 + 1);
@@ -270,7 +287,7 @@ void Cells::sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain,
       starts[static_cast<size_t>(begin + count.cells)] = p;
       keys[begin + count.cells] = last;
       count.cells += changed != 0;
-      count.blocks += changed >> D != 0;
+      count.blocks += changed >> cell_bits_ != 0;
     }
     counts[static_cast<size_t>(bucket)] = count;
   });
@@ -282,9 +299,9 @@ void Cells::sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain,
     const int64_t cells = (b + 1 < buckets ? counts[b + 1].cells : n_cells_) - cell, begin = bucket_begin[b];
     std::copy_n(starts.get() + begin, cells, start_.get() + cell);
     for (int64_t c = begin; c < begin + cells; ++c, ++cell) {
-      if (c > begin && keys[c] >> d_ == keys[c - 1] >> d_) continue;
+      if (c > begin && keys[c] >> cell_bits_ == keys[c - 1] >> cell_bits_) continue;
       first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
-      key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[c] >> d_);
+      key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[c] >> cell_bits_);
     }
   });
 }
@@ -305,7 +322,7 @@ void Cells::sort_at_once(View<const T, 2> x, K* keys, Run run) {
   });
 
   const auto new_cell = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
-  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> d_ != keys[p - 1] >> d_; };
+  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> cell_bits_ != keys[p - 1] >> cell_bits_; };
   std::vector<Count> counts(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     Count count;
@@ -322,7 +339,7 @@ void Cells::sort_at_once(View<const T, 2> x, K* keys, Run run) {
       if (!new_cell(p)) continue;
       if (new_block(p)) {
         first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
-        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> d_);
+        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> cell_bits_);
       }
       start_[static_cast<size_t>(cell++)] = static_cast<int32_t>(p);
     }
@@ -372,13 +389,15 @@ Cells::Walk::Walk(const Cells& cells, bool ahead) : cells_(cells) {
   struct Row {
     int distance;
     int64_t offset;
-  } found[kMostRows];
-  const int reach_1 = cells.d_ > 1 ? 1 : 0, reach_2 = cells.d_ > 2 ? 1 : 0;
-  for (int b = -reach_2; b <= reach_2; ++b)
-    for (int a = -reach_1; a <= reach_1; ++a) {
-      const int64_t offset = a * cells.step_[1] + b * cells.step_[2];
-      if (!ahead || offset >= 0) found[rows_++] = {a * a + b * b, offset};
-    }
+  } found[kMostRows] = {{0, 0}};
+  rows_ = 1;
+  for (int64_t j = 1; j < cells.d_; ++j) {  // each row, and those before and after it along the axis
+    const int64_t step = cells.step_[j];
+    for (int r = 0, before = rows_; r < before; ++r)
+      for (const int64_t side : {-step, step}) found[rows_++] = {found[r].distance + 1, found[r].offset + side};
+  }
+  if (ahead)
+    rows_ = static_cast<int>(std::remove_if(found, found + rows_, [](const Row& u) { return u.offset < 0; }) - found);
   std::stable_sort(found, found + rows_, [](const Row& u, const Row& v) { return u.distance < v.distance; });
   for (int r = 0; r < rows_; ++r) {
     low_[r] = ahead && r == 0 ? 1 : found[r].offset - 1;

@@ -17,6 +17,7 @@ namespace knoll {
 namespace {
 
 constexpr int64_t kFewRows = 200;       // below, a tree of a few leaves is as fast as anything
+constexpr int64_t kCellColumns = 5;     // up to here a block of cells has few enough neighbours
 constexpr int64_t kManyColumns = 6;     // from here on boxes hardly ever keep points apart
 constexpr int64_t kFewNumbers = 32000;  // n·d below which packing panels does not pay
 
@@ -100,11 +101,11 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (backend != "auto" && backend != "cells" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, cells, tree or tiles");
   check_row_count(x.shape[0]);
-  const bool try_cells = metric.name() == MetricName::euclidean && x.shape[1] <= 3 &&
+  const bool try_cells = metric.name() == MetricName::euclidean && x.shape[1] <= kCellColumns &&
                          (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows));
   const Weights given = try_cells ? Weights(weights) : Weights();
   if (backend == "cells" && (!try_cells || !given.nonnegative))
-    throw std::invalid_argument("cells are for the euclidean metric, up to three columns and weights >= 0");
+    throw std::invalid_argument("cells are for the euclidean metric, up to five columns and weights >= 0");
   DbscanReport report;
   if (try_cells && given.nonnegative && dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run))
     return report;

@@ -1,10 +1,10 @@
-// Points of one to three dimensions in the cells of a grid, each so small that all points of a cell are within ε.
+// Points of a few dimensions in the cells of a grid, each so small that all points of a cell are within ε.
 //
-// Two cells along each axis make a *block*, which is larger than ε: what is within ε of a block lies in the blocks that
-// touch it. The grid is not stored: points are sorted by the number of their block, then by their cell in it, so cells,
-// blocks and whole rows of blocks along the first axis are spans of points. The neighbours of a block are 1, 3 or 9
-// such rows, found by walking along the rows together. Blocks are numbered within the box of the data; where that box
-// has too many of them (a far outlier, a tiny ε), empty stretches along each axis are cut out first.
+// Some cells along each axis make a *block*, which is larger than ε: what is within ε of a block lies in the blocks
+// that touch it. The grid is not stored: points are sorted by the number of their block, then by their cell in it, so
+// cells, blocks and whole rows of blocks along the first axis are spans of points. The neighbours of a block are
+// 3^(d−1) such rows, found by walking along the rows together. Blocks are numbered within the box of the data; where
+// that box has too many of them (a far outlier, a tiny ε), empty stretches along each axis are cut out first.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +20,8 @@ namespace knoll {
 
 class Cells {
  public:
-  static constexpr int kMostDims = 3;
-  static constexpr int kReach = 2;     // cells further off than this along an axis are out of ε
-  static constexpr int kMostRows = 9;  // of blocks that touch one
+  static constexpr int kMostDims = 5;
+  static constexpr int kMostRows = 81;  // of blocks that touch one
 
   // ok() is false where the cells cannot be numbered in 63 bits, or ε is at the ends of float64's range.
   template <class T>
@@ -123,6 +122,7 @@ class Cells {
   bool ok_ = true;
   int64_t n_, d_, stride_, n_cells_ = 0, n_blocks_ = 0;
   int64_t step_[kMostDims] = {};    // of a block's number along each axis
+  int per_axis_, cell_bits_;        // cells of a block along an axis; bits of a cell's number in its block
   LargeArray<int32_t> rows_;        // (n) data row of each position
   LargeArray<double> columns_;      // (d, stride)
   LargeArray<int32_t> start_;       // (cells + 1)

@@ -21,7 +21,7 @@ struct IndexKernels {
   void (*bits[kReductions])(const double* a, const double* b, int64_t d, int64_t m, double scale, double bound,
                             uint32_t* bits);
 
-  // One point q (d ≤ 3) against spans of points that lie in columns `stride` apart; spans[2 s] and spans[2 s + 1] are
+  // One point q (d ≤ 5) against spans of points that lie in columns `stride` apart; spans[2 s] and spans[2 s + 1] are
   // the ends of span s. Up to three numbers past a span are read, not used.
   //   count_spans  how many have Σ(x−q)² ≤ bound; may stop counting once there are `stop`
   //   least_spans  the least Σ(x−q)², infinite if there is no point

@@ -134,7 +134,9 @@ static int64_t count_spans(const double* columns, int64_t stride, int64_t d, con
                            const double* q, double bound, int64_t stop) {
   if (d == 1) return count_spans_in<1>(columns, stride, spans, n_spans, q, bound, stop);
   if (d == 2) return count_spans_in<2>(columns, stride, spans, n_spans, q, bound, stop);
-  return count_spans_in<3>(columns, stride, spans, n_spans, q, bound, stop);
+  if (d == 3) return count_spans_in<3>(columns, stride, spans, n_spans, q, bound, stop);
+  if (d == 4) return count_spans_in<4>(columns, stride, spans, n_spans, q, bound, stop);
+  return count_spans_in<5>(columns, stride, spans, n_spans, q, bound, stop);
 }
 
 template <int D>
@@ -160,7 +162,9 @@ static double least_spans(const double* columns, int64_t stride, int64_t d, cons
                           const double* q) {
   if (d == 1) return least_spans_in<1>(columns, stride, spans, n_spans, q);
   if (d == 2) return least_spans_in<2>(columns, stride, spans, n_spans, q);
-  return least_spans_in<3>(columns, stride, spans, n_spans, q);
+  if (d == 3) return least_spans_in<3>(columns, stride, spans, n_spans, q);
+  if (d == 4) return least_spans_in<4>(columns, stride, spans, n_spans, q);
+  return least_spans_in<5>(columns, stride, spans, n_spans, q);
 }
 
 // As count_spans, the other way round: V vectors of points q in the lanes, the points of the spans one after the other.
@@ -172,7 +176,9 @@ KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double*
   i64 missing[V];  // how many more are wanted, and not above 0 once there are enough
   for (int v = 0; v < V; ++v) {
     for (int j = 0; j < D; ++j) at[v][j] = load(q + j * q_stride + v * kLanes);
-    for (int l = 0; l < kLanes; ++l) missing[v][l] = stop - counts[v * kLanes + l];
+    i64 before;
+    __builtin_memcpy(&before, counts + v * kLanes, sizeof before);
+    missing[v] = stop - before;
   }
   const f64 limit = broadcast(bound);
   bool more = true;
@@ -192,16 +198,18 @@ KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double*
         }
         for (int v = 0; v < V; ++v) missing[v] -= less(limit, sum[v]);  // one for each that is beyond
       }
-      for (int v = 0; v < V; ++v)
-        for (int l = 0; l < kLanes; ++l) missing[v][l] -= points;
-      int64_t most = 0;
-      for (int v = 0; v < V; ++v)
-        for (int l = 0; l < kLanes; ++l) most = missing[v][l] > most ? missing[v][l] : most;
-      more = most > 0;
+      i64 wanting = {};  // the sign bit is set where some are missing
+      for (int v = 0; v < V; ++v) {
+        missing[v] -= points;
+        wanting |= -missing[v];
+      }
+      more = lane_bits(wanting >> 63) != 0;
     }
   }
-  for (int v = 0; v < V; ++v)
-    for (int l = 0; l < kLanes; ++l) counts[v * kLanes + l] = stop - missing[v][l];
+  for (int v = 0; v < V; ++v) {
+    const i64 after = stop - missing[v];
+    __builtin_memcpy(counts + v * kLanes, &after, sizeof after);
+  }
 }
 
 template <int D>
@@ -217,7 +225,9 @@ static void count_each(const double* q, int64_t q_stride, int64_t m, const doubl
                        const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
   if (d == 1) return count_each_of<1>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
   if (d == 2) return count_each_of<2>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
-  count_each_of<3>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 3) return count_each_of<3>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 4) return count_each_of<4>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  count_each_of<5>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
 }
 
 static constexpr IndexKernels index_kernels = {
