@@ -13,7 +13,7 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kBlocksAtOnce = 128, kAhead = 24;
+constexpr int64_t kBlocksAtOnce = 128;
 
 class CellDbscan {
  public:
