@@ -97,7 +97,7 @@ class Cells {
   };
   template <class T>
   Frame frame(View<const T, 2> x, double eps, Run run) const;
-  // Numbers below `all`; the last two tell it.
+  // Numbers are below `all`: known from the frame, or told where gaps are cut out.
   template <class T, class K>
   void number(View<const T, 2> x, const Frame& frame, K* keys, Run run);
   template <class T>
