@@ -42,10 +42,10 @@ template <class T>
 ShortRows::ShortRows(View<const T, 2> x, const Frame& frame, ShortGrid grid_, Run run)
     : grid(grid_), quads((x.shape[1] + kQuad - 1) / kQuad) {
   const int64_t n = x.shape[0], d = x.shape[1];
-  q.resize(static_cast<size_t>(n * quads * kQuad));
+  q = make_large_array<uint8_t>(static_cast<size_t>(n * quads * kQuad));
+  y = make_large_array<float>(static_cast<size_t>(n * d));
   norm2.resize(static_cast<size_t>(n));
   off.resize(static_cast<size_t>(n));
-  y.resize(static_cast<size_t>(n * d));
   y2.resize(static_cast<size_t>(n));
   for_chunks(n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
     const auto& kernel = kernels().kmeans;

@@ -5,9 +5,12 @@
 #include <limits>
 #include <numeric>
 
+#include "knoll/parallel.hpp"
+
 namespace knoll {
 namespace {
 
+constexpr int64_t kAhead = 12;  // rows
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
@@ -15,12 +18,12 @@ float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 }  // namespace
 
-GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way)
+GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Run run)
     : groups((static_cast<int64_t>(way.size()) + kGroup - 1) / kGroup),
       stride((groups + 7) / 8 * 8),
       center(way.size()),
       slot(way.size()),
-      lower(static_cast<size_t>(n * stride), -kInf),
+      lower(make_large_array<float>(static_cast<size_t>(n * stride))),
       upper(static_cast<size_t>(n), kInf),
       travel(static_cast<size_t>(groups), 0.0),
       own_travel(way.size(), 0.0),
@@ -30,11 +33,15 @@ GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way)
   std::stable_sort(center.begin(), center.end(),
                    [&](int32_t a, int32_t b) { return way[static_cast<size_t>(a)] > way[static_cast<size_t>(b)]; });
   for (size_t s = 0; s < center.size(); ++s) slot[static_cast<size_t>(center[s])] = static_cast<int32_t>(s);
-  for (int64_t i = 0; i < n && groups < stride; ++i)
-    std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
+  for_chunks(n, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill_n(&lower[static_cast<size_t>(i * stride)], groups, -kInf);
+      std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
+    }
+  });
 }
 
-GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0)) {}
+GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0), Run{}) {}
 
 void GroupBounds::move(const std::vector<double>& way) {
   std::vector<double> most(travel.size(), 0.0);
@@ -81,6 +88,14 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       mask_(static_cast<size_t>(bounds.stride / 8)),
       wanted_(mask_.size(), 0) {}
 
+// Asks for a row in float32 before it is needed: the grid is so fast that memory would be waited for.
+template <class T>
+void GroupDecider<T>::prefetch(int64_t row) const {
+  const int64_t d = x_.shape[1];
+  const float* const y = &shorts_.rows->y[static_cast<size_t>(row * d)];
+  for (int64_t j = 0; j < d; j += 16) __builtin_prefetch(y + j);
+}
+
 // Nothing is known any more of this row.
 template <class T>
 void GroupDecider<T>::forget(int64_t row) {
@@ -103,6 +118,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       again_.push_back(r);
       continue;
     }
+    if (shorts_.rows != nullptr && r + kAhead < count) prefetch(rows[r + kAhead]);
     const int32_t own = label[r] < 0 ? -1 : bounds_.slot[static_cast<size_t>(label[r])];
     if (!bounds_.remember()) {
       take(open_, r, rows[r], own);

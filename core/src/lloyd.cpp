@@ -123,7 +123,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   whole_ = false;
 
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, way_);
+    groups_ = GroupBounds(n_, way_, run);
     grouped_ = true;
   }
   const bool by_groups = grouped_ || by_grid_;

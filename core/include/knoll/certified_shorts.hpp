@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "knoll/certified.hpp"
+#include "knoll/large_array.hpp"
 
 namespace knoll {
 
@@ -27,10 +28,11 @@ class ShortRows {
 
   ShortGrid grid;
   int64_t quads = 0;           // words a row
-  std::vector<uint8_t> q;      // (n, quads·kQuad)
-  std::vector<int32_t> norm2;  // (n)
+  LargeArray<uint8_t> q;       // (n, quads·kQuad)
+  LargeArray<float> y;         // (n, d): the rows in the frame, for what the grid cannot tell
+  std::vector<float> y2;       // (n): their squared norms
+  std::vector<int32_t> norm2;  // (n): those on the grid, in steps
   std::vector<float> off;      // (n): how far a row is from its place on the grid, at most
-  std::vector<float> y, y2;    // (n, d), (n): the rows in the frame, for what the grid cannot tell
 };
 
 // Centres on the same grid, standing where PackedCenters says.

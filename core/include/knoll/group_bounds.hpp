@@ -16,7 +16,7 @@ struct GroupBounds {
   GroupBounds() = default;
   // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
   // they spoil few bounds.
-  GroupBounds(int64_t n, const std::vector<double>& way);
+  GroupBounds(int64_t n, const std::vector<double>& way, Run run);
 
   explicit GroupBounds(int64_t k);  // groups alone, in the order of the centres: nothing is remembered
 
@@ -25,7 +25,7 @@ struct GroupBounds {
 
   int64_t groups = 0, stride = 0;             // stride: groups, padded to a multiple of 8
   std::vector<int32_t> center, slot;          // (k), (k): which centre stands where, and where each stands
-  std::vector<float> lower;                   // (n, stride)
+  LargeArray<float> lower;                    // (n, stride)
   std::vector<float> upper;                   // (n)
   std::vector<double> travel, own_travel;     // (groups), (k): all steps together
   std::vector<float> travel_up, travel_down;  // (stride), travel rounded up and down
@@ -79,6 +79,7 @@ class GroupDecider {
   void remember(int64_t row, int32_t label, float upper, float& gap);
   int64_t failing(int64_t row, float upper, float& least);
   void forget(int64_t row);
+  void prefetch(int64_t row) const;
 
   View<const T, 2> x_;
   const Frame& frame_;
