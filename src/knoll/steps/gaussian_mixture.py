@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Fixed, Moments
+from knoll.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Fixed, Full, Moments
 from knoll.steps.blocks import Block
 from knoll.steps.gaussian import GaussianState
 from knoll.steps.loop import StepReport
@@ -44,6 +44,9 @@ DEAD = 2.0**-969
 # Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the
 # subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again.
 _FAR = 1e4
+# A mean whose squared distance from the frame's origin is at most this, in variances of every column, needs no centre of
+# its own: moments about the origin cost four bits, and points need not be shifted for each component.
+_NEAR = 16.0
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +94,7 @@ class MixtureState:
     covariance: Covariance
     noise: Noise | None
     frame: Frame
-    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: the means
+    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `_centers` chooses
 
     @property
     def means(self) -> Floats:
@@ -294,7 +297,14 @@ def _deviations(frame: Frame) -> Floats:
 
 
 def _centers(state: MixtureState) -> Floats:
-    return state.covariance.means if state.centers is None else state.centers
+    if state.centers is not None:
+        return state.centers
+    shape = state.covariance
+    if not isinstance(shape, Full):
+        return shape.means
+    variances = shape.covariances.diagonal(axis1=1, axis2=2)  # (k, d)
+    near = (np.square(shape.means) <= _NEAR * variances).all(axis=1, keepdims=True)
+    return np.where(near, 0.0, shape.means)
 
 
 def _second(d: int, scatter: int) -> int:
