@@ -525,9 +525,9 @@ KNOLL_INLINE void product_corner(const double* a, const double* b, int64_t heigh
 }
 
 // The upper triangle of c (ld, ld) from row `i` on, in blocks of 4 × 4, += Σ_r a(r, i)·b(r, j); both in strips, `rows`
-// even.
-KNOLL_INLINE void triangle_product(const double* a, const double* b, int64_t height, int64_t rows, int64_t i, double* c,
-                                   int64_t ld) {
+// even. Not inlined, so that g++ has registers for all sums of a block.
+static __attribute__((noinline)) void triangle_product(const double* a, const double* b, int64_t height, int64_t rows,
+                                                       int64_t i, double* c, int64_t ld) {
   for (; i < ld; i += 4) {
     const double* const strip = a + i * height;
     double* const row = c + i * ld;
@@ -603,7 +603,7 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
     const f64 r = load(lambda + l);
     m += r;
     large &= less(bar, r);
-    store(shares + l, rooted ? root(r) : r);
+    store(shares + l, r);
   }
   store(mass, m);
   const bool all = (large[0] & large[1] & large[2] & large[3]) != 0;
@@ -631,6 +631,7 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
   }
   const int32_t* const listed = all ? nullptr : from;
   if (rooted) {
+    for (int64_t r = 0; r < kept; r += kLanes) store(shares + r, root(load(shares + r)));
     weigh_some<true>(strips, points, d, shares, listed, kept, center, away, weighted, first);
     tall_product(weighted, ld, weighted, ld, points, kept, second, ld, true, nullptr, 0);
   } else {
