@@ -145,11 +145,12 @@ void kernel_apply_rows(const KernelPoints& points, const KernelRule& rule, View<
       run.poll();
       const int64_t j = node.begin, count = points.count(j);
       gram.values(&rule, queries.tile(i), points.tile(j), 1, kPoints, count, points.d, v);
-      for (const auto& g : in.groups()) {
-        if (g.width <= 2)
-          gram.add_lanes(v, count, g.width, in.leaf(g, j), sums.leaf(g, i), in.leaf(g, j), nullptr);
+      for (size_t k = 0; k < in.groups().size(); ++k) {
+        const auto &from = in.groups()[k], &to = sums.groups()[k];
+        if (from.width <= 2)
+          gram.add_lanes(v, count, from.width, in.leaf(from, j), sums.leaf(to, i), in.leaf(from, j), nullptr);
         else
-          gram.add_product(v, 1, kPoints, count, in.leaf(g, j), g.width, sums.leaf(g, i));
+          gram.add_product(v, 1, kPoints, count, in.leaf(from, j), from.width, sums.leaf(to, i));
       }
     }
   });
