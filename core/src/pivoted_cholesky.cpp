@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kWide = 48;         // pivots of a panel, at most
 constexpr int64_t kCandidates = 256;  // regions
+constexpr double kHopeless = 0.01;    // of the trace: what is left when the factor is of no use
 constexpr double kShare = 0.5;        // of the largest diagonal, which a pivot must have
 
 // One panel of columns of F, by position.
@@ -199,7 +200,8 @@ PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& r
     while (half->first > now / 2) --half;
     const double last = traces.back().second,
                  pace = std::log(last / half->second) / static_cast<double>(now - half->first);
-    if (std::log(last) + 2 * pace * static_cast<double>(most - now) > std::log(static_cast<double>(n) * tol)) break;
+    const double hope = std::max(static_cast<double>(n) * tol, kHopeless * traces.front().second);
+    if (std::log(last) + 2 * pace * static_cast<double>(most - now) > std::log(hope)) break;
   }
 
   PivotedCholesky out;
