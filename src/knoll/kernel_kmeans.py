@@ -21,6 +21,7 @@ from knoll.steps import kernel_kmeans as steps
 from knoll.steps.kernel_means import Means, Problem, exact_sums
 from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus
 from knoll.steps.loop import live
+from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -317,7 +318,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         self._check_parameters()
         self._check_init()
         self._kernel(1.0)  # its parameters, before the data
-        points = check_points(X, estimator=self, sparse=self._given_matrix(), n_jobs=self._threads())
+        points = self._points(X, reset=True)
         n = points.shape[0]
         weights = check_weights(sample_weight, n, owner="KernelKMeans")
         if n < self.n_clusters:
@@ -335,6 +336,11 @@ class KernelKMeans(ClusterMixin, Estimator):
             return points, weights, self._kernel(float(scale.value)), str(scale.reason)
         return points, weights, self._kernel(None), reason
 
+    def _points(self, X: Any, *, reset: bool) -> Any:
+        if is_sparse(X):
+            check_compressed(X, "KernelKMeans")
+        return check_points(X, estimator=self, reset=reset, sparse=self._given_matrix(), n_jobs=self._threads())
+
     def _problem(self, kernel: kernels.Kernel, kept: Any, weights: Floats | None, threads: int) -> Problem:
         cutoff = kernel.cutoff(kept.shape[0]) if isinstance(kernel, kernels.Gaussian) else 0.0
         problem = Problem(
@@ -350,8 +356,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         if not np.isfinite(problem.diagonal).all() or problem.diagonal.max() > 1e300:
             row = int(np.argmax(~(problem.diagonal <= 1e300)))
             raise BadData(
-                f"KernelKMeans: κ(x, x) is {problem.diagonal[row]:.3g} at row {row}: its values leave float64. Divide X by "
-                "its largest value."
+                f"KernelKMeans: κ(x, x) is {problem.diagonal[row]:.3g} at row {row}: its values leave float64. "
+                "Divide X by its largest value."
             )
         return problem
 
@@ -398,7 +404,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             The labels.
         """
         check_is_fitted(self)
-        queries = check_points(X, estimator=self, reset=False, sparse=self._given_matrix(), n_jobs=self._threads())
+        queries = self._points(X, reset=False)
         if self._given_matrix() and self.present_ is not None:
             queries = queries[:, self.present_]
         return self._assign(queries).labels
@@ -423,7 +429,7 @@ class KernelKMeans(ClusterMixin, Estimator):
                 reach = np.full(len(some), self.largest_) if reach is None else reach
                 take = self._taker(kernel, some, threads)
             else:
-                tile = some.toarray() if scipy.sparse.issparse(some) else np.asarray(some)
+                tile = some.toarray() if is_sparse(some) else np.asarray(some)
                 tile = np.ascontiguousarray(
                     tile if self._given_matrix() else kernel.tile(some, self.fit_points_), float
                 )
@@ -445,7 +451,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         """Take up the means that the fit kept."""
         threads, given = self._threads(), self._given_matrix()
         kernel = self._kernel(self.sigma_)
-        points = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
+        points: Any = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
         operator: Any = _Absent(len(points)) if given else kernel.operator(points, threads, 0.0)
         problem = Problem(
             operator=operator,
@@ -595,10 +601,6 @@ class _Starts:
             labels = closest_rows(self._problem, rows)
         else:
             labels = self._given(np.asarray(init))
-        if not self._problem.definite:  # copies stay together where a row clings to its cluster
-            least = np.full(int(self._problem.groups.max()) + 1, self._k, dtype=np.int32)
-            np.minimum.at(least, self._problem.groups, labels)
-            labels = least[self._problem.groups]
         return labels
 
     def _given(self, init: NDArray[Any]) -> Labels:
@@ -651,7 +653,7 @@ def _leveled(weights: Floats | None) -> tuple[int, Floats | None]:
 
 
 def _smallest(K: Any) -> float:
-    values = K.data if scipy.sparse.issparse(K) else K
+    values = K.data if is_sparse(K) else K
     return float(values.min()) if values.size else 0.0
 
 
@@ -668,18 +670,16 @@ def _cut(means: Means) -> float:
 
 
 def _names(rows: Any) -> NDArray[np.uint64]:
-    """Name rows by their contents: equal rows have equal names, (n,)."""
-    if scipy.sparse.issparse(rows):
-        table: Any = scipy.sparse.csr_array(rows)
-        if not table.has_canonical_format or not table.data.all():
-            table = table.copy()
-            table.sum_duplicates()
-            table.eliminate_zeros()
-        cuts = list(zip(table.indptr[:-1], table.indptr[1:], strict=True))
-        columns, values = table.indices.astype(np.int64), table.data.astype(np.float64)
-        texts = (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in cuts)
+    """Name rows by their contents, (n,): equal rows have equal names, whether zeros are stored or not."""
+    if is_sparse(rows):
+        table: Any = scipy.sparse.csr_array(rows, dtype=np.float64, copy=True)
+        table.sum_duplicates()
+        table.eliminate_zeros()
+        cuts = zip(table.indptr[:-1], table.indptr[1:], strict=True)
+        parts = ((table.indices[a:b], table.data[a:b]) for a, b in cuts)
     else:
-        texts = ((np.asarray(row, dtype=np.float64) + 0.0).tobytes() for row in rows)
+        parts = ((at := np.flatnonzero(row), np.asarray(row[at], dtype=np.float64)) for row in rows)
+    texts = (columns.astype(np.int64).tobytes() + values.tobytes() for columns, values in parts)
     digests = [hashlib.blake2b(text, digest_size=8).digest() for text in texts]
     return np.frombuffer(b"".join(digests), dtype=np.uint64).copy()
 
@@ -705,7 +705,7 @@ def _multiset(K: Any, problem: Problem) -> seeding.Multiset:
     return seeding.Multiset(first.astype(np.int64), np.ascontiguousarray(total))
 
 
-def _recognised(queries: Any, names: NDArray[np.uint64], labels: Labels) -> Labels:
+def _recognised(queries: Any, names: Any, labels: Labels) -> Labels:
     """Find the cluster of each query whose contents were in the fit; −1 for the others."""
     known = dict(zip(names.tolist(), labels.tolist(), strict=True))
     return np.array([known.get(name, -1) for name in _names(queries).tolist()], dtype=np.int32)

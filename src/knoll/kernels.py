@@ -375,7 +375,7 @@ class Precomputed:
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Check that K is square, finite and symmetric, and prepare it; what rounding left asymmetric is averaged."""
         _check_matrix(X, "the precomputed kernel", threads)
-        if scipy.sparse.issparse(X):
+        if _is_sparse(X):
             return _SparseOperator(X)
         return _StoredOperator(X, threads)
 
@@ -771,7 +771,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
     """Take a graph through the door."""
     if isinstance(A, Operator):
         return A
-    matrix: Any = A if scipy.sparse.issparse(A) else np.asarray(A, dtype=np.float64)
+    matrix: Any = A if _is_sparse(A) else np.asarray(A, dtype=np.float64)
     _check_matrix(matrix, "the similarity matrix", 1, negative=negative)
     return Precomputed().operator(matrix)
 
@@ -800,7 +800,7 @@ def _check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True)
     """Refuse a matrix that is not square, finite and symmetric (and, unless `negative`, ≥ 0); name the place."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise BadData(f"{what} must be square, got shape {K.shape}.")
-    sparse = scipy.sparse.issparse(K)
+    sparse = _is_sparse(K)
     values = K.data[:, None] if sparse else np.asarray(K)
     if not np.isfinite(values).all():
         _refuse(K, lambda v: ~np.isfinite(v), f"{what} must be finite", "Mend or drop such rows first.")
@@ -823,7 +823,7 @@ def _check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True)
 
 def _refuse(K: Any, bad: Callable[[Any], Any], rule: str, remedy: str) -> None:
     """Raise BadData with the first place, in the order of rows, where `bad` holds."""
-    if scipy.sparse.issparse(K):
+    if _is_sparse(K):
         entries = scipy.sparse.csr_array(K).tocoo()
         at = np.flatnonzero(bad(entries.data))
         i, j, value, more = entries.row[at[0]], entries.col[at[0]], entries.data[at[0]], len(at) - 1
@@ -852,8 +852,12 @@ def _symmetric_bits(K: Floats) -> bool:
     return _asymmetric(K, 0.0) is None
 
 
+def _is_sparse(matrix: Any) -> bool:
+    return bool(scipy.sparse.issparse(matrix))
+
+
 def _dense(rows: Any) -> Floats:
-    return np.ascontiguousarray(rows.toarray() if scipy.sparse.issparse(rows) else rows, dtype=np.float64)
+    return np.ascontiguousarray(rows.toarray() if _is_sparse(rows) else rows, dtype=np.float64)
 
 
 def _columns(B: Floats) -> tuple[Floats, bool]:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
-_FLAT = 20  # steps in a row that leave an indefinite problem's objective as it is, to rounding
+_FLAT = 2  # steps in a row that leave an indefinite problem's objective as it is, to rounding
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def best_move(means: Means) -> tuple[Rows, int] | None:
     """
     problem, k = means.problem, means.k
     _, first, which = np.unique(problem.groups, return_index=True, return_inverse=True)
-    weight = np.bincount(which.ravel(), problem.weights)  # (g,)
+    weight = np.bincount(which.ravel(), problem.weights).astype(np.float64)  # (g,)
     a = means.labels[first]
     costs = means.costs()[first]  # (g, k)
     costs[:, ~means.filled] = 0.0
@@ -266,6 +266,10 @@ def alternate(
             if shift[0] >= _enough(problem):  # definite by now: what is left is rounding
                 changed = 0
                 break
+            if not shift[0]:
+                before = _together(problem, before)
+                means.to(before)
+                objective, doubt = means.objective, means.doubt
             shift[0] = _raised(problem, shift[0])
         report = KernelKMeansReport(means.objective, changed, len(found.close), relocated, moves, shift[0])
         reports.append(report)
@@ -310,6 +314,13 @@ def _falls(objective: float, doubt: float, means: Means, flat: list[int]) -> boo
         return True
     flat[0] += 1
     return means.objective <= objective + limit and flat[0] <= _FLAT
+
+
+def _together(problem: Problem, labels: Labels) -> Labels:
+    """Put copies of a row into one cluster, the lowest of theirs: under a shift each would cling to its own."""
+    least = np.full(int(problem.groups.max()) + 1, labels.max(), dtype=np.int32)
+    np.minimum.at(least, problem.groups, labels)
+    return least[problem.groups]
 
 
 def _raised(problem: Problem, shift: float) -> float:

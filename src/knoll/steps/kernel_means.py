@@ -161,7 +161,7 @@ class Means:
         for c in np.flatnonzero(stale | (~self.filled & (self._terms > 0))).tolist():
             self._column(c)
         own = problem.weigh(self.G[np.arange(problem.n), self.labels])
-        self._measure(np.bincount(self.labels, own, k))
+        self._measure(np.bincount(self.labels, own, k).astype(np.float64))
 
     def _weigh(self) -> None:
         self.sizes = np.bincount(self.labels, minlength=self.k)  # (k,)
