@@ -110,8 +110,8 @@ void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const
                        i == j ? nullptr : sums.leaf(g, j));
         continue;
       }
-      gram.add_product(v, 1, kPoints, kPoints, in.leaf(g, j), g.width, sums.leaf(g, i));
-      if (i != j) gram.add_product(v, kPoints, 1, kPoints, in.leaf(g, i), g.width, sums.leaf(g, j));
+      gram.add_product(v, 1, kPoints, kPoints, kPoints, in.leaf(g, j), g.width, sums.leaf(g, i));
+      if (i != j) gram.add_product(v, kPoints, 1, kPoints, kPoints, in.leaf(g, i), g.width, sums.leaf(g, j));
     }
   };
   const Walk<decltype(pair)> walk{points, rule, pair};
@@ -150,7 +150,7 @@ void kernel_apply_rows(const KernelPoints& points, const KernelRule& rule, View<
         if (from.width <= 2)
           gram.add_lanes(v, count, from.width, in.leaf(from, j), sums.leaf(to, i), in.leaf(from, j), nullptr);
         else
-          gram.add_product(v, 1, kPoints, count, in.leaf(from, j), from.width, sums.leaf(to, i));
+          gram.add_product(v, 1, kPoints, kPoints, count, in.leaf(from, j), from.width, sums.leaf(to, i));
       }
     }
   });

@@ -182,7 +182,7 @@ TEST("kernel products: tiles times columns, both ways, against plain loops, on e
           const auto b = numbers(kPoints * width, 7), start = numbers(kPoints * width, 8);
           auto out = start;
           const int64_t row_step = rows ? kPoints : 1, step = rows ? 1 : kPoints;
-          table->gram.add_product(v.data(), row_step, step, count, b.data(), width, out.data());
+          table->gram.add_product(v.data(), row_step, step, kPoints, count, b.data(), width, out.data());
           for (int64_t i = 0; i < kPoints; ++i)
             for (int64_t c = 0; c < width; ++c) {
               long double sum = start[static_cast<size_t>(i * width + c)];
