@@ -19,7 +19,7 @@ from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.steps import kernel_kmeans as steps
 from knoll.steps.kernel_means import Means, Problem, exact_sums
-from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus
+from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus, relaxed
 from knoll.steps.loop import live
 from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
@@ -40,7 +40,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
-_STARTS = ("k-means++", "random")
+_STARTS = ("k-means++", "random", "spectral")
+_INIT = "KernelKMeans: init must be 'k-means++', 'random', 'spectral', labels or row indices"
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 _BLOCK = 2**21  # entries of K at a time
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
@@ -84,13 +85,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         The polynomial kernel (xᵀy + coef0)^degree.
     eps : float, default=None
         The radius of the Heaviside kernel.
-    init : {"k-means++", "random"}, array of labels (n_samples,) or of row indices (n_clusters,), default="k-means++"
+    init : {"k-means++", "random", "spectral"} or array of whole numbers, default="k-means++"
         The start. "k-means++" draws rows far apart in feature space (greedily, the best of a few each time), "random"
-        draws rows; both by weight, equal rows counting together. Given indices are of rows to begin with, given labels
-        a partition; where n_samples = n_clusters an array is labels.
+        draws rows; both by weight, equal rows counting together. "spectral" solves the relaxed problem, and rounds it
+        by k-means from the rows that "k-means++" draws. An array of n_samples labels is a partition, one of n_clusters
+        indices names rows to begin with; where the two numbers are equal, it is labels.
     n_init : "auto" or int, default="auto"
-        Runs from different starts; the one with the smallest objective is kept, the first of equals. "auto" is 10 for
-        "random", 1 otherwise.
+        Runs from different starts; the one with the smallest objective is kept, the first of those that are equal to
+        rounding. "auto" is 10 for "random", 1 otherwise.
     max_iter : int, default=300
         At most so many steps a run.
     tol : float, default=0.0
@@ -276,7 +278,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             )
             rechecks += int(np.sum(found.history["rechecks"]))
             evaluated += found.means.evaluated
-            if best is None or found.objective < best.objective:
+            if best is None or found.objective < best.objective - found.means.doubt - best.means.doubt:
                 best = found
         assert best is not None
         self._keep(best, problem, kept, power, kernel, reason)
@@ -325,7 +327,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             raise BadData(
                 f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
             )
-        if weights is not None and weights.max() > _APART * weights[weights > 0].min():
+        if weights is not None and weights.max() * (1 / _APART) > weights[weights > 0].min():
             raise BadData(
                 f"KernelKMeans: sample_weight goes from {weights[weights > 0].min():.3g} to {weights.max():.3g}: their "
                 "squares leave float64. Give weights of more even size, or 0."
@@ -520,13 +522,9 @@ class KernelKMeans(ClusterMixin, Estimator):
     def _check_init(self) -> None:
         if isinstance(self.init, str):
             if self.init not in _STARTS:
-                raise InvalidParameter(
-                    f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
-                )
+                raise InvalidParameter(f"{_INIT}, got {self.init!r}.")
         elif not (hasattr(self.init, "__len__") or hasattr(self.init, "shape")):
-            raise InvalidType(
-                f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
-            )
+            raise InvalidType(f"{_INIT}, got {self.init!r}.")
 
     def _runs_of(self, k: int, n: int) -> int:
         given = not isinstance(self.init, str)
@@ -598,7 +596,7 @@ class _Starts:
                 rows = seeding.random_rows(self._distinct, self._k, self._seed, restart=restart)
             else:
                 rows = kmeans_plus_plus(self._problem, self._distinct, self._k, self._seed, restart)
-            labels = closest_rows(self._problem, rows)
+            labels = relaxed(self._problem, rows) if init == "spectral" else closest_rows(self._problem, rows)
         else:
             labels = self._given(np.asarray(init))
         return labels

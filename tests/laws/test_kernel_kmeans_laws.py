@@ -137,6 +137,7 @@ def test_a_weight_is_a_number_of_repetitions_and_order_does_not_matter(seed, n, 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(5, 80), d=st.integers(1, 4), k=st.integers(1, 6))
 def test_the_linear_kernel_is_kmeans(seed, n, d, k):
+    assume(k <= n)
     X = cloud(seed, n, d)
     rows = np.random.default_rng(seed).choice(n, k, replace=False)
     with quietly():

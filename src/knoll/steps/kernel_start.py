@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.seeding import Multiset
+from knoll.steps.eigen import top_eigenpairs
 from knoll.steps.kernel_means import Problem
+from knoll.steps.kmeans import lloyd
 
-__all__ = ["closest_rows", "kmeans_plus_plus"]
+__all__ = ["closest_rows", "kmeans_plus_plus", "relaxed"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _BLOCK = 2**21  # entries of K at a time
+_TOL = 1e-3  # of the largest eigenvalue: a start need not be better
 
 
 def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, restart: int) -> Rows:
@@ -69,6 +72,24 @@ def closest_rows(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
         rest[cost != cost.min(axis=0)] = np.inf
         labels[begin : begin + width] = rest.argmin(axis=0)
     return labels
+
+
+def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
+    """Solve the relaxed problem and round it: k-means in the k leading directions of feature space   (eq. 4.6).
+
+    The top eigenvectors V of W^½KW^½ put row i at (√λ_j V_ij / √w_i)_j, the best of all approximations of φ in k
+    dimensions; k-means there begins at the rows `seeds`.
+    """
+    n, k = problem.n, len(seeds)
+    root = np.ones((n, 1)) if problem.weights is None else np.sqrt(problem.weights)[:, None]
+    size = float(problem.reach.max()) * problem.mass  # no eigenvalue is larger
+    pairs = top_eigenpairs(
+        lambda B: root * problem.operator.apply(root * B) / size, n, min(k, n), tol=_TOL / n, threads=problem.threads
+    )
+    rows = np.sqrt(np.maximum(pairs.values, 0.0)) * pairs.vectors / root  # (n, k)
+    found = lloyd(rows, problem.weights, rows[seeds], tol=0.0, threads=problem.threads)
+    assert found.labels is not None
+    return np.array(found.labels)
 
 
 def _squares(problem: Problem, rows: Rows, diagonal: Floats, places: Rows) -> Floats:
