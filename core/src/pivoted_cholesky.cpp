@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kWide = 48;         // pivots of a panel, at most
 constexpr int64_t kCandidates = 256;  // regions
-constexpr double kHopeless = 0.01;    // of the trace: what is left when the factor is of no use
+constexpr double kHopeless = 0.1;     // of the trace: what is left when the factor is of no use
 constexpr double kShare = 0.5;        // of the largest diagonal, which a pivot must have
 
 // One panel of columns of F, by position.

@@ -8,8 +8,8 @@
 
 namespace knoll {
 
-// For each listed row j, in order: g(·, fresh_j) += w_j κ(·, x_j) and g(·, old_j) −= w_j κ(·, x_j); a negative number
-// leaves its half out. Each row of g is one chain of additions, so its bits depend on the list alone.
+// For each listed row j: g(·, fresh_j) += w_j κ(·, x_j) and g(·, old_j) −= w_j κ(·, x_j); a negative number
+// leaves its half out. Each number of g is one chain of additions in the order of the tree, whatever the list's.
 void kernel_update(const KernelPoints& points, const KernelRule& rule,
                    View<const int64_t, 1> rows,    // in      (m) rows of the data
                    View<const int32_t, 1> old,     // in      (m) columns of g
