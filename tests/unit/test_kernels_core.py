@@ -191,9 +191,9 @@ def test_what_does_not_fit_is_named(points):
 
 
 def test_ctrl_c_stops_a_long_product():
-    X = np.random.default_rng(7).normal(size=(60_000, 10))
+    X = np.random.default_rng(7).normal(size=(150_000, 10))
     operator = _core.KernelOperator(X, "rbf", 3.0, 1.0, 0.0, 2)
-    B = np.ones((60_000, 12))
+    B = np.ones((150_000, 12))
     begun = []
 
     def interrupt():
@@ -204,4 +204,4 @@ def test_ctrl_c_stops_a_long_product():
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         operator.apply(B, np.empty_like(B), 2)
-    assert time.monotonic() - begun[0] < 3.0  # 0.3 s on a machine that is not busy
+    assert time.monotonic() - begun[0] < 1.0  # 0.3 s, and room for a busy machine

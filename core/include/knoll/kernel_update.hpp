@@ -1,5 +1,5 @@
-// The sums of kernel k-means, G = K·W·Z, when points change cluster: O(n) values for each of them (eq. 4.20 of
-// docs/theory/04-kernels.md needs nothing else of K).
+// The sums of kernel k-means, G = K·W·Z, when points change cluster: O(n) values for each of them (docs/theory,
+// eq. 4.20, needs nothing else of K).
 #pragma once
 
 #include <cstdint>

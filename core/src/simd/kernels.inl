@@ -33,25 +33,30 @@ KNOLL_INLINE void powers_of_two(f64* u, f64 factor, f64 limit) {
   }
 }
 
-// sums[v] = Σ_j (x − y)² over coordinates in order, or Σ_j x·y, for the lanes of V vectors of a column tile. With
-// `Fused` each step is an fma; without, it is the one distance (docs/decisions/0003).
+// sums[r, v] = Σ_j (x − y_r)² over coordinates in order, or Σ_j x·y_r, for the lanes of V vectors of a column tile and
+// R rows. Plain squares are the one distance (docs/decisions/0003), the others are fused.
 enum class PairSum { squares, plain_squares, product };
-template <PairSum S, int V, int D>
-KNOLL_INLINE void pair_sums(const double* columns, const double* y, int64_t step, int64_t d, f64* sum) {
-  for (int v = 0; v < V; ++v) sum[v] = f64{};
+template <PairSum S, int R, int V, int D>
+KNOLL_INLINE void pair_sums(const double* columns, const double* y, int64_t row_step, int64_t step, int64_t d,
+                            f64 sum[R][V]) {
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sum[r][v] = f64{};
   const int64_t count = D > 0 ? D : d;
   for (int64_t j = 0; j < count; ++j) {
-    const f64 yj = broadcast(y[j * step]);
+    f64 yj[R];
+    for (int r = 0; r < R; ++r) yj[r] = broadcast(y[r * row_step + j * step]);
     for (int v = 0; v < V; ++v) {
       const f64 x = load(columns + j * kPoints + v * kLanes);
-      if constexpr (S == PairSum::product) {
-        sum[v] = fma(x, yj, sum[v]);
-      } else {
-        const f64 difference = x - yj;
-        if constexpr (S == PairSum::squares)
-          sum[v] = fma(difference, difference, sum[v]);
-        else
-          sum[v] += difference * difference;
+      for (int r = 0; r < R; ++r) {
+        if constexpr (S == PairSum::product) {
+          sum[r][v] = fma(x, yj[r], sum[r][v]);
+        } else {
+          const f64 difference = x - yj[r];
+          if constexpr (S == PairSum::squares)
+            sum[r][v] = fma(difference, difference, sum[r][v]);
+          else
+            sum[r][v] += difference * difference;
+        }
       }
     }
   }
@@ -83,20 +88,32 @@ KNOLL_INLINE void kernel_values(const KernelRule& rule, f64* sum) {
     for (int v = 0; v < V; ++v) sum[v] = whole_power(sum[v] + broadcast(rule.shift), rule.degree);
 }
 
-template <KernelKind Kind, int D>
-KNOLL_INLINE void gram_tile(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
-                            int64_t step, int64_t m, int64_t d, double* out) {
+// R rows of a tile of values.
+template <KernelKind Kind, int R, int D>
+KNOLL_INLINE void gram_rows(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
+                            int64_t step, int64_t d, double* out) {
   constexpr int kVectors = 4;
   constexpr PairSum kSum = Kind == kHeaviside                 ? PairSum::plain_squares
                            : Kind == kPoly || Kind == kLinear ? PairSum::product
                                                               : PairSum::squares;
-  for (int64_t t = 0; t < m; ++t, y += row_step, out += kPoints)
-    for (int64_t l = 0; l < kPoints; l += kVectors * kLanes) {
-      f64 sum[kVectors];
-      pair_sums<kSum, kVectors, D>(columns + l, y, step, d, sum);
-      kernel_values<Kind, kVectors>(rule, sum);
-      for (int v = 0; v < kVectors; ++v) store(out + l + v * kLanes, sum[v]);
+  for (int64_t l = 0; l < kPoints; l += kVectors * kLanes) {
+    f64 sum[R][kVectors];
+    pair_sums<kSum, R, kVectors, D>(columns + l, y, row_step, step, d, sum);
+    for (int r = 0; r < R; ++r) {
+      kernel_values<Kind, kVectors>(rule, sum[r]);
+      for (int v = 0; v < kVectors; ++v) store(out + r * kPoints + l + v * kLanes, sum[r][v]);
     }
+  }
+}
+
+template <KernelKind Kind, int D>
+KNOLL_INLINE void gram_tile(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
+                            int64_t step, int64_t m, int64_t d, double* out) {
+  constexpr int kRows = D > 0 ? 1 : 2;  // two share the loads of a column, where there are many
+  int64_t t = 0;
+  for (; t + kRows <= m; t += kRows)
+    gram_rows<Kind, kRows, D>(rule, columns, y + t * row_step, row_step, step, d, out + t * kPoints);
+  for (; t < m; ++t) gram_rows<Kind, 1, D>(rule, columns, y + t * row_step, row_step, step, d, out + t * kPoints);
 }
 
 static void gram_values(const KernelRule* rule, const double* columns, const double* y, int64_t row_step, int64_t step,
