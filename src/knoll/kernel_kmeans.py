@@ -96,7 +96,8 @@ class KernelKMeans(ClusterMixin, Estimator):
     max_iter : int, default=300
         At most so many steps a run.
     tol : float, default=0.0
-        Stop when a step lowers J by no more than tol · J. With 0 only at rest.
+        Stop when a step lowers J by no more than tol · J. With 0 only at rest, or when steps leave J as it is up to
+        rounding.
     local_search : bool, default=False
         At rest, move single rows (with their copies) as long as a move lowers J, the best one first.
     empty_clusters : {"relocate", "keep"}, default="relocate"

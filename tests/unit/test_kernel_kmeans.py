@@ -128,28 +128,35 @@ def test_copies_go_together():
 
 
 def test_ties_go_to_the_lowest_index_and_are_listed():
-    X = column(-2, -1, 0, 1, 2)
-    model = KernelKMeans(2, kernel="linear", init=[0, 0, 1, 1, 1], max_iter=1).fit(X)
-    assert model.center_labels_.tolist() == [0, 0, 1, 1, 1]
-    centered = KernelKMeans(2, kernel="linear", init=[0, 4]).fit(X)
-    assert centered.labels_.tolist() == [0, 0, 0, 1, 1]
-    for kernel in ("linear", Gaussian(1.0), Heaviside(1.0)):
-        found = KernelKMeans(3, kernel=kernel, init=np.array([0, 0, 1, 2, 2])).fit(X)
-        assert found.predict(X).tolist() == found.labels_.tolist()
-    symmetric = column(-1, 0, 1)
-    tied = KernelKMeans(2, kernel=Gaussian(0.7), init=[0, 2], max_iter=1).fit(symmetric)
-    assert tied.center_labels_.tolist() == [0, 0, 1]
+    X = column(0, 2, 3)  # 2 is as far from the mean of {0, 2} as from 3
+    model = KernelKMeans(2, kernel="linear", init=[0, 0, 1]).fit(X)
+    assert model.labels_.tolist() == [0, 0, 1] == KMeans(2, init=[[1.0], [3.0]]).fit(X).labels_.tolist()
+    assert model.ties_.tolist() == [1]
+    other = KernelKMeans(2, kernel="linear", init=[1, 1, 0], max_iter=1).fit(X)
+    assert other.center_labels_.tolist() == [1, 0, 0]
+    weighted = KernelKMeans(2, kernel="linear", init=[0, 0, 1]).fit(X, sample_weight=[0.5, 0.5, 7.0])
+    assert weighted.ties_.tolist() == [1]
+    assert KernelKMeans(2, kernel=Gaussian(1.0), init=[0, 0, 1]).fit(X).ties_.tolist() == []
 
 
-def test_where_two_means_are_equally_close_the_row_is_listed():
+def test_an_absent_row_between_two_means():
     X = column(-1, 1, 0)
-    model = KernelKMeans(2, kernel="linear", init=[0, 1]).fit(X, sample_weight=[1.0, 1.0, 0.0])
-    assert model.labels_.tolist() == [0, 1, 0]
-    K = np.zeros((4, 4))
-    np.fill_diagonal(K, 1.0)
-    K[3, :3] = K[:3, 3] = 0.25
-    found = KernelKMeans(2, kernel="precomputed", init=[0, 1, 0, 1], max_iter=1).fit(K)
-    np.testing.assert_array_equal(found.predict(K), found.labels_)
+    for kernel in ("linear", Gaussian(0.7), Heaviside(1.0)):
+        model = KernelKMeans(2, kernel=kernel, init=[1, 0]).fit(X, sample_weight=[1.0, 1.0, 0.0])
+        assert model.labels_.tolist() == [1, 0, 0]
+        assert model.predict(X).tolist() == [1, 0, 0]
+
+
+def test_rows_that_rounding_cannot_tell_apart_are_decided_alike_in_any_order():
+    """A lattice far from the origin, where the linear kernel has lost most digits."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 4, size=(60, 2)) + 2.0**22
+    model = KernelKMeans(3, kernel="linear", random_state=0).fit(X)
+    assert model.n_rechecks_ > 0
+    order = rng.permutation(60)
+    again = KernelKMeans(3, kernel="linear", random_state=0, n_jobs=2).fit(X[order])
+    np.testing.assert_array_equal(again.labels_, model.labels_[order])
+    np.testing.assert_array_equal(model.predict(X[::-1])[::-1], model.labels_)
 
 
 # ---- scales ------------------------------------------------------------------------------------------------------
@@ -203,7 +210,7 @@ def test_weights_far_from_one(X):
         other = KernelKMeans(3, sigma=1.0, random_state=0).fit(X, sample_weight=np.ldexp(weights, power))
         np.testing.assert_array_equal(expected.labels_, other.labels_)
         assert other.objective_ == np.ldexp(expected.objective_, power)
-    weights[3] = 1e-200
+    weights[3], weights[4] = 1e-200, 2.0
     with pytest.raises(BadData, match=r"sample_weight goes from 1e-200 to 2: their squares leave float64"):
         KernelKMeans(3, sigma=1.0).fit(X, sample_weight=weights)
 
