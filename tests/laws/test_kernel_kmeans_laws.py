@@ -294,9 +294,12 @@ def test_a_kernel_its_matrix_and_its_function_give_one_answer(seed, n, k, kernel
         others = [
             KernelKMeans(k, kernel=made, init=labels).fit(X),
             KernelKMeans(k, kernel=made.tile, init=labels).fit(X),
-            KernelKMeans(k, kernel="precomputed", init=labels).fit(K),
-            KernelKMeans(k, kernel="precomputed", init=labels).fit(scipy.sparse.csr_matrix(K)),
         ]
+        if kernel != "heaviside":  # rows of different content, but of equal links, are copies in a matrix
+            others += [
+                KernelKMeans(k, kernel="precomputed", init=labels).fit(K),
+                KernelKMeans(k, kernel="precomputed", init=labels).fit(scipy.sparse.csr_matrix(K)),
+            ]
     for other in others:
         np.testing.assert_array_equal(other.labels_, expected.labels_)
         np.testing.assert_allclose(other.objective_, expected.objective_, rtol=1e-9, atol=1e-9 * np.trace(K))
