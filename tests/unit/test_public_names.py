@@ -54,7 +54,7 @@ PUBLIC = {
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.steps", "knoll.threads", "knoll.validation"}
+INNER = {"knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.steps", "knoll.threads", "knoll.validation"}
 
 
 def public_things() -> list[tuple[str, str]]:

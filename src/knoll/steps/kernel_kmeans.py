@@ -170,7 +170,7 @@ def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:
     costs = means.costs()
     d2 = problem.diagonal + costs[every, labels]
     error = (2 * problem.reach + float(problem.reach.max())) * means.error[labels] * 2
-    _, first = np.unique(problem.groups, return_index=True)  # one row of each content
+    first, _ = problem.contents
     kinds = np.bincount(labels[first], minlength=means.k)
     free = first[d2[first] > error[first]]
     labels, done = labels.copy(), 0
@@ -208,8 +208,7 @@ def best_move(means: Means) -> tuple[Rows, int] | None:
     Moving weight w from a to b adds w s_b/(s_b + w) d²(i, b) − w s_a/(s_a − w) d²(i, a) (Dhillon, Guan and Kulis).
     """
     problem, k = means.problem, means.k
-    _, first, which = np.unique(problem.groups, return_index=True, return_inverse=True)
-    weight = np.bincount(which.ravel(), problem.weights).astype(np.float64)  # (g,)
+    first, weight = problem.contents
     a = means.labels[first]
     costs = means.costs()[first]  # (g, k)
     costs[:, ~means.filled] = 0.0

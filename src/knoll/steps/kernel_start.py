@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 
 _BLOCK = 2**21  # entries of K at a time
 _DRAWS = 25  # at least so many tries to exchange a chosen row
-_TOL = 1e-3  # of the largest eigenvalue: a start need not be better
+_TOL = 1e-6  # of the largest possible eigenvalue: a start need not be better
 
 
 def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, restart: int) -> Rows:
@@ -127,7 +127,7 @@ def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
     root = np.ones((n, 1)) if problem.weights is None else np.sqrt(problem.weights)[:, None]
     size = float(problem.reach.max()) * problem.mass  # no eigenvalue is larger
     pairs = top_eigenpairs(
-        lambda B: root * problem.operator.apply(root * B) / size, n, min(k, n), tol=_TOL / n, threads=problem.threads
+        lambda B: root * problem.operator.apply(root * B) / size, n, min(k, n), tol=_TOL, threads=problem.threads
     )
     rows = np.sqrt(np.maximum(pairs.values, 0.0)) * pairs.vectors / root  # (n, k)
     found = lloyd(rows, problem.weights, rows[seeds], tol=0.0, threads=problem.threads)
