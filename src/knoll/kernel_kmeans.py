@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +16,10 @@ from knoll import _core, kernels, scales, seeding
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.steps import kernel_kmeans as steps
-from knoll.steps.kernel_means import Means, Problem, exact_sums
-from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus, relaxed
+from knoll.steps.kernel_means import Means, Problem
+from knoll.steps.kernel_start import closest_rows, gathered, kmeans_plus_plus, relaxed
 from knoll.steps.loop import live
+from knoll.steps.row_names import equal_rows, names, recognised
 from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
@@ -350,7 +349,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             operator=kernel.operator(kept, threads, cutoff),
             weights=weights,
             definite=kernel.positive_semidefinite is True,
-            equal=lambda: _equal_rows(kept),
+            equal=lambda: equal_rows(kept),
             order=(lambda i: (i,))
             if self._given_matrix()
             else (lambda i: tuple(np.asarray(kept[i], dtype=float) + 0.0)),
@@ -379,17 +378,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         self.cluster_weights_ = np.ldexp(means.masses, power)
         self.weight_power_ = power
         self.center_labels_ = means.labels
-        exact = given and best.last.labels.size > 0
-        self.center_norms_ = (
-            np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
-            if exact
-            else means.norms
-        )
+        self.center_norms_ = means.norms
+        if given:  # K is not kept: what a close call needs of it is
+            self.center_norms_ = np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
         self.center_errors_ = means.error
         self.largest_ = float(problem.reach.max())
         self.fit_points_ = None if given else kept.copy()
-        self.fit_weights_ = problem.weights
-        self.row_names_ = _names(kept) if best.shift else None
+        self.fit_weights_ = None if problem.weights is None else np.ldexp(problem.weights, power)
+        self.row_names_ = names(kept) if best.shift else None
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
@@ -417,7 +413,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         means, kernel, threads = self._means()
         k, m = means.k, queries.shape[0]
         shift = float(np.ldexp(self.shift_, -self.weight_power_))
-        own = _recognised(queries, self.row_names_, self.center_labels_) if shift else None
+        own = recognised(queries, self.row_names_, self.center_labels_) if shift else None
         parts, height = [], max(1, _BLOCK // max(1, k if _in_core(kernel) else len(self.center_labels_)))
         weighted = np.zeros((len(self.center_labels_), k))  # W Z
         weighted[np.arange(len(weighted)), self.center_labels_] = (
@@ -458,7 +454,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         operator: Any = _Absent(len(points)) if given else kernel.operator(points, threads, 0.0)
         problem = Problem(
             operator=operator,
-            weights=self.fit_weights_,
+            weights=None if self.fit_weights_ is None else np.ldexp(self.fit_weights_, -self.weight_power_),
             definite=kernel.positive_semidefinite is True,
             equal=lambda: np.arange(len(points)),
             order=lambda i: (i,),
@@ -578,9 +574,7 @@ class _Starts:
         self.runs = model._runs_of(self._k, n)
         if isinstance(model.init, str):
             self._distinct = (
-                _multiset(kept, problem)
-                if model._given_matrix()
-                else seeding.multiset(kept, problem.weights, problem.threads)
+                gathered(problem) if model._given_matrix() else seeding.multiset(kept, problem.weights, problem.threads)
             )
         elif model.n_init not in ("auto", 1):
             warnings.warn(
@@ -663,48 +657,3 @@ def _cut(means: Means) -> float:
     inside = means.norms[means.filled]
     shares = np.where(volume > 0, 1 - inside / np.where(volume > 0, volume, 1.0), 0.0)
     return float(np.mean(shares))
-
-
-# ---- rows by their content -----------------------------------------------------------------------------------------
-
-
-def _names(rows: Any) -> NDArray[np.uint64]:
-    """Name rows by their contents, (n,): equal rows have equal names, whether zeros are stored or not."""
-    if is_sparse(rows):
-        table: Any = scipy.sparse.csr_array(rows, dtype=np.float64, copy=True)
-        table.sum_duplicates()
-        table.eliminate_zeros()
-        cuts = zip(table.indptr[:-1], table.indptr[1:], strict=True)
-        parts = ((table.indices[a:b], table.data[a:b]) for a, b in cuts)
-    else:
-        parts = ((at := np.flatnonzero(row), np.asarray(row[at], dtype=np.float64)) for row in rows)
-    texts = (columns.astype(np.int64).tobytes() + values.tobytes() for columns, values in parts)
-    digests = [hashlib.blake2b(text, digest_size=8).digest() for text in texts]
-    return np.frombuffer(b"".join(digests), dtype=np.uint64).copy()
-
-
-def _equal_rows(rows: Any) -> Rows:
-    """Number rows so that equal ones bear one number, in the order of their first appearance."""
-    n = rows.shape[0]
-    which = np.empty(n, dtype=np.int64)
-    if isinstance(rows, np.ndarray):
-        _core.distinct_rows(np.ascontiguousarray(rows, dtype=np.float64) + 0.0, which)
-        return which
-    _, first, inverse = np.unique(_names(rows), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse.ravel()]
-
-
-def _multiset(K: Any, problem: Problem) -> seeding.Multiset:
-    """Gather the equal rows of a kernel matrix, in the order of their first appearance."""
-    _, first = np.unique(problem.groups, return_index=True)
-    ones = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
-    total = exact_sums(ones, None, problem.groups.astype(np.int32), len(first))[:, 0]
-    return seeding.Multiset(first.astype(np.int64), np.ascontiguousarray(total))
-
-
-def _recognised(queries: Any, names: Any, labels: Labels) -> Labels:
-    """Find the cluster of each query whose contents were in the fit; −1 for the others."""
-    known = dict(zip(names.tolist(), labels.tolist(), strict=True))
-    return np.array([known.get(name, -1) for name in _names(queries).tolist()], dtype=np.int32)

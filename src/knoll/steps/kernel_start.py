@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.seeding import Multiset
 from knoll.steps.eigen import top_eigenpairs
-from knoll.steps.kernel_means import Problem
+from knoll.steps.kernel_means import Problem, exact_sums
 from knoll.steps.kmeans import lloyd
 
-__all__ = ["closest_rows", "kmeans_plus_plus", "relaxed"]
+__all__ = ["closest_rows", "gathered", "kmeans_plus_plus", "relaxed"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -95,6 +95,14 @@ def _two_least(squares: Floats) -> tuple[Rows, Rows, Floats, Floats]:
     rest[first, at] = np.inf
     second = rest.argmin(axis=0)
     return first, second, least, rest[second, at]
+
+
+def gathered(problem: Problem) -> Multiset:
+    """Gather the equal rows of a kernel matrix, in the order of their first appearance."""
+    _, first = np.unique(problem.groups, return_index=True)
+    ones = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
+    total = exact_sums(ones, None, problem.groups.astype(np.int32), len(first))[:, 0]
+    return Multiset(first.astype(np.int64), np.ascontiguousarray(total))
 
 
 def closest_rows(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
