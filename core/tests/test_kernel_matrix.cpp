@@ -70,6 +70,7 @@ Numbers applied(const KernelPoints& points, const KernelRule& rule, const Number
 TEST("kernel apply: K·B and K(Y, X)·B equal the stored matrix's, for every kind, width and size") {
   for (int64_t n : {1, 5, 31, 32, 33, 200, 700})
     for (int64_t d : {1, 2, 10}) {
+      if (n == 700 && d != 2) continue;
       const auto x = numbers(n * d, 1), y = numbers(41 * d, 2, 2.0);
       for (const auto& rule :
            {kernel_rule("rbf", 0.8, 1), kernel_rule("rbf", 0.8, 1, 1.1), kernel_rule("rbf", 0.01, 1),

@@ -124,10 +124,10 @@ def test_update_follows_labels_from_nothing_and_from_change_to_change(points, we
 
 def test_pivoted_cholesky_tells_what_it_leaves():
     rng = np.random.default_rng(5)
-    X = rng.uniform(size=(900, 2))
+    X = rng.uniform(size=(450, 2))
     operator = _core.KernelOperator(X, "rbf", 0.3, 1.0, 0.0, 1)
     F, pivots, rest = operator.pivoted_cholesky(300, 1e-9, 2)
-    assert F.shape == (900, len(pivots))
+    assert F.shape == (450, len(pivots))
     assert F.flags.c_contiguous
     assert 0 < len(pivots) < 300
     assert len(set(pivots.tolist())) == len(pivots)
