@@ -416,9 +416,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         own = recognised(queries, self.row_names_, self.center_labels_) if shift else None
         parts, height = [], max(1, _BLOCK // max(1, k if _in_core(kernel) else len(self.center_labels_)))
         weighted = np.zeros((len(self.center_labels_), k))  # W Z
-        weighted[np.arange(len(weighted)), self.center_labels_] = (
-            1.0 if self.fit_weights_ is None else self.fit_weights_
-        )
+        weighted[np.arange(len(weighted)), self.center_labels_] = means.problem.weigh(np.ones(len(weighted)))
         for begin in range(0, m, height):
             some = queries[begin : begin + height]
             if _in_core(kernel):
