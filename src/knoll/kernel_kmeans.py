@@ -290,7 +290,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             self.labels_[present] = best.last.labels
             absent = np.setdiff1d(np.arange(n), present)
             columns = points[absent][:, present] if self._given_matrix() else points[absent]
-            self.labels_[absent] = self._assign(columns).labels
+            self.labels_[absent] = self._assign(columns)
             self.ties_ = present[best.last.tied]
         self.present_ = present
         self._warn(best, problem, kernel)
@@ -406,9 +406,9 @@ class KernelKMeans(ClusterMixin, Estimator):
         queries = self._points(X, reset=False)
         if self._given_matrix() and self.present_ is not None:
             queries = queries[:, self.present_]
-        return self._assign(queries).labels
+        return self._assign(queries)
 
-    def _assign(self, queries: Any) -> steps.Assignment:
+    def _assign(self, queries: Any) -> Labels:
         """Assign rows to the means that were kept."""
         means, kernel, threads = self._means()
         k, m = means.k, queries.shape[0]
@@ -434,12 +434,8 @@ class KernelKMeans(ClusterMixin, Estimator):
                 _core.tall_times(tile, weighted, G, threads)
                 reach, take = np.abs(tile).max(axis=1), tile.__getitem__
             mine = None if own is None else own[begin : begin + height]
-            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine))
-        return steps.Assignment(
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.close for part in parts]),
-            np.concatenate([part.tied for part in parts]),
-        )
+            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine).labels)
+        return np.concatenate(parts)
 
     def _taker(self, kernel: kernels.Kernel, some: Any, threads: int) -> Callable[[Rows], Floats]:
         return lambda rows: kernel.tile(np.ascontiguousarray(some[rows]), self.fit_points_, threads)

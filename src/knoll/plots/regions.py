@@ -63,7 +63,7 @@ def kernel_kmeans(model: KernelKMeans, X: ArrayLike | None = None, ax: Axes | No
 
 def _closest(model: KernelKMeans, places: np.ndarray) -> np.ndarray:
     kind = np.asarray(model.fit_points_).dtype
-    return np.asarray(model._assign(np.ascontiguousarray(places, dtype=kind)).labels)
+    return np.asarray(model._assign(np.ascontiguousarray(places, dtype=kind)))
 
 
 def _draw_borders(model: KernelKMeans, points: np.ndarray, ax: Axes) -> None:
