@@ -43,7 +43,7 @@ def test_many_runs_with_local_search_find_the_best_of_all_partitions(kernel, wei
             best = min(objective(K, p, w) for p in partitions(7, k))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", KnollWarning)
-                model = KernelKMeans(k, kernel=made, n_init=20, local_search=True, random_state=seed).fit(
+                model = KernelKMeans(k, kernel=made, n_init=40, local_search=True, random_state=seed).fit(
                     X, sample_weight=w
                 )
             np.testing.assert_allclose(model.objective_, best, rtol=1e-9, atol=1e-12)

@@ -35,10 +35,8 @@ def test_rings_that_no_line_parts():
     angle = rng.uniform(0, 2 * np.pi, size=300)
     ring = np.repeat([0, 1], [100, 200])
     X = np.where(ring, 4.0, 0.6)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    found = KernelKMeans(2, kernel="poly", degree=2, coef0=0.0, n_init=5, random_state=0, local_search=True).fit(X)
     plain = KMeans(2, n_init=5, random_state=0).fit(X)
     assert adjusted_rand_score(ring, plain.labels_) < 0.5
-    assert found.objective_ > 0
     own = KernelKMeans(2, kernel=lambda x, y: float((x @ x) * (y @ y)), random_state=0).fit(X)  # the squared radius
     assert adjusted_rand_score(ring, own.labels_) == 1
 

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _BLOCK = 2**21  # entries of K at a time
-_DRAWS = 25  # at least so many tries to exchange a chosen row
+_DRAWS = 25  # tries to exchange a chosen row, at least, where there are rows enough
 _TOL = 1e-6  # of the largest possible eigenvalue: a start need not be better
 
 
@@ -68,7 +68,7 @@ def _exchanged(
     first, second = np.zeros(m, dtype=np.intp), np.zeros(m, dtype=np.intp)  # the closest place of each row, the next
     d1, d2 = np.empty(m), np.full(m, np.inf)
     stale = np.arange(m)
-    for draw in range(max(_DRAWS, 3 * k)):
+    for draw in range(min(max(_DRAWS, 3 * k), m // 4)):  # on few rows more would leave nothing to chance
         first[stale], second[stale], d1[stale], d2[stale] = _two_least(squares[:, stale])
         chances = _leveled(weights * _leveled(d1))
         some = np.flatnonzero(chances)
