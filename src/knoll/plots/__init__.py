@@ -6,5 +6,17 @@ from knoll.plots.climb import climb
 from knoll.plots.density import dbscan
 from knoll.plots.model import gaussian, gaussian_mixture
 from knoll.plots.points import scatter
+from knoll.plots.spectral import eigenvalues, embedding
 
-__all__ = ["climb", "dbscan", "eps_curve", "gaussian", "gaussian_mixture", "kmeans", "scatter", "selection"]
+__all__ = [
+    "climb",
+    "dbscan",
+    "eigenvalues",
+    "embedding",
+    "eps_curve",
+    "gaussian",
+    "gaussian_mixture",
+    "kmeans",
+    "scatter",
+    "selection",
+]
