@@ -57,6 +57,7 @@ _GIVEN = ("precomputed", "precomputed_nearest_neighbors")
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is made on request
 _DENSE_BYTES = 1 << 31  # of sparse rows that are made dense
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
+_NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
 _CHUNK = 1 << 15  # rows of a query at a time
 
 
@@ -123,13 +124,15 @@ class SpectralClustering(ClusterMixin, Estimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,) of int32
-        Clusters, numbered by their first row: `predict` of the training data.
+        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, which no order
+        of the rows changes; those of given graphs by their first row.
     embedding_ : ndarray of shape (n_samples, n_components)
         Rows of the eigenvectors, scaled.
     eigenvalues_ : ndarray of shape (n_components,)
         Of D^-½AD^-½, largest first.
     eigengap_ : float
-        The last of them minus the next eigenvalue; NaN where there is none. Near 0 the embedding is one of many.
+        The last of them minus the next eigenvalue, known to some per cent; NaN where there is none. Near 0 the
+        embedding is one of many.
     eigen_residual_ : ndarray of shape (n_components,)
         ‖Mv − λv‖ of each pair by the exact operator: an eigenvalue of M lies within it of λ.
     normalized_cut_ : float
@@ -567,19 +570,18 @@ class SpectralClustering(ClusterMixin, Estimator):
     ) -> tuple[partition.Rule, NDArray[np.int32]]:
         """Cluster the rows of the extension; those it does not reach join the nearest cluster."""
         Y = steps.extension_at_rows(spectrum, w, self.row_scaling)  # (n, m)
-        reached = np.isin(parts.labels, parts.order[: max(k, Y.shape[1])]) & (parts.labels >= 0)
+        reached = np.isin(parts.labels, parts.order[:k])
+        inside = np.flatnonzero(reached)
+        ordered = self._ordered(rows, w, inside, threads)
         if parts.count > k:
-            reached = np.isin(parts.labels, parts.order[:k])
             rule = partition.Rule("discretize", np.eye(Y.shape[1], k), float("nan"))
             filled = k
         else:
-            rule, filled = self._rule(rows, Y, w, reached, k, seed, threads)
-        inside = np.flatnonzero(reached)
+            rule, filled = self._rule(Y[inside], w[inside], ordered, k, seed, threads)
         error = 1e-13 / max(float(spectrum.values[spectrum.values > steps.VANISHING].min(initial=1.0)), 1e-12)
         error = max(error, 1e-11)
-        first = rule.labels(Y[inside], threads)
-        order = np.argsort(np.array([_first_of(first, c) for c in range(k)]), kind="stable")
-        rule = rule.reordered(order)
+        first = rule.labels(Y[inside], threads)[ordered.rows]
+        rule = rule.reordered(np.argsort([_first_of(first, c) for c in range(k)], kind="stable"))
         labels = np.zeros(len(Y), dtype=np.int32)
         labels[inside] = rule.labels(Y[inside], threads)
         unsure = inside[rule.unsure(Y[inside], error, threads)]
@@ -600,16 +602,19 @@ class SpectralClustering(ClusterMixin, Estimator):
             )
         return rule, labels
 
-    def _rule(
-        self, rows: Any, Y: Floats, w: Floats, reached: NDArray[np.bool_], k: int, seed: int, threads: int
-    ) -> tuple[partition.Rule, int]:
-        inside = np.flatnonzero(reached)
-        part = np.ascontiguousarray(Y[inside])
-        weights = None if (w == 1).all() else w[inside]
+    def _ordered(self, rows: Any, w: Floats, inside: NDArray[Any], threads: int) -> seeding.Multiset:
+        """Order rows by their contents, equal ones together: what starts and numbers of clusters go by."""
         if self._named() in _GIVEN:
-            ordered = seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
-        else:
-            ordered = seeding.multiset(rows if reached.all() else rows[inside], weights, threads)
+            return seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
+        whole = len(inside) == len(rows)
+        weights = None if (w == 1).all() else w[inside]
+        return seeding.multiset(rows if whole else rows[inside], weights, threads)
+
+    def _rule(
+        self, Y: Floats, w: Floats, ordered: seeding.Multiset, k: int, seed: int, threads: int
+    ) -> tuple[partition.Rule, int]:
+        part = np.ascontiguousarray(Y)
+        weights = None if (w == 1).all() else w
         match self.assign_labels:
             case "discretize":
                 return partition.by_discretization(part, weights, ordered, k, int(self.n_init), seed, threads), k
@@ -652,11 +657,6 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Label and embed rows."""
         threads = self._threads()
         rule = partition.Rule(self.rule_["kind"], self.rule_["matrix"], self.inertia_)
-        if self._named() in _GIVEN and queries.shape[1] != len(self.extension_):
-            raise BadData(
-                f"SpectralClustering: predict with affinity={self.affinity!r} takes a column for each of the "
-                f"{len(self.extension_)} rows of the fit, got {queries.shape[1]}."
-            )
         if self._named() in _GIVEN and _digest(queries) == getattr(self, "graph_digest_", ""):
             return np.array(self.fit_labels_), self.embedding_  # the graph of the fit itself
         operator = self._fitted_operator(threads)
@@ -804,7 +804,7 @@ class SpectralClustering(ClusterMixin, Estimator):
                 "knoll.scales.estimate_sigma(X) suggests one.",
                 SuspiciousResultWarning,
             )
-        elif parts.count <= k and k > 1 and abs(self.eigengap_) < max(10 * tol, 1e-9):
+        elif parts.count <= k and k > 1 and abs(self.eigengap_) < _NO_GAP:
             _warn(
                 f"eigenvalue {len(spectrum.values)} and the next differ by {self.eigengap_:.2g} only: other eigenvectors "
                 "would do as well, and the clusters depend on which. Ask for another number of clusters.",

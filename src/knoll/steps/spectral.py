@@ -183,6 +183,7 @@ def kernel_spectrum(
         applied=image,
         tol=tol,
         loose=1 if many > m else 0,
+        above=1.0,
         max_applications=max_applications if route.refine else 0,
         seed=seed,
         threads=threads,
@@ -306,7 +307,9 @@ def sparse_spectrum(
     def crawls(count: int, worst: float) -> bool:
         return factored and count >= _SLOW and worst > 1
 
-    pairs = top_eigenpairs(apply, n, rest, tol=tol, max_applications=max_applications, give_up=crawls, **options)
+    pairs = top_eigenpairs(
+        apply, n, rest, tol=tol, above=1.0, max_applications=max_applications, give_up=crawls, **options
+    )
     note = ""
     if not pairs.converged and factored and pairs.applications < max_applications:
         pairs = _by_inverse(matrix, scale[:, 0], pairs, apply, n, rest, tol, max_applications, options)
