@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift __version__ datasets exceptions kernels metrics
-        plots reference scales show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ datasets
+        exceptions kernels metrics plots reference scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -50,6 +50,7 @@ PUBLIC = {
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
+    "knoll.spectral": "SpectralClustering",
     "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 
