@@ -108,7 +108,7 @@ def test_partitions(assign_labels, row_scaling):
         kernels.Heaviside(3.0),
         lambda x, y: np.exp(-abs(x - y).sum()),
     ],
-    ids=str,
+    ids=lambda kernel: getattr(kernel, "__name__", str(kernel)),
 )
 def test_other_kernels(affinity):
     X = np.abs(np.random.default_rng(0).normal(size=(40, 2))) + 1
