@@ -33,6 +33,7 @@ from knoll.steps import spectral as steps
 from knoll.steps.assignment import assign
 from knoll.steps.eigengap import eigengap
 from knoll.steps.scipy_eigen import scipy_spectrum
+from knoll.steps.sparse import is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -167,8 +168,8 @@ class SpectralClustering(ClusterMixin, Estimator):
     Notes
     -----
     A new row q is embedded by its links (Nyström): y(q) = Σ_j A_qj y_j/(λ√(d_q d_j)); `labels_` is that rule at the
-    training rows. A graph that falls apart is solved exactly: each component has the eigenvalue one, and the pairs of all
-    components are pooled. With more components than clusters the k heaviest are the clusters; the others, and rows
+    training rows. A graph that falls apart is solved exactly: each component has the eigenvalue one, and the pairs of
+    all components are pooled. With more components than clusters the k heaviest are the clusters; the others, and rows
     without links, join the cluster whose mean is nearest (for given graphs: the heaviest), with a warning. A new row
     without a link to any cluster takes the label of the nearest training row.
 
@@ -313,7 +314,7 @@ class SpectralClustering(ClusterMixin, Estimator):
             spectrum = steps.leading(spectrum, k if self.n_components is None else m)
         self.n_clusters_ = k
         rule, labels = self._partition(rows, spectrum, parts, w, k, seed, operator, threads)
-        self.rule_ = {"kind": rule.kind, "matrix": rule.matrix}
+        self.rule_: dict[str, Any] = {"kind": rule.kind, "matrix": rule.matrix}
         self.inertia_ = float(rule.inertia)
         self.extension_ = steps.coefficients(spectrum, w)
         self.embedding_ = steps.scaled_rows(spectrum.vectors / np.sqrt(w)[:, None], spectrum.degrees, self.row_scaling)
@@ -323,7 +324,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         self.history_ = watch.history(spectrum)
         self.fit_labels_ = labels
         if self.graph_ is not None or isinstance(operator, operators.Stored):
-            self.links_ = self._links(operator, labels, w, spectrum.degrees)
+            self.links_: Floats | None = self._links(operator, labels, w, spectrum.degrees)
         self.labels_ = labels
         if len(present) < n:
             absent = np.setdiff1d(np.arange(n), present)
@@ -386,11 +387,11 @@ class SpectralClustering(ClusterMixin, Estimator):
                 )
             if self._named() == "precomputed" and reset:
                 operators.check_matrix(points, "SpectralClustering: the precomputed affinity", negative=False)
-            values = points.data if scipy.sparse.issparse(points) else points
+            values = points.data if is_sparse(points) else points
             if not reset and values.size and values.min() < 0:
                 raise BadData(f"SpectralClustering: precomputed affinities must be >= 0, got {values.min()!r}.")
             return points, kind
-        if scipy.sparse.issparse(points):
+        if is_sparse(points):
             if 8 * points.shape[0] * points.shape[1] > _DENSE_BYTES:
                 raise CostError(
                     f"SpectralClustering: sparse rows are made dense, which takes "
@@ -411,8 +412,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             if refused:
                 what = "zero_diagonal=True" if self.zero_diagonal else f"affinity={self.affinity!r}"
                 raise InvalidParameter(
-                    f"SpectralClustering: sample_weight has no meaning with {what}: {why}. Leave the weights out, or use "
-                    "affinity='rbf' with zero_diagonal=False."
+                    f"SpectralClustering: sample_weight has no meaning with {what}: {why}. Leave the weights "
+                    "out, or use affinity='rbf' with zero_diagonal=False."
                 )
         return check_weights(sample_weight, n, owner="SpectralClustering")
 
@@ -429,7 +430,9 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Drop what an earlier fit may have left and this one may not set."""
         for name in ("links_", "radius_", "graph_digest_"):
             self.__dict__.pop(name, None)
-        self.graph_, self.sigma_, self.sigma_reason_, self.cutoff_ = None, None, "", 0.0
+        self.graph_: Any = None
+        self.sigma_: float | None = None
+        self.sigma_reason_, self.cutoff_ = "", 0.0
         self.links_ = None
 
     # ---- affinities ------------------------------------------------------------------------------------------------
@@ -450,7 +453,7 @@ class SpectralClustering(ClusterMixin, Estimator):
             if self.sigma is None and self.gamma is None:
                 found = scales.estimate_sigma(points, sample_weight=weights, n_jobs=self._threads())
                 self.sigma_, self.sigma_reason_ = float(found.value), str(found.reason)
-                return kernels.Gaussian(self.sigma_)
+                return kernels.Gaussian(float(found.value))
             made = kernels.make("rbf", gamma=self.gamma, sigma=self.sigma, owner="SpectralClustering")
             self.sigma_ = float(made.sigma)  # type: ignore[attr-defined]
             self.sigma_reason_ = "sigma was given" if self.sigma is not None else f"gamma={self.gamma!r} was given"
@@ -478,7 +481,7 @@ class SpectralClustering(ClusterMixin, Estimator):
                 spectrum, parts = scipy_spectrum(self.eigen_solver, operator, labels, w, m, **options)
             elif self.eigen_solver == "dense" or operator.n <= 256 or m + 8 >= operator.n // 2:
                 matrix = operator.matrix
-                whole = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+                whole = matrix.toarray() if is_sparse(matrix) else matrix
                 spectrum, parts = steps.dense_spectrum(whole, labels, w, m, threads)
             else:
                 spectrum, parts = steps.sparse_spectrum(operator, operator.matrix, labels, m, **options)
@@ -522,7 +525,7 @@ class SpectralClustering(ClusterMixin, Estimator):
                 graph = rows
                 if self.zero_diagonal:
                     graph = rows.copy()
-                    graph.setdiag(0.0) if scipy.sparse.issparse(graph) else np.fill_diagonal(graph, 0.0)
+                    graph.setdiag(0.0) if is_sparse(graph) else np.fill_diagonal(graph, 0.0)
             case "nearest_neighbors":
                 self._check_neighbours(len(rows))
                 neighbours, self.radius_ = near.neighbours_of(rows, k, threads, "SpectralClustering")
@@ -546,7 +549,7 @@ class SpectralClustering(ClusterMixin, Estimator):
     def _check_neighbours(self, n: int) -> None:
         if self.n_neighbors > n:
             raise BadData(
-                f"SpectralClustering: n_neighbors={self.n_neighbors} must be <= n_samples={n}. Ask for fewer neighbours."
+                f"SpectralClustering: n_neighbors={self.n_neighbors} must be <= n_samples={n}. Ask for fewer."
             )
 
     def _operator(self, operator: Any, rows: Floats, threads: int) -> Any:
@@ -690,12 +693,17 @@ class SpectralClustering(ClusterMixin, Estimator):
         left.sort_indices()
         return left
 
+    def _fitted_kernel(self, points: Floats) -> kernels.Kernel:
+        if self._named() in ("rbf", "gaussian") and self.sigma_ is not None:
+            return kernels.Gaussian(self.sigma_)
+        return self._kernel(points, None)
+
     def _fitted_operator(self, threads: int) -> Any:
         """Prepare the operator of the fit again."""
         if self._named() in _GRAPHS:
             return self._graph_operator(threads)
         points = np.asarray(self.fit_points_)
-        kernel = kernels.Gaussian(self.sigma_) if self._named() in ("rbf", "gaussian") else self._kernel(points, None)
+        kernel = self._fitted_kernel(points)
         if self.operator_ == "stored":
             return self._operator(
                 operators.store(kernel, points, threads, "SpectralClustering", whole=bool(self.zero_diagonal)),
@@ -729,10 +737,10 @@ class SpectralClustering(ClusterMixin, Estimator):
         points = np.asarray(self.fit_points_)
         if 8 * len(points) ** 2 > _MATRIX_BYTES:
             raise AttributeError(
-                f"affinity_matrix_ of {len(points)} rows would take {8 * len(points) ** 2 / 2**30:.1f} GB; it is made for at "
-                "most 1 GB."
+                f"affinity_matrix_ of {len(points)} rows would take {8 * len(points) ** 2 / 2**30:.1f} GB; it is made "
+                "for at most 1 GB."
             )
-        kernel = kernels.Gaussian(self.sigma_) if self._named() in ("rbf", "gaussian") else self._kernel(points, None)
+        kernel = self._fitted_kernel(points)
         matrix = kernel.tile(points, points, self._threads())
         if self.zero_diagonal:
             np.fill_diagonal(matrix, 0.0)
@@ -747,7 +755,7 @@ class SpectralClustering(ClusterMixin, Estimator):
 
     @property
     def objective_(self) -> float:
-        """The normalized cut, or weighted kernel k-means' trace Σ_c (Σ_ij w_i K_ij w_j)/Σ_i w_i with w = 1/d (eq. 4.6)."""
+        """The normalized cut, or kernel k-means' trace Σ_c (Σ_ij w_i K_ij w_j)/Σ_i w_i with w = 1/d (eq. 4.6)."""
         if self.formulation == "graph":
             return self.normalized_cut_
         return float(self._cut()[2].sum())
@@ -775,8 +783,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             )
         elif worst > max(tol, 1e-12) or not spectrum.converged:
             _warn(
-                f"the eigensolver stopped after {spectrum.applications} applications with a residual of {worst:.2g}, above "
-                f"eigen_tol={tol:g}. Raise max_iter or eigen_tol.",
+                f"the eigensolver stopped after {spectrum.applications} applications with a residual of {worst:.2g}, "
+                f"above eigen_tol={tol:g}. Raise max_iter or eigen_tol.",
                 ConvergenceWarning,
             )
         alone = int(np.count_nonzero(parts.labels < 0))
@@ -806,8 +814,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             )
         elif parts.count <= k and k > 1 and abs(self.eigengap_) < _NO_GAP:
             _warn(
-                f"eigenvalue {len(spectrum.values)} and the next differ by {self.eigengap_:.2g} only: other eigenvectors "
-                "would do as well, and the clusters depend on which. Ask for another number of clusters.",
+                f"eigenvalue {len(spectrum.values)} and the next differ by {self.eigengap_:.2g} only: other "
+                "eigenvectors would do as well, and the clusters depend on which. Ask for another number of clusters.",
                 SuspiciousResultWarning,
             )
 
@@ -893,7 +901,7 @@ def _first_of(labels: NDArray[np.int32], c: int) -> int:
 
 def _digest(graph: Any) -> str:
     """Name a sparse graph by its contents; a dense one has no name."""
-    if not scipy.sparse.issparse(graph):
+    if not is_sparse(graph):
         return "-"
     rows: Any = scipy.sparse.csr_array(graph)
     name = hashlib.sha256(repr(rows.shape).encode())

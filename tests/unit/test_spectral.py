@@ -120,7 +120,7 @@ def test_other_kernels(affinity):
 
 
 def test_kernel_parameters_reach_the_function():
-    X, side = moons(100)
+    X, _ = moons(100)
     model = fit(X, affinity=lambda x, y, width: np.exp(-((x - y) @ (x - y)) / width), kernel_params={"width": 0.02})
     np.testing.assert_allclose(model.embedding_, fit(X, sigma=0.1).embedding_, atol=1e-9)
 
@@ -148,7 +148,7 @@ def test_neighbours_at_the_same_distance_are_all_neighbours():
 
 
 def test_given_graphs_dense_and_sparse():
-    X, side = moons(200)
+    X, _ = moons(200)
     K = kernels.Gaussian(0.1).tile(X, X)
     rbf, dense = fit(X, sigma=0.1), fit(K, affinity="precomputed")
     sparse = fit(sp.csr_matrix(K), affinity="precomputed")
@@ -161,7 +161,7 @@ def test_given_graphs_dense_and_sparse():
 
 
 def test_given_distances_of_neighbours():
-    X, side = moons(300)
+    X, _ = moons(300)
     distances = kneighbors_graph(X, 12, mode="distance", include_self=True)
     model = fit(distances, affinity="precomputed_nearest_neighbors", n_neighbors=10)
     plain = fit(X, affinity="nearest_neighbors", n_neighbors=10)
@@ -173,7 +173,7 @@ def test_given_distances_of_neighbours():
 
 
 def test_a_zero_diagonal_is_that_of_the_matrix_without_it():
-    X, side = moons(200)
+    X, _ = moons(200)
     K = kernels.Gaussian(0.2).tile(X, X)
     np.fill_diagonal(K, 0.0)
     given = fit(K, affinity="precomputed")
@@ -308,7 +308,7 @@ def test_duplicates():
 
 
 def test_n_components_is_the_width_of_the_embedding():
-    X, side = moons()
+    X, _ = moons()
     assert fit(X, sigma=0.1, n_components=4).embedding_.shape == (300, 4)
 
 
@@ -417,14 +417,14 @@ def test_a_large_matrix_is_not_made(monkeypatch):
 
 
 def test_extreme_units_and_shifts():
-    X, side = moons()
+    X, _ = moons()
     plain = fit(X, sigma=0.1)
     for scaled, sigma in ((X * 2.0**480, 0.1 * 2.0**480), (X * 2.0**-480, 0.1 * 2.0**-480), (X + 2.0**20, 0.1)):
         assert adjusted_rand_score(fit(scaled, sigma=sigma).labels_, plain.labels_) == 1
 
 
 def test_a_slow_graph_goes_through_its_inverse():
-    X, side = moons(1200)
+    X, _ = moons(1200)
     model = fit(X, 4, affinity="nearest_neighbors")
     dense = fit(X, 4, affinity="nearest_neighbors", eigen_solver="dense")
     np.testing.assert_allclose(model.eigenvalues_, dense.eigenvalues_, atol=1e-9)
@@ -434,7 +434,7 @@ def test_a_slow_graph_goes_through_its_inverse():
 
 def test_a_low_rank_start_and_its_refinement(monkeypatch):
     monkeypatch.setattr("knoll.steps.operators._SKETCHED", 500)
-    X, side = moons(700)
+    X, _ = moons(700)
     model = fit(X, sigma=0.3)
     assert "rank" in model.operator_reason_
     assert model.eigen_residual_.max() <= 1e-8
