@@ -42,7 +42,9 @@ PUBLIC = {
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.plots": "climb dbscan eigenvalues embedding eps_curve gaussian gaussian_mixture kmeans scatter selection",
+    "knoll.plots": """
+        climb dbscan eigenvalues embedding eps_curve gaussian gaussian_mixture kernel_kmeans kmeans scatter selection
+    """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
@@ -55,7 +57,7 @@ PUBLIC = {
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.steps", "knoll.threads", "knoll.validation"}
+INNER = {"knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.steps", "knoll.threads", "knoll.validation"}
 
 
 def public_things() -> list[tuple[str, str]]:

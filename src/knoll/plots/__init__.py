@@ -6,6 +6,7 @@ from knoll.plots.climb import climb
 from knoll.plots.density import dbscan
 from knoll.plots.model import gaussian, gaussian_mixture
 from knoll.plots.points import scatter
+from knoll.plots.regions import kernel_kmeans
 from knoll.plots.spectral import eigenvalues, embedding
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "eps_curve",
     "gaussian",
     "gaussian_mixture",
+    "kernel_kmeans",
     "kmeans",
     "scatter",
     "selection",
