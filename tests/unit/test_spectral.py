@@ -19,6 +19,7 @@ from knoll.exceptions import (
 )
 from knoll.metrics import adjusted_rand_score
 from knoll.steps import spectral as steps
+from knoll.steps.operators import has_finufft
 
 
 def moons(n=300, seed=0):
@@ -398,6 +399,23 @@ def test_an_approximate_answer_is_never_silent():
     V = fit(X, 3, sigma=0.3, operator="cholesky", eigen_tol=1.0, row_scaling="none").embedding_
     residual = np.linalg.norm((A @ (V / np.sqrt(d)[:, None])) / np.sqrt(d)[:, None] - V * model.eigenvalues_, axis=0)
     np.testing.assert_allclose(model.eigen_residual_, residual, atol=1e-12)
+
+
+@pytest.mark.skipif(not has_finufft(), reason="finufft, an extra of knoll's, is not installed")
+def test_the_fft_is_certified_and_refined(monkeypatch):
+    X, _ = moons(600)
+    plain = fit(X, sigma=0.2)
+    model = fit(X, sigma=0.2, operator="finufft", eigen_tol=1e-6)
+    assert model.operator_ == "finufft"
+    assert model.n_iter_ == 1
+    monkeypatch.setattr("knoll.steps.operators._SKETCHED", 100)
+    monkeypatch.setattr("knoll.steps.operators._LONG", 1)
+    refined = fit(X, sigma=0.2)
+    assert "FINUFFT" in refined.operator_reason_
+    assert refined.eigen_residual_.max() <= 1e-8
+    for other in (model, refined):
+        np.testing.assert_allclose(other.eigenvalues_, plain.eigenvalues_, atol=1e-10)
+        assert (other.labels_ == plain.labels_).all()
 
 
 def test_a_solver_that_stops_early_says_so(capsys):
