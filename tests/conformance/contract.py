@@ -16,6 +16,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "DBSCAN": {"eps": 1.5},
     "KernelKMeans": {"n_clusters": 3, "sigma": 3.0},
     "MeanShift": {"bandwidth": 3.0},
+    "SpectralClustering": {"n_clusters": 3, "sigma": 4.0},
 }
 ONE_STEP = {"DBSCAN"}  # these do not iterate, so they keep no history
 NEGATIVE_WEIGHTS = {"DBSCAN"}  # these only count weights, so one may be negative

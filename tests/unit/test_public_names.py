@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift __version__ datasets exceptions kernels metrics
-        plots reference relations scales show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ datasets
+        exceptions kernels metrics plots reference relations scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -42,7 +42,9 @@ PUBLIC = {
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.plots": "climb dbscan eps_curve gaussian gaussian_mixture kernel_kmeans kmeans scatter selection",
+    "knoll.plots": """
+        climb dbscan eigenvalues embedding eps_curve gaussian gaussian_mixture kernel_kmeans kmeans scatter selection
+    """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
@@ -55,6 +57,7 @@ PUBLIC = {
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
+    "knoll.spectral": "SpectralClustering",
     "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 

@@ -7,10 +7,13 @@ from knoll.plots.density import dbscan
 from knoll.plots.model import gaussian, gaussian_mixture
 from knoll.plots.points import scatter
 from knoll.plots.regions import kernel_kmeans
+from knoll.plots.spectral import eigenvalues, embedding
 
 __all__ = [
     "climb",
     "dbscan",
+    "eigenvalues",
+    "embedding",
     "eps_curve",
     "gaussian",
     "gaussian_mixture",
