@@ -515,6 +515,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             spectrum, parts = steps.kernel_spectrum(route, rows, self.sigma_ or 0.0, labels, w, m, **options)
             if spectrum.note:
                 self.operator_reason_ += f" ({spectrum.note})"
+            elif route.sketch == "cholesky":
+                self.operator_reason_ += " (which was refused: the kernel is not of low rank)"
         return spectrum, parts, operator
 
     def _graph(self, rows: Any, threads: int) -> Any:

@@ -460,6 +460,9 @@ def test_a_low_rank_start_and_its_refinement(monkeypatch):
     np.testing.assert_allclose(model.eigenvalues_, dense.eigenvalues_, atol=1e-12)
     assert (model.labels_ == dense.labels_).all()
     assert model.n_iter_ < 12
+    apart = np.random.default_rng(0).normal(size=(900, 10)) + 8 * (np.arange(900) % 2)[:, None]
+    rough = fit(apart, sigma=1.5)
+    assert "which was refused: the kernel is not of low rank" in rough.operator_reason_
 
 
 def test_certificates_of_known_vectors_are_measured():
