@@ -19,9 +19,9 @@ from knoll.kernel_matrix import (
     Operator,
     SparseOperator,
     StoredOperator,
+    check_matrix,
     dense,
 )
-from knoll.kernel_matrix import check_matrix as _check_matrix
 from knoll.validation import Number, check_parameters
 
 __all__ = [
@@ -300,7 +300,7 @@ class Precomputed:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Check that K is square, finite and symmetric, and prepare it; what rounding left asymmetric is averaged."""
-        _check_matrix(X, "the precomputed kernel", threads)
+        check_matrix(X, "the precomputed kernel", threads)
         if scipy.sparse.issparse(X):
             return SparseOperator(X)
         return StoredOperator(X, threads)
@@ -580,7 +580,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
     if isinstance(A, Operator):
         return A
     matrix: Any = A if scipy.sparse.issparse(A) else np.asarray(A, dtype=np.float64)
-    _check_matrix(matrix, "the similarity matrix", 1, negative=negative)
+    check_matrix(matrix, "the similarity matrix", 1, negative=negative)
     return Precomputed().operator(matrix)
 
 
