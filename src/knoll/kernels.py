@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -82,7 +83,7 @@ class Kernel(Protocol):
 # ---- kernels of the core -------------------------------------------------------------------------------------------
 
 
-class _InCore:
+class _InCore(ABC):
     """What the kernels that the core knows have in common; it calls them by `_core_name` and two numbers."""
 
     _core_name: ClassVar[str]
@@ -92,8 +93,8 @@ class _InCore:
         """The name under which an estimator takes it."""
         return self._core_name
 
-    def _numbers(self) -> tuple[float, float]:
-        raise NotImplementedError
+    @abstractmethod
+    def _numbers(self) -> tuple[float, float]: ...
 
     def tile(self, X: Any, Y: Any, threads: int = 1) -> Floats:
         """Return κ(x_i, y_j) as an (n, m) array; for small blocks."""
