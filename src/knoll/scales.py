@@ -1,16 +1,17 @@
-"""Scales from the data: ε from the k-distance curve, the bandwidth from neighbours. Each comes with its reason."""
+"""Scales from the data: ε from the k-distance curve, bandwidth and σ from neighbours. Each comes with its reason."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll import _core
-from knoll.exceptions import BadData
+from knoll import _core, seeding
+from knoll.exceptions import BadData, SuspiciousResultWarning
 from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
@@ -22,7 +23,7 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["EpsEstimate", "estimate_bandwidth", "estimate_eps", "k_distances"]
+__all__ = ["EpsEstimate", "SigmaEstimate", "estimate_bandwidth", "estimate_eps", "estimate_sigma", "k_distances"]
 
 _LOOKED_AT = 5000  # rows from which a bandwidth is taken: its work is their square
 _BLOCK = 2**22  # distances at a time
@@ -311,3 +312,151 @@ def _mean_reach(
     _core.kth_distances(np.ldexp(points, power), weights, math.floor(wanted) if wanted >= 1 else wanted, reach, threads)
     mean = math.fsum(reach) / total if weights is None else math.fsum(reach * (weights / total))
     return math.ldexp(mean, -power)
+
+
+# ---- the width of the Gaussian kernel ------------------------------------------------------------------------------
+
+_ASKED = 1000  # rows whose neighbours are looked at: the median of so many is known to some two per cent
+
+
+@dataclass(frozen=True)
+class SigmaEstimate:
+    """A width for the Gaussian kernel, with the distances it was read from."""
+
+    sigma: float
+    n_neighbors: int  # rows in the ball, the row in its middle included
+    curve: NDArray[np.float64]  # (m,) radii of the balls, smallest first
+    share: NDArray[np.float64]  # (m,) the share of the rows (by weight) up to each
+    reason: str
+
+    @property
+    def value(self) -> float:
+        """σ."""
+        return self.sigma
+
+    @property
+    def gamma(self) -> float:
+        """γ = 1/(2σ²)."""
+        with np.errstate(over="ignore"):
+            return float(0.5 / np.float64(self.sigma) / np.float64(self.sigma))
+
+    def __float__(self) -> float:
+        return self.sigma
+
+    def __str__(self) -> str:
+        return f"{self.sigma:g}: {self.reason}"
+
+
+def estimate_sigma(
+    X: ArrayLike,
+    n_neighbors: int | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> SigmaEstimate:
+    """Suggest σ for the Gaussian kernel: the median radius of the balls that hold a row's nearest neighbours.
+
+    A kernel for spectral clustering should be high to a row's own neighbourhood and low across the space between
+    clusters; the neighbourhood is the ball of the ∛n nearest rows (docs/theory/04-kernels-and-spectral.md, eq. 4.26).
+    The median over rows is not moved by outliers, nor by a minority of crowded rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    n_neighbors : int, default=None
+        Rows in a ball, the row in its middle included. None is the cube root of the number of rows, rounded up, at
+        least 2.
+    sample_weight : array-like of shape (n_samples,), default=None
+        A weight of w counts as w rows.
+    n_jobs : int or None, default=None
+        Threads.
+
+    Returns
+    -------
+    SigmaEstimate
+        `sigma`, `n_neighbors`, the `curve` of radii with its `share`, and the `reason`. Of more than 1000 rows so many
+        are looked at, chosen by their content.
+
+    Warns
+    -----
+    SuspiciousResultWarning
+        All rows are equal; σ is 1.
+
+    Notes
+    -----
+    Where most balls have the radius 0, since most rows have copies, the median is taken over distinct rows instead,
+    each counted once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from knoll import scales
+    >>> estimate = scales.estimate_sigma(np.arange(27.0)[:, None])
+    >>> estimate.n_neighbors, estimate.sigma
+    (3, 1.0)
+    """
+    check_parameters(
+        "estimate_sigma",
+        {"n_neighbors": n_neighbors, "n_jobs": n_jobs},
+        {"n_neighbors": (None, Number(2, whole=True)), "n_jobs": N_JOBS},
+    )
+    threads = resolve_threads(n_jobs)
+    points = check_points(X, n_jobs=n_jobs)
+    weights = check_weights(sample_weight, len(points), owner="estimate_sigma")
+    rows = seeding.multiset(points, weights, threads)  # in an order that depends on contents alone
+    places, mass = points[rows.rows], rows.weights
+    curve, share, level = _radii(places, mass, n_neighbors, threads)
+    sigma = float(curve[np.searchsorted(share, 0.5)])
+    reason = f"half of the rows have {level} rows, themselves included, within this distance"
+    if sigma == 0 and len(places) > 1:
+        curve, share, level = _radii(places, np.ones(len(places)), n_neighbors, threads)
+        sigma = float(curve[np.searchsorted(share, 0.5)])
+        reason = (
+            f"most rows have copies, so copies were counted once: half of the {len(places)} distinct rows have "
+            f"{level} of them, themselves included, within this distance"
+        )
+    if sigma == 0:
+        reason = "all rows are equal, so nothing says what is near; 1 is as good as any other value"
+        warnings.warn(f"estimate_sigma: {reason}.", SuspiciousResultWarning, stacklevel=2)
+        sigma = 1.0
+    return SigmaEstimate(sigma, level, curve, share, reason)
+
+
+def _radii(
+    places: NDArray[Any], mass: NDArray[np.float64], n_neighbors: int | None, threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Sort the radii of balls around some places that hold so many rows: radii, shares of the weight, how many."""
+    total = math.fsum(mass)
+    level = math.ceil(total ** (1 / 3) - 1e-9) if n_neighbors is None else int(n_neighbors)
+    level = max(1, min(max(2, level), math.floor(total)))
+    asked, times = np.arange(len(places)), mass
+    if total > _ASKED:  # evenly along the weight, so that a weight is a number of repetitions here, too
+        upto = np.cumsum(mass)
+        hit = np.searchsorted(upto, (np.arange(_ASKED) + 0.5) * (upto[-1] / _ASKED))
+        asked, counts = np.unique(hit, return_counts=True)
+        times = counts.astype(np.float64)
+    radii = _reach(places, mass, min(level, total) * (1 - 1e-12), asked, threads)
+    order = np.argsort(radii, kind="stable")
+    counted = np.cumsum(times[order])
+    return radii[order], counted / counted[-1], level
+
+
+def _reach(
+    places: NDArray[Any], mass: NDArray[np.float64], wanted: float, asked: NDArray[np.intp], threads: int
+) -> NDArray[np.float64]:
+    """Find, for some of the places, the least radius around it that holds the weight `wanted`."""
+    index = _core.Index(places, 0.0, "euclidean", 2.0, "auto", threads)
+    answer, left = np.empty(len(asked)), np.arange(len(asked))
+    looked = min(len(places), max(2, math.ceil(wanted)))
+    while len(left):
+        queries = np.ascontiguousarray(places[asked[left]])
+        distances = np.empty((len(left), looked))
+        near = np.empty((len(left), looked), dtype=np.int64)
+        index.knn(queries, looked, distances, near, threads)
+        enough = np.cumsum(mass[near], axis=1) >= wanted
+        enough[:, -1] |= looked == len(places)
+        found = enough[:, -1]
+        answer[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
+        left, looked = left[~found], min(2 * looked, len(places))
+    return answer

@@ -31,6 +31,7 @@ from knoll.steps import neighbour_graph as near
 from knoll.steps import operators, partition
 from knoll.steps import spectral as steps
 from knoll.steps.assignment import assign
+from knoll.steps.eigengap import eigengap
 from knoll.steps.scipy_eigen import scipy_spectrum
 from knoll.validation import (
     N_JOBS,
@@ -303,8 +304,9 @@ class SpectralClustering(ClusterMixin, Estimator):
         self.n_connected_components_ = parts.count
         self.n_clusters_reason_ = f"n_clusters={self.n_clusters} was asked for"
         if self.n_clusters == "auto":
-            k, _, self.n_clusters_reason_ = steps.gap_rule(np.append(spectrum.values, spectrum.following))
-            k = min(k, len(present))
+            tried = np.append(spectrum.values, [] if np.isnan(spectrum.following) else spectrum.following)
+            chosen = eigengap(tried, len(present))
+            k, self.n_clusters_reason_ = chosen.best, chosen.reason
             spectrum = steps.leading(spectrum, k if self.n_components is None else m)
         self.n_clusters_ = k
         rule, labels = self._partition(rows, spectrum, parts, w, k, seed, operator, threads)
@@ -531,7 +533,12 @@ class SpectralClustering(ClusterMixin, Estimator):
             graph.setdiag(0.0)
             graph.eliminate_zeros()
         self.graph_ = graph
-        return kernels.Precomputed().operator(graph, threads)
+        return self._graph_operator(threads)
+
+    def _graph_operator(self, threads: int) -> Any:
+        if self._named() == "precomputed":
+            return kernels.Precomputed().operator(self.graph_, threads)
+        return operators.Links(self.graph_)
 
     def _check_neighbours(self, n: int) -> None:
         if self.n_neighbors > n:
@@ -686,7 +693,7 @@ class SpectralClustering(ClusterMixin, Estimator):
     def _fitted_operator(self, threads: int) -> Any:
         """Prepare the operator of the fit again."""
         if self._named() in _GRAPHS:
-            return kernels.Precomputed().operator(self.graph_, threads)
+            return self._graph_operator(threads)
         points = np.asarray(self.fit_points_)
         kernel = kernels.Gaussian(self.sigma_) if self._named() in ("rbf", "gaussian") else self._kernel(points, None)
         if self.operator_ == "stored":

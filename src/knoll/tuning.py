@@ -18,6 +18,7 @@ from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kmeans import KMeans
 from knoll.steps.blocks import Block
+from knoll.steps.eigengap import eigengap as _eigengap
 from knoll.steps.mixture_rows import look
 from knoll.steps.scaling import Scale, largest_of
 from knoll.threads import resolve_threads
@@ -32,7 +33,7 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["Selection", "choose_n_clusters", "choose_n_components", "silhouette_samples"]
+__all__ = ["Selection", "choose_n_clusters", "choose_n_components", "eigengap", "silhouette_samples"]
 
 _TYPES = ("full", "tied", "diag", "spherical")
 _STRONG = 10.0  # a difference in BIC beyond which evidence is called very strong (Kass & Raftery 1995)
@@ -50,7 +51,7 @@ class Selection:
     candidates: NDArray[np.int64]  # (m,) the numbers tried
     curve: Mapping[str, NDArray[np.float64]]  # the criterion at each candidate; one array a covariance type, or by name
     reason: str
-    model: Any  # the estimator, fitted at the choice
+    model: Any  # the estimator, fitted at the choice; None where nothing was fitted
 
     def __str__(self) -> str:
         return f"{self.best}: {self.reason}"
@@ -451,6 +452,62 @@ def _by_gap(
             )
             break
     return at, {"gap": gap, "standard_error": error}, reason
+
+
+# ---- the number of clusters of spectral clustering -----------------------------------------------------------------
+
+
+def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selection:
+    """Choose the number of clusters of spectral clustering by the gap between eigenvalues.
+
+    An eigenvalue λ of D^-½AD^-½ near one belongs to a set of points that a random walk hardly leaves: 1 − λ says how
+    easily. Such sets come first, then 1 − λ jumps. The jump is measured in log odds, log((1 − λ)/λ), so that clusters
+    that are long and thin count like round ones; and against what one evenly spread cluster would show, where
+    1 − λ_k grows as a power of k − 1 (docs/theory/04-kernels-and-spectral.md, eq. 4.28 to 4.30). The k with the largest
+    excess is chosen, ties go to the smaller k; 1 where none exceeds log 2.5; the last where all eigenvalues are one.
+    Outliers far from everything are sets that a walk hardly leaves, too, and are counted.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (m,)
+        The largest eigenvalues of D^-½AD^-½, at least two, in any order: candidates are 1, …, m − 1. Some five to ten
+        beyond the largest number in question are enough.
+    n_samples : int, default=None
+        The number of rows they come from: differences of some n·2⁻⁴⁹ are rounding. None: m.
+
+    Returns
+    -------
+    Selection
+        `best`, `reason`, and the `curve` with "eigengap", what was compared, "eigenvalue", λ_k, and "difference",
+        λ_k − λ_{k+1}; no `model`.
+
+    Examples
+    --------
+    >>> from knoll import tuning
+    >>> choice = tuning.eigengap([1.0, 0.999, 0.998, 0.4, 0.37, 0.35, 0.3])
+    >>> choice.best
+    3
+    """
+    check_parameters("eigengap", {"n_samples": n_samples}, {"n_samples": (None, Number(1, whole=True))})
+    try:
+        values = np.sort(np.asarray(eigenvalues, dtype=np.float64).reshape(np.shape(eigenvalues)))[::-1]
+    except (TypeError, ValueError):
+        raise BadData(f"eigengap: eigenvalues must be numbers, got {eigenvalues!r:.60}.") from None
+    if values.ndim != 1 or len(values) < 2:
+        raise BadData(f"eigengap: eigenvalues must be at least two numbers in a row, got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(np.asarray(eigenvalues, dtype=np.float64)))[0])
+        raise BadData(f"eigengap: the eigenvalue at place {place} is not finite. Solve for the eigenvalues again.")
+    worst = float(values[0] if values[0] > 1 + 1e-6 else values[-1])
+    if abs(worst) > 1 + 1e-6:
+        raise BadData(
+            f"eigengap: an eigenvalue is {worst:g}, and those of D^-½AD^-½ lie between -1 and 1. "
+            "Divide the similarities by the roots of both degrees first."
+        )
+    gap = _eigengap(values, len(values) if n_samples is None else int(n_samples))
+    curve = {"eigengap": gap.jumps, "eigenvalue": values[:-1].copy(), "difference": values[:-1] - values[1:]}
+    numbers = np.arange(1, len(values), dtype=np.int64)
+    return Selection(gap.best, "eigengap", numbers, curve, gap.reason + _at_the_end(gap.best, numbers) + ".", None)
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------

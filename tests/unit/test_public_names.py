@@ -53,9 +53,9 @@ PUBLIC = {
         KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance MixtureToKMeans
         NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
     """,
-    "knoll.scales": "EpsEstimate estimate_bandwidth estimate_eps k_distances",
+    "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
-    "knoll.tuning": "Selection choose_n_clusters choose_n_components silhouette_samples",
+    "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 
 # Modules for knoll's own use, free to change.

@@ -135,7 +135,8 @@ def top_eigenpairs(
     first : (n, c), optional
         Orthonormal eigenvectors that are known already; everything happens in their orthogonal complement.
     start : (n, s), optional
-        Approximate eigenvectors. Two random columns join them, so that no eigenvector is orthogonal to the start.
+        Approximate eigenvectors. Random columns join them, two at least, so that no eigenvector is orthogonal to the
+        start.
     applied : (n, s), optional
         M·start where it is known: saves the first application.
     tol : float
@@ -218,7 +219,8 @@ def _begin(
         return basis, apply(basis), 1
     if applied is not None:  # orthonormal already, by contract with ourselves: what rayleigh_ritz returned
         return start, applied, 0
-    basis = orthonormal(np.hstack([start, random_block(n, 2, seed)]), [known], threads)[:, :free]
+    more = max(2, block - start.shape[1])
+    basis = orthonormal(np.hstack([start, random_block(n, more, seed)]), [known], threads)[:, :free]
     return basis, apply(basis), 1
 
 

@@ -20,14 +20,14 @@ from knoll.kernels import Gaussian, Kernel, Operator
 from knoll.kernels import _check_matrix as check_matrix
 from knoll.steps.eigen import times
 
-__all__ = ["Route", "Stored", "ZeroDiagonal", "check_matrix", "choose", "free_memory", "has_finufft", "modes", "store"]
+__all__ = ["Links", "Route", "Stored", "ZeroDiagonal", "check_matrix", "choose", "free_memory", "has_finufft", "modes", "store"]
 
 Floats = NDArray[np.float64]
 
 _SMALL = 512  # rows up to which a matrix is stored and LAPACK takes it whole
 _WIDE = 24  # columns from which a stored entry is read faster than it is computed again
 _TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
-_SKETCHED = 1500  # rows from which a low-rank start pays
+_SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
@@ -157,6 +157,40 @@ def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool 
         check_matrix(stored.matrix, f"{owner}: the affinity {kernel.name!r}", threads, negative=False)
         stored.matrix = (stored.matrix + stored.matrix.T) / 2
     return stored
+
+
+class Links:
+    """A sparse graph of our own making: compressed rows, symmetric, columns sorted; no check is needed."""
+
+    name = "graph"
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix, self.n = matrix, matrix.shape[0]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it holds."""
+        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes)
+
+    def diag(self) -> Floats:
+        """Return the diagonal, (n,)."""
+        return np.asarray(self.matrix.diagonal())
+
+    def rows(self, i: NDArray[np.int64]) -> Floats:
+        """Return the rows i, (m, n)."""
+        return np.asarray(self.matrix[i].toarray())
+
+    def apply(self, B: Floats) -> Floats:
+        """Return A B."""
+        return np.asarray(self.matrix @ B)
+
+    def apply_rows(self, Y: Any, B: Floats) -> Floats:
+        """Return the rows of links Y times B; a row's bits do not depend on the others."""
+        return np.asarray(Y @ B)
+
+    def update(self, *_: Any) -> None:
+        """Nobody moves rows between clusters here."""
+        raise NotImplementedError
 
 
 class ZeroDiagonal:

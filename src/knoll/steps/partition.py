@@ -81,6 +81,8 @@ def by_kmeans(
         result = lloyd(Y, weights, Y[chosen], tol=0.0, threads=threads)
         if best is None or result.inertia < best.inertia * (1 - _BETTER) - _NOISE * float(total):
             best = result
+        if best.inertia <= _NOISE * float(total):
+            break  # nothing is left to gain
     assert best is not None
     assert best.labels is not None
     return Rule("kmeans", best.centers, best.inertia), np.array(best.labels), int(np.count_nonzero(best.masses))

@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 
 _RANK = 640  # columns of F, at most
 _FACTOR_BYTES = 1 << 31  # of F, at most
-_LEFT = 1e-7  # stop where no diagonal entry has more than this left
+_LEFT = 1e-4  # stop where no diagonal entry has more than this left: the rest is two or three exact products
+_LEFT_SHORT = 1e-2  # the same where memory allows few columns
 _POOR = 0.05  # a mean diagonal with more than this left says that the kernel is not of low rank
 _FFT_TOL = 1e-9
 
@@ -44,16 +45,16 @@ def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Ske
     rank = int(min(_RANK, n, _FACTOR_BYTES // (8 * n)))
     if rank < p:
         return None
-    factor, _, left = core.pivoted_cholesky(rank, _LEFT, threads)
+    factor, _, left = core.pivoted_cholesky(rank, _LEFT if rank == _RANK else _LEFT_SHORT, threads)
     if factor.shape[1] < min(p, n) or float(left.mean()) > _POOR:
         return None
     degree = times(factor, inner(factor, weights[:, None], threads), threads)  # (n, 1): F Fᵀ w
     degree = np.maximum(degree, left[:, None] + 2.0**-52) + left[:, None]
-    scaled = factor * np.sqrt(weights[:, None] / degree)  # (n, r)
-    gram = inner(scaled, scaled, threads)  # (r, r)
+    factor *= np.sqrt(weights[:, None] / degree)  # (n, r): now that of D^-½KD^-½
+    gram = inner(factor, factor, threads)  # (r, r)
     r = len(gram)
     values, turn = scipy.linalg.eigh(gram, subset_by_index=(max(0, r - p), r - 1))
-    vectors = times(scaled, turn[:, ::-1] / np.sqrt(np.maximum(values[::-1], 2.0**-40)), threads)
+    vectors = times(factor, turn[:, ::-1] / np.sqrt(np.maximum(values[::-1], 2.0**-40)), threads)
     functions = vectors / np.sqrt(weights[:, None] * degree)
     return Sketch(functions, f"rank {r}, trace left {float(left.sum()) / n:.1e} of n")
 

@@ -34,7 +34,6 @@ __all__ = [
     "dense_spectrum",
     "extended",
     "extension_at_rows",
-    "gap_rule",
     "heaviest",
     "inverse_roots",
     "joined",
@@ -53,8 +52,7 @@ Hook = Callable[[int, float, float], None]
 
 NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
-_FREE = 1e-6  # a cost 1 − λ below this is as good as none
-_SLOW = 16  # applications after which a sparse solve that crawls turns to a factorisation
+_SLOW = 5  # applications after which a sparse solve that crawls turns to a factorisation
 _FILL = 60  # links of a row up to which a factorisation is tried
 
 
@@ -306,7 +304,7 @@ def sparse_spectrum(
     factored = links <= _FILL and n > 1000
 
     def crawls(count: int, worst: float) -> bool:
-        return factored and count >= _SLOW and worst > 1e3
+        return factored and count >= _SLOW and worst > 1
 
     pairs = top_eigenpairs(apply, n, rest, tol=tol, max_applications=max_applications, give_up=crawls, **options)
     note = ""
@@ -328,7 +326,7 @@ def _by_inverse(
     options: dict[str, Any],
 ) -> Eigenpairs:
     """Take the pairs of ((1 + δ)I − M)⁻¹, whose largest are M's, far apart; then one look through M itself."""
-    shift = 1e-5
+    shift = 1e-6
     half = scipy.sparse.diags_array(scale)
     system = scipy.sparse.csc_array(scipy.sparse.eye_array(n) * (1 + shift) - half @ matrix @ half)
     factor = scipy.sparse.linalg.splu(
@@ -343,12 +341,14 @@ def _by_inverse(
         start=begun.vectors,
         tol=scaled_tol,
         max_applications=max_applications,
-        **options,
+        **(options | {"hook": None}),  # its residuals are the inverse's, not M's
     )
     threads = options["threads"]
     looked = rayleigh_ritz(pairs.vectors, apply(pairs.vectors), threads)
     limits = np.where(np.arange(k) < k - options["loose"], tol, np.sqrt(tol))
     done = bool((looked.residuals <= limits).all())
+    if options["hook"] is not None:
+        options["hook"](0, float(looked.values.sum()), float(looked.residuals[: max(1, k - options["loose"])].max()))
     return replace(looked, applications=begun.applications + pairs.applications + 1, converged=done)
 
 
@@ -450,21 +450,3 @@ def leading(spectrum: Spectrum, m: int) -> Spectrum:
         residuals=spectrum.residuals[:m],
         following=float(spectrum.values[m]),
     )
-
-
-def gap_rule(values: Floats) -> tuple[int, Floats, str]:
-    """Choose k by the largest ratio (1 − λ_{k+1})/(1 − λ_k): how much dearer the next cut is than the last.
-
-    Costs below 1e-6 are as good as none: λ_1 is one anyway, and so is that of every component. k = 1 is taken only where
-    no later ratio reaches two, since then nothing stands out.
-    """
-    cost = np.maximum(1 - np.asarray(values, dtype=np.float64), _FREE)
-    ratios = cost[1:] / cost[:-1]  # ratios[j] is that of j + 1 clusters
-    if cost[-1] <= _FREE and len(cost) > 1:
-        return len(ratios), ratios, f"all {len(cost)} eigenvalues are one: there are at least so many components"
-    if len(cost) < 3:
-        return 1, ratios, "too few eigenvalues for a gap"
-    at = int(np.argmax(ratios[1:])) + 1
-    if ratios[at] < 2:
-        return 1, ratios, f"no eigenvalue stands out: the largest ratio of neighbouring costs is {ratios[at]:.2g}"
-    return at + 1, ratios, f"1 − λ grows {ratios[at]:.3g}-fold after {at + 1} eigenvalues, more than anywhere else"
