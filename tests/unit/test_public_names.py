@@ -42,7 +42,10 @@ PUBLIC = {
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.plots": "climb dbscan eps_curve gaussian gaussian_mixture kmeans scatter selection",
+    "knoll.plots": """
+        agreement animate climb dbscan decision_regions density eigengap eps_curve frame gaussian gaussian_mixture
+        kmeans responsibilities scatter selection similarity_graph
+    """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
         MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
