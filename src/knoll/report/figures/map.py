@@ -1,0 +1,172 @@
+"""Figures 1 and 14: five algorithms without and with the arrows between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from knoll.plots.style import BLUE, NOISE, PALETTE, RED
+from knoll.report.picture import Panel, Picture
+
+__all__ = ["ARROWS", "Arrow", "figure_1", "figure_14"]
+
+# node → centre; all in one frame of 12 × 10
+_NODES = {
+    "GMM": (2.3, 8.4),
+    "k-means": (9.7, 8.4),
+    "Spectral\nClustering": (9.7, 5.0),
+    "DBSCAN": (9.7, 1.5),
+    "Mean Shift": (2.3, 1.5),
+}
+_FAMILIES = {  # family → left, bottom, width, height, colour
+    "model-based": (0.5, 7.35, 3.6, 2.3, PALETTE[0]),
+    "centroid-based": (7.9, 7.35, 3.6, 2.3, PALETTE[1]),
+    "graph-based": (7.9, 3.95, 3.6, 2.3, PALETTE[2]),
+    "density-based": (0.5, 0.25, 11.0, 2.5, PALETTE[3]),
+}
+_SMALL = {  # stations of our own on the way
+    "one Gaussian": (2.3, 6.0),
+    "kernel\nk-means": (5.9, 6.35),
+    "normalized\ncut": (5.9, 4.2),
+    "climbing\nDBSCAN": (5.6, 0.75),
+    "single\nlinkage": (2.3, 3.9),
+}
+
+_HALF = {  # half the width and height of a box, where its arrows begin
+    "GMM": (0.65, 0.5), "k-means": (0.95, 0.5), "Spectral\nClustering": (1.15, 0.75), "DBSCAN": (0.95, 0.5),
+    "Mean Shift": (1.2, 0.5), "one Gaussian": (0.95, 0.3), "kernel\nk-means": (0.68, 0.5),
+    "normalized\ncut": (0.8, 0.5), "climbing\nDBSCAN": (0.7, 0.5), "single\nlinkage": (0.6, 0.5),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A relation on the map: a line between two stations, or a mark at one."""
+
+    number: int
+    relation: str
+    source: str
+    target: str
+    at: tuple[float, float]  # where its number stands
+    bend: float = 0.0
+
+
+ARROWS = (
+    Arrow(1, "gaussian-is-mixture-of-one", "one Gaussian", "GMM", (1.85, 6.8)),
+    Arrow(2, "mixture-to-kmeans", "GMM", "k-means", (4.65, 8.05)),
+    Arrow(3, "mixture-distance", "GMM", "GMM", (1.0, 7.75)),
+    Arrow(4, "kmeans-is-linear-kernel-kmeans", "k-means", "kernel\nk-means", (7.25, 6.95), 0.12),
+    Arrow(5, "kernel-trick", "k-means", "kernel\nk-means", (7.55, 7.75), -0.12),
+    Arrow(6, "trace-relaxation", "kernel\nk-means", "Spectral\nClustering", (7.4, 5.95)),
+    Arrow(7, "spectral-kernel-is-graph", "Spectral\nClustering", "Spectral\nClustering", (11.05, 4.4)),
+    Arrow(8, "normalized-cut-is-kernel-kmeans", "kernel\nk-means", "normalized\ncut", (5.5, 5.3)),
+    Arrow(9, "spectral-is-dbscan", "Spectral\nClustering", "DBSCAN", (9.3, 3.55)),
+    Arrow(10, "gaussian-to-heaviside", "Spectral\nClustering", "DBSCAN", (9.3, 3.05)),
+    Arrow(11, "dbscan-graph-and-climb", "DBSCAN", "climbing\nDBSCAN", (7.4, 0.72)),
+    Arrow(12, "climb-to-mean-shift", "climbing\nDBSCAN", "Mean Shift", (4.2, 0.72)),
+    Arrow(13, "mean-shift-ascent", "Mean Shift", "Mean Shift", (1.0, 0.7)),
+    Arrow(14, "dbscan-is-single-linkage", "DBSCAN", "single\nlinkage", (5.6, 2.98)),
+)
+_NAMED = (  # the paper's four: source, target, words, where
+    ("GMM", "k-means", "Σ = εI,  ε → 0", (6.0, 8.75)),
+    ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.95, 6.85)),
+    ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.95, 3.35)),
+    ("DBSCAN", "Mean Shift", "no level:\non to the peak", (5.9, 2.0)),
+)
+
+
+def figure_1() -> Picture:
+    """Draw the five algorithms in the frames of their families, and question marks between them."""
+
+    def draw(ax: Any) -> None:
+        _stations(ax)
+        for x, y in ((6.0, 8.4), (9.7, 6.8), (9.7, 3.35), (6.0, 1.5), (6.0, 5.0), (2.3, 5.0)):
+            ax.text(x, y, "?", fontsize=22, ha="center", va="center", color=NOISE)
+
+    return Picture(
+        1,
+        "Five algorithms: how are they related?",
+        "They are taught as members of four families that have little to do with each other.",
+        (
+            Panel(
+                "five algorithms in four families",
+                "Five boxes: GMM in a frame model-based, k-means in centroid-based, Spectral Clustering in "
+                "graph-based, DBSCAN and Mean Shift in density-based, with question marks between them.",
+                draw,
+                size=(7.0, 5.9),
+            ),
+        ),
+    )
+
+
+def figure_14() -> Picture:
+    """Draw the same five with the paper's four arrows, and ours lighter, each linked to its certificate."""
+
+    def draw(ax: Any) -> None:
+        _stations(ax)
+        for name, (x, y) in _SMALL.items():
+            ax.text(x, y, name, fontsize=9, ha="center", va="center", zorder=5,
+                    bbox={"boxstyle": "round,pad=0.3", "facecolor": ax.get_facecolor(), "edgecolor": NOISE})  # fmt: skip
+        for arrow in ARROWS:
+            named = any((arrow.source, arrow.target) == (a, b) for a, b, _, _ in _NAMED)
+            if arrow.source != arrow.target and not named:
+                _line(ax, arrow.source, arrow.target, NOISE, 1.2, arrow.bend, 1)
+            ax.text(*arrow.at, str(arrow.number), fontsize=9, ha="center", va="center", zorder=6, color="white",
+                    url=f"#certificate-{arrow.relation}",
+                    bbox={"boxstyle": "circle,pad=0.25", "facecolor": BLUE, "edgecolor": "none",
+                          "url": f"#certificate-{arrow.relation}"})  # fmt: skip
+        for source, target, words, (x, y) in _NAMED:
+            _line(ax, source, target, RED, 2.6, 0.0, 3)
+            ax.text(x, y, words, fontsize=10, ha="left" if x > 9 else "center", va="center", zorder=6)
+
+    return Picture(
+        14,
+        "The same five, related",
+        "Four arrows lead through all five algorithms (red, as the paper names them); fourteen relations of ours "
+        "(numbered) run along them and beside them. Each number has a certificate.",
+        (
+            Panel(
+                "the map of relations",
+                "The same five boxes. Red arrows: from GMM to k-means, covariances εI with ε falling to zero; from "
+                "k-means to Spectral Clustering, a Gaussian kernel and weights; from Spectral Clustering to DBSCAN, a "
+                "Heaviside kernel and a filter; from DBSCAN to Mean Shift, climbing on to the peak. Lighter arrows "
+                "pass through one Gaussian, kernel k-means, the normalized cut, climbing DBSCAN and single linkage, "
+                "and carry the numbers 1 to 14.",
+                draw,
+                size=(7.0, 5.9),
+            ),
+        ),
+    )
+
+
+def _stations(ax: Any) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    ax.set_xlim(0, 12)
+    ax.set_ylim(0, 10)
+    ax.axis("off")
+    for family, (left, bottom, width, height, color) in _FAMILIES.items():
+        box = FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=0.25", facecolor=color,
+                             edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
+        ax.add_patch(box)
+        ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=9, va="top", style="italic", zorder=5)
+    for name, (x, y) in _NODES.items():
+        ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold",
+                bbox={"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6})  # fmt: skip
+
+
+def _line(ax: Any, source: str, target: str, color: str, width: float, bend: float, layer: int) -> None:
+    places = {**_NODES, **_SMALL}
+    half = _HALF
+    a, b = places[source], places[target]
+    begin, end = _rim(a, b, half[source]), _rim(b, a, half[target])
+    ax.annotate("", xy=end, xytext=begin, zorder=layer,
+                arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 1, "shrinkB": 1,
+                            "mutation_scale": 10 + 3 * width, "connectionstyle": f"arc3,rad={bend}"})  # fmt: skip
+
+
+def _rim(a: tuple[float, float], b: tuple[float, float], half: tuple[float, float]) -> tuple[float, float]:
+    """Return where the line from a to b leaves the box about a."""
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    t = min(half[0] / abs(dx) if dx else 9e9, half[1] / abs(dy) if dy else 9e9)
+    return a[0] + t * dx, a[1] + t * dy
