@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import label
+from scipy.ndimage import binary_dilation, label
 
 from knoll import datasets, plots
 from knoll.kernels import Heaviside
@@ -25,8 +25,7 @@ _LEVEL = 0.02
 
 
 def figure_11() -> Picture:
-    """Draw the sample of three components, the contours and the surface of its density, and a level with three "
-    "islands."""
+    """Draw the sample of three components, the contours and surface of its density, and a level with three islands."""
     X = datasets.load("three_component_density").X
     model = fits.hill_mixture()
     x, y, height = density_grid(model, X, 160)
@@ -153,8 +152,8 @@ def _hill(ax: Any, x: Floats, y: Floats, height: Floats, level: float) -> None:
     flat = np.array([[x[0], x[-1]], [x[0], x[-1]]]), np.array([[y[0], y[0]], [y[-1], y[-1]]])
     ax.plot_surface(*flat, np.full((2, 2), level), color=RED, alpha=0.22, linewidth=0, zorder=2)
     tops = np.zeros((*height.shape, 4))
-    tops[..., :3], tops[..., 3] = to_rgb(BLUE), 0.85 * (height >= level)
+    tops[..., :3], tops[..., 3] = to_rgb(BLUE), 0.85 * binary_dilation(height >= level)
     ax.plot_surface(gx, gy, np.maximum(height, level), facecolors=tops, zorder=3, **light)
     ax.contour(gx, gy, height, levels=[level], colors=RED, linewidths=1.5, zorder=4)
     ax.set_box_aspect((1.2, 1.2, 0.8), zoom=1.2)
-    solid_window(ax, 32, -112)
+    solid_window(ax, 34, -84)

@@ -105,8 +105,8 @@ def figure_14() -> Picture:
     def draw(ax: Any) -> None:
         _stations(ax)
         for name, (x, y) in _SMALL.items():
-            ax.text(x, y, name, fontsize=9, ha="center", va="center", zorder=5,
-                    bbox={"boxstyle": "round,pad=0.3", "facecolor": ax.get_facecolor(), "edgecolor": NOISE})  # fmt: skip
+            box = {"boxstyle": "round,pad=0.3", "facecolor": ax.get_facecolor(), "edgecolor": NOISE}
+            ax.text(x, y, name, fontsize=9, ha="center", va="center", zorder=5, bbox=box)
         for arrow in ARROWS:
             named = any((arrow.source, arrow.target) == (a, b) for a, b, _, _ in _NAMED)
             if arrow.source != arrow.target and not named:
@@ -146,13 +146,13 @@ def _stations(ax: Any) -> None:
     ax.set_ylim(0, 10)
     ax.axis("off")
     for family, (left, bottom, width, height, color) in _FAMILIES.items():
-        box = FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=0.25", facecolor=color,
+        frame = FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=0.25", facecolor=color,
                              edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
-        ax.add_patch(box)
+        ax.add_patch(frame)
         ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=9, va="top", style="italic", zorder=5)
     for name, (x, y) in _NODES.items():
-        ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold",
-                bbox={"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6})  # fmt: skip
+        box = {"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6}
+        ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold", bbox=box)
 
 
 def _line(ax: Any, source: str, target: str, color: str, width: float, bend: float, layer: int) -> None:
