@@ -111,7 +111,7 @@ def figure_14() -> Picture:
             named = any((arrow.source, arrow.target) == (a, b) for a, b, _, _ in _NAMED)
             if arrow.source != arrow.target and not named:
                 _line(ax, arrow.source, arrow.target, NOISE, 1.2, arrow.bend, 1)
-            ax.text(*arrow.at, str(arrow.number), fontsize=9, ha="center", va="center", zorder=6, color="white",
+            ax.text(*arrow.at, str(arrow.number), fontsize=9, ha="center", va="center", zorder=6, color="#fefefe",
                     url=f"#certificate-{arrow.relation}",
                     bbox={"boxstyle": "circle,pad=0.25", "facecolor": BLUE, "edgecolor": "none",
                           "url": f"#certificate-{arrow.relation}"})  # fmt: skip
@@ -146,7 +146,8 @@ def _stations(ax: Any) -> None:
     ax.set_ylim(0, 10)
     ax.axis("off")
     for family, (left, bottom, width, height, color) in _FAMILIES.items():
-        frame = FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=0.25", facecolor=color,
+        style = "round,pad=0,rounding_size=0.25"
+        frame = FancyBboxPatch((left, bottom), width, height, boxstyle=style, facecolor=color,
                              edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
         ax.add_patch(frame)
         ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=9, va="top", style="italic", zorder=5)
