@@ -54,6 +54,7 @@ def _write_page(scratch: Path) -> str:
 
 def _write_figures(scratch: Path) -> str:
     from knoll.report.figures import FIGURES
+    from knoll.report.picture import save
 
     with _progress(len(FIGURES)) as done:
         for make in FIGURES:
@@ -61,7 +62,7 @@ def _write_figures(scratch: Path) -> str:
             figure = picture.figure()
             for kind in ("png", "svg"):
                 metadata = {"Description": picture.alt} | ({"Date": None} if kind == "svg" else {})
-                figure.savefig(scratch / f"figure-{picture.number:02}.{kind}", dpi=150, metadata=metadata)
+                save(figure, scratch / f"figure-{picture.number:02}.{kind}", dpi=150, metadata=metadata)
             done(f"figure {picture.number}: {picture.title}")
     return f"{len(FIGURES)} figures, PNG and SVG,"
 

@@ -4,12 +4,12 @@ from knoll.plots.agreement import agreement
 from knoll.plots.cells import kmeans
 from knoll.plots.choices import eigengap, eps_curve, selection
 from knoll.plots.climb import climb
-from knoll.plots.noise import dbscan
 from knoll.plots.frames import animate, frame
 from knoll.plots.graph import similarity_graph
 from knoll.plots.level import density
 from knoll.plots.mixing import responsibilities
 from knoll.plots.model import gaussian, gaussian_mixture
+from knoll.plots.noise import dbscan
 from knoll.plots.points import scatter
 from knoll.plots.regions import decision_regions
 

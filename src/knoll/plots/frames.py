@@ -113,7 +113,7 @@ def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> Func
 
     figure: Any = ax.figure
     return FuncAnimation(
-        figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=lambda: []
+        figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=list
     )
 
 

@@ -17,7 +17,7 @@ from knoll import __version__, relations
 from knoll.report.certificates import DATA, Certified, certified
 from knoll.report.figures import ARROWS, FIGURES
 from knoll.report.paths import PATHS, Film
-from knoll.report.picture import DARK, LIGHT, Panel, Picture, png
+from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
 from knoll.report.tables import TABLES
 from knoll.threads import available_threads
 
@@ -101,7 +101,7 @@ def _inline(figure: Figure, alt: str) -> str:
 
     raw = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "knoll"}):
-        figure.savefig(raw, format="svg", metadata={"Date": None, "Creator": None})
+        save(figure, raw, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"<metadata>.*?</metadata>", "", raw.getvalue(), flags=re.DOTALL)
     text = text[text.index("<svg") :]
     opening = re.match(r"<svg[^>]*viewBox=\"([^\"]+)\"[^>]*>", text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DARK", "LIGHT", "Panel", "Picture", "Theme", "png"]
+__all__ = ["DARK", "LIGHT", "Panel", "Picture", "Theme", "png", "save"]
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,20 @@ class Picture:
             return figure
 
 
+def save(figure: Figure, target: Any, **options: Any) -> None:
+    """Write a figure. matplotlib projects the unused corners of its polygons too, which hold any number there is."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        figure.savefig(target, **options)
+
+
 def png(figure: Figure, dpi: int = 190) -> bytes:
     """Return a small PNG: 256 colours are enough for flat pictures."""
     from PIL import Image
 
     raw = io.BytesIO()
-    figure.savefig(raw, format="png", dpi=dpi)
+    save(figure, raw, format="png", dpi=dpi)
     raw.seek(0)
     out = io.BytesIO()
     with Image.open(raw) as image:
