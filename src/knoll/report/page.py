@@ -38,6 +38,7 @@ SECTIONS = (
 STEPS = len(FIGURES) + len(TABLES) + len(PATHS) + len(relations.all())  # how often `done` is called
 
 _DPI = 190
+_MAPS = (1, 14)  # drawn larger than the others where there is room
 _LINKED = 14  # the figure whose parts are links: it stands in the page as SVG
 
 
@@ -83,7 +84,7 @@ def _picture(picture: Picture) -> dict[str, Any]:
 
 
 def _panel(panel: Panel, number: int) -> dict[str, Any]:
-    shown: dict[str, Any] = {"title": panel.title, "alt": panel.alt, "svg": "", "map": panel.size[0] > 6}
+    shown: dict[str, Any] = {"title": panel.title, "alt": panel.alt, "svg": "", "map": number in _MAPS}
     if number == _LINKED:
         return {**shown, "svg": _inline(panel.figure(), panel.alt)}
     width, height = (round(_DPI * side) for side in panel.size)

@@ -185,7 +185,7 @@ def table_6() -> Table:
         (f"… {ours}", "M² + log |Σ| − 2 log π", "Euclidean", "Gaussian", "Heaviside", "Heaviside"),
     ]
     for data, results in _comparison().items():
-        rows.append((f"ARI on {data}, {ours}", *(f"{results[name][0]:.3f}" for name in names)))
+        rows.append((f"ARI on {data}, {ours}", *(f"{round(results[name][0], 3) + 0.0:.3f}" for name in names)))
     seconds = {name: sum(results[name][1] for results in _comparison().values()) for name in names}
     rows.append((f"Seconds for all four, {ours}", *(f"{seconds[name]:.3f}" for name in names)))
     return Table(

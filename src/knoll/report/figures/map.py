@@ -10,32 +10,31 @@ from knoll.report.picture import Panel, Picture
 
 __all__ = ["ARROWS", "Arrow", "figure_1", "figure_14"]
 
-# node → centre; all in one frame of 12 × 10
+# node → centre; all in one frame of 12 × 12
 _NODES = {
-    "GMM": (2.3, 8.4),
-    "k-means": (9.7, 8.4),
-    "Spectral\nClustering": (9.7, 5.0),
-    "DBSCAN": (9.7, 1.5),
-    "Mean Shift": (2.3, 1.5),
+    "GMM": (2.1, 10.2),
+    "k-means": (9.0, 10.2),
+    "Spectral\nClustering": (9.0, 6.1),
+    "DBSCAN": (9.0, 2.0),
+    "Mean Shift": (2.1, 2.0),
 }
 _FAMILIES = {  # family → left, bottom, width, height, colour
-    "model-based": (0.5, 7.35, 3.6, 2.3, PALETTE[0]),
-    "centroid-based": (7.9, 7.35, 3.6, 2.3, PALETTE[1]),
-    "graph-based": (7.9, 3.95, 3.6, 2.3, PALETTE[2]),
-    "density-based": (0.5, 0.25, 11.0, 2.5, PALETTE[3]),
+    "model-based": (0.2, 8.9, 3.8, 2.7, PALETTE[0]),
+    "centroid-based": (7.1, 8.9, 4.1, 2.7, PALETTE[1]),
+    "graph-based": (7.1, 4.7, 4.1, 2.9, PALETTE[2]),
+    "density-based": (0.2, 0.2, 11.0, 3.2, PALETTE[3]),
 }
 _SMALL = {  # stations of our own on the way
-    "one Gaussian": (2.3, 6.0),
-    "kernel\nk-means": (5.9, 6.35),
-    "normalized\ncut": (5.9, 4.2),
-    "climbing\nDBSCAN": (5.6, 0.75),
-    "single\nlinkage": (2.3, 3.9),
+    "one\nGaussian": (2.1, 7.4),
+    "kernel\nk-means": (5.2, 7.7),
+    "normalized\ncut": (5.2, 5.2),
+    "climbing\nDBSCAN": (5.4, 0.95),
+    "single\nlinkage": (2.1, 4.6),
 }
-
 _HALF = {  # half the width and height of a box, where its arrows begin
-    "GMM": (0.65, 0.5), "k-means": (0.95, 0.5), "Spectral\nClustering": (1.15, 0.75), "DBSCAN": (0.95, 0.5),
-    "Mean Shift": (1.2, 0.5), "one Gaussian": (0.95, 0.3), "kernel\nk-means": (0.68, 0.5),
-    "normalized\ncut": (0.8, 0.5), "climbing\nDBSCAN": (0.7, 0.5), "single\nlinkage": (0.6, 0.5),
+    "GMM": (0.85, 0.55), "k-means": (1.25, 0.55), "Spectral\nClustering": (1.55, 0.9), "DBSCAN": (1.3, 0.55),
+    "Mean Shift": (1.65, 0.55), "one\nGaussian": (1.0, 0.65), "kernel\nk-means": (0.95, 0.65),
+    "normalized\ncut": (1.15, 0.65), "climbing\nDBSCAN": (1.0, 0.65), "single\nlinkage": (0.85, 0.65),
 }  # fmt: skip
 
 
@@ -52,27 +51,28 @@ class Arrow:
 
 
 ARROWS = (
-    Arrow(1, "gaussian-is-mixture-of-one", "one Gaussian", "GMM", (1.85, 6.8)),
-    Arrow(2, "mixture-to-kmeans", "GMM", "k-means", (4.65, 8.05)),
-    Arrow(3, "mixture-distance", "GMM", "GMM", (1.0, 7.75)),
-    Arrow(4, "kmeans-is-linear-kernel-kmeans", "k-means", "kernel\nk-means", (7.25, 6.95), 0.12),
-    Arrow(5, "kernel-trick", "k-means", "kernel\nk-means", (7.55, 7.75), -0.12),
-    Arrow(6, "trace-relaxation", "kernel\nk-means", "Spectral\nClustering", (7.4, 5.95)),
-    Arrow(7, "spectral-kernel-is-graph", "Spectral\nClustering", "Spectral\nClustering", (11.05, 4.4)),
-    Arrow(8, "normalized-cut-is-kernel-kmeans", "kernel\nk-means", "normalized\ncut", (5.5, 5.3)),
-    Arrow(9, "spectral-is-dbscan", "Spectral\nClustering", "DBSCAN", (9.3, 3.55)),
-    Arrow(10, "gaussian-to-heaviside", "Spectral\nClustering", "DBSCAN", (9.3, 3.05)),
-    Arrow(11, "dbscan-graph-and-climb", "DBSCAN", "climbing\nDBSCAN", (7.4, 0.72)),
-    Arrow(12, "climb-to-mean-shift", "climbing\nDBSCAN", "Mean Shift", (4.2, 0.72)),
-    Arrow(13, "mean-shift-ascent", "Mean Shift", "Mean Shift", (1.0, 0.7)),
-    Arrow(14, "dbscan-is-single-linkage", "DBSCAN", "single\nlinkage", (5.6, 2.98)),
+    Arrow(1, "gaussian-is-mixture-of-one", "one\nGaussian", "GMM", (1.6, 8.4)),
+    Arrow(2, "mixture-to-kmeans", "GMM", "k-means", (4.9, 9.75)),
+    Arrow(3, "mixture-distance", "GMM", "GMM", (0.8, 9.4)),
+    Arrow(4, "kmeans-is-linear-kernel-kmeans", "k-means", "kernel\nk-means", (7.3, 8.45), 0.14),
+    Arrow(5, "kernel-trick", "k-means", "kernel\nk-means", (6.35, 9.2), -0.14),
+    Arrow(6, "trace-relaxation", "kernel\nk-means", "Spectral\nClustering", (6.65, 7.15)),
+    Arrow(7, "spectral-kernel-is-graph", "Spectral\nClustering", "Spectral\nClustering", (10.7, 5.2)),
+    Arrow(8, "normalized-cut-is-kernel-kmeans", "kernel\nk-means", "normalized\ncut", (4.7, 6.45)),
+    Arrow(9, "spectral-is-dbscan", "Spectral\nClustering", "DBSCAN", (8.5, 4.3)),
+    Arrow(10, "gaussian-to-heaviside", "Spectral\nClustering", "DBSCAN", (8.5, 3.65)),
+    Arrow(11, "dbscan-graph-and-climb", "DBSCAN", "climbing\nDBSCAN", (7.3, 0.95)),
+    Arrow(12, "climb-to-mean-shift", "climbing\nDBSCAN", "Mean Shift", (3.55, 0.95)),
+    Arrow(13, "mean-shift-ascent", "Mean Shift", "Mean Shift", (0.8, 0.8)),
+    Arrow(14, "dbscan-is-single-linkage", "DBSCAN", "single\nlinkage", (5.2, 3.75)),
 )
 _NAMED = (  # the paper's four: source, target, words, where
-    ("GMM", "k-means", "Σ = εI,  ε → 0", (6.0, 8.75)),
-    ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.95, 6.85)),
-    ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.95, 3.35)),
-    ("DBSCAN", "Mean Shift", "no level:\non to the peak", (5.9, 2.0)),
+    ("GMM", "k-means", "Σ = εI,  ε → 0", (5.55, 10.65)),
+    ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.2, 8.25)),
+    ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.2, 4.05)),
+    ("DBSCAN", "Mean Shift", "no level: on to the peak", (5.3, 2.4)),
 )
+_SIZE = (5.2, 5.2)
 
 
 def figure_1() -> Picture:
@@ -80,7 +80,7 @@ def figure_1() -> Picture:
 
     def draw(ax: Any) -> None:
         _stations(ax)
-        for x, y in ((6.0, 8.4), (9.7, 6.8), (9.7, 3.35), (6.0, 1.5), (6.0, 5.0), (2.3, 5.0)):
+        for x, y in ((5.55, 10.2), (9.0, 8.25), (9.0, 4.05), (5.7, 2.0), (5.2, 6.1), (2.1, 6.1)):
             ax.text(x, y, "?", fontsize=22, ha="center", va="center", color=NOISE)
 
     return Picture(
@@ -93,7 +93,7 @@ def figure_1() -> Picture:
                 "Five boxes: GMM in a frame model-based, k-means in centroid-based, Spectral Clustering in "
                 "graph-based, DBSCAN and Mean Shift in density-based, with question marks between them.",
                 draw,
-                size=(7.0, 5.9),
+                size=_SIZE,
             ),
         ),
     )
@@ -106,18 +106,18 @@ def figure_14() -> Picture:
         _stations(ax)
         for name, (x, y) in _SMALL.items():
             box = {"boxstyle": "round,pad=0.3", "facecolor": ax.get_facecolor(), "edgecolor": NOISE}
-            ax.text(x, y, name, fontsize=9, ha="center", va="center", zorder=5, bbox=box)
+            ax.text(x, y, name, fontsize=10, ha="center", va="center", zorder=5, bbox=box)
         for arrow in ARROWS:
             named = any((arrow.source, arrow.target) == (a, b) for a, b, _, _ in _NAMED)
             if arrow.source != arrow.target and not named:
                 _line(ax, arrow.source, arrow.target, NOISE, 1.2, arrow.bend, 1)
-            ax.text(*arrow.at, str(arrow.number), fontsize=9, ha="center", va="center", zorder=6, color="#fefefe",
+            ax.text(*arrow.at, str(arrow.number), fontsize=10, ha="center", va="center", zorder=6, color="#fefefe",
                     url=f"#certificate-{arrow.relation}",
                     bbox={"boxstyle": "circle,pad=0.25", "facecolor": BLUE, "edgecolor": "none",
                           "url": f"#certificate-{arrow.relation}"})  # fmt: skip
         for source, target, words, (x, y) in _NAMED:
             _line(ax, source, target, RED, 2.6, 0.0, 3)
-            ax.text(x, y, words, fontsize=10, ha="left" if x > 9 else "center", va="center", zorder=6)
+            ax.text(x, y, words, fontsize=10, ha="left" if x > 8 else "center", va="center", zorder=6)
 
     return Picture(
         14,
@@ -133,7 +133,7 @@ def figure_14() -> Picture:
                 "pass through one Gaussian, kernel k-means, the normalized cut, climbing DBSCAN and single linkage, "
                 "and carry the numbers 1 to 14.",
                 draw,
-                size=(7.0, 5.9),
+                size=_SIZE,
             ),
         ),
     )
@@ -143,14 +143,16 @@ def _stations(ax: Any) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     ax.set_xlim(0, 12)
-    ax.set_ylim(0, 10)
+    ax.set_ylim(0, 12)
     ax.axis("off")
     for family, (left, bottom, width, height, color) in _FAMILIES.items():
         style = "round,pad=0,rounding_size=0.25"
         frame = FancyBboxPatch((left, bottom), width, height, boxstyle=style, facecolor=color,
                              edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
         ax.add_patch(frame)
-        ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=9, va="top", style="italic", zorder=5)
+        low = family == "graph-based"  # an arrow comes in at its top
+        y = bottom + (0.12 if low else height - 0.12)
+        ax.text(left + 0.15, y, family, fontsize=10, va="bottom" if low else "top", style="italic", zorder=5)
     for name, (x, y) in _NODES.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6}
         ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold", bbox=box)

@@ -25,7 +25,7 @@
 
   function dot(pen, x, y, radius) {
     pen.beginPath();
-    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.arc(x, y, radius * pen.small, 0, 2 * Math.PI);
     pen.fill();
   }
 
@@ -111,6 +111,7 @@
       canvas.height = Math.round(height * dense);
       const pen = canvas.getContext("2d");
       pen.scale(dense, dense);
+      pen.small = Math.max(0.6, Math.min(1, width / 640));  // smaller dots on a small screen
       DRAW[data.kind](pen, data, data.frames[at], view(data, width, height), width);
     }
     function show(i) {
