@@ -56,15 +56,16 @@ def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
     if "similarities" in arrays:
         similarity_graph(path.points, arrays["similarities"] * (arrays["similarities"] > 0.05), state.labels, ax)
     elif "responsibilities" in arrays:
-        ax.scatter(*xy.T, c=mixed_colors(arrays["responsibilities"]), s=_size(len(xy)), linewidths=0)
+        ax.scatter(xy[:, 0], xy[:, 1], c=mixed_colors(arrays["responsibilities"]), s=_size(len(xy)), linewidths=0)
         ax.plot(*plane.points(arrays["means"]).T, "o", color=RED, markersize=7, markeredgecolor="white")
         if path.points.shape[1] == 2:
             for mean in arrays["means"]:  # 3σ with σ = √ε
                 turn = np.linspace(0, 2 * np.pi, 200)
                 ax.plot(*(mean[:, None] + 3 * np.sqrt(state.value) * np.array([np.cos(turn), np.sin(turn)])), color=RED)
     elif "positions" in arrays:
-        ax.scatter(*xy.T, color=NOISE, s=_size(len(xy)) / 2, linewidths=0, alpha=0.5)
-        ax.scatter(*plane.points(arrays["positions"]).T, color=BLUE, s=_size(len(xy)), linewidths=0)
+        ends = plane.points(arrays["positions"])
+        ax.scatter(xy[:, 0], xy[:, 1], color=NOISE, s=_size(len(xy)) / 2, linewidths=0, alpha=0.5)
+        ax.scatter(ends[:, 0], ends[:, 1], color=BLUE, s=_size(len(xy)), linewidths=0)
     else:
         scatter(path.points, state.labels, ax=ax, plane=plane)
     look(ax, plane.names)
@@ -112,9 +113,7 @@ def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> Func
         return []
 
     figure: Any = ax.figure
-    return FuncAnimation(
-        figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=list
-    )
+    return FuncAnimation(figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=list)
 
 
 def _size(n: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -58,7 +58,8 @@ def similarity_graph(
     if np.shape(similarity) != (n, n):
         raise BadData(f"similarity must be a matrix of {n} × {n}, a row and a column for each row of X, "
                       f"got shape {np.shape(similarity)}.")  # fmt: skip
-    upper = scipy.sparse.triu(scipy.sparse.coo_array(similarity), 1).tocoo()
+    given: Any = similarity if scipy.sparse.issparse(similarity) else np.asarray(similarity, dtype=np.float64)
+    upper = scipy.sparse.triu(scipy.sparse.coo_array(given), 1).tocoo()
     strength = np.asarray(upper.data, dtype=np.float64)
     if len(strength) and not strength.min() >= 0:
         raise BadData(f"similarity must be ≥ 0, and its least value is {strength.min():g}.")

@@ -49,7 +49,8 @@ def responsibilities(model: Any, X: ArrayLike, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     size = float(np.clip(6000 / len(points), 3, 18))
     colors = mixed_colors(np.asarray(model.predict_proba(X)))
-    ax.scatter(*plane.points(points).T, c=colors, s=size, linewidths=0, rasterized=len(points) > 20_000)
+    x, y = plane.points(points).T
+    ax.scatter(x, y, c=colors, s=size, linewidths=0, rasterized=len(points) > 20_000)
     return look(ax, plane.names)
 
 

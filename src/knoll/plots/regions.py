@@ -67,7 +67,8 @@ def decision_regions(model: Any, X: ArrayLike, ax: Axes | None = None, *, resolu
     places = grid.reshape(-1, 2) @ plane.axes + plane.center  # back into d dimensions
     asked: Any = places
     if hasattr(model, "feature_names_in_") and columns is not None:
-        asked = type(X)(places, columns=columns)  # type: ignore[call-arg]  # a table of the same kind, same names
+        table: Any = type(X)  # of the same kind, with the same names
+        asked = table(places, columns=columns)
     labels = np.asarray(model.predict(asked)).reshape(grid.shape[:2])
     answers = np.unique(np.concatenate([labels.ravel(), np.asarray(model.predict(X))]))
     tint = ListedColormap([NOISE if a < 0 else PALETTE[int(a) % len(PALETTE)] for a in answers])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,12 +138,13 @@ def _both_halves(path: Climb) -> float:
 def far_share(samples: Floats, data: Floats) -> tuple[NDArray[np.bool_], float]:
     """Tell which samples are far from any data: further than 99 % of the data are from their nearest neighbour."""
     tree = cKDTree(data)
-    usual = float(np.quantile(tree.query(data, k=2)[0][:, 1], 0.99))
-    far = tree.query(samples)[0] > usual
+    nearest, _ = tree.query(data, k=2)  # (n, 2), itself first
+    usual = float(np.quantile(np.asarray(nearest)[:, 1], 0.99))
+    far = np.asarray(tree.query(samples)[0]) > usual
     return far, float(far.mean())
 
 
-def matched(classes: Ints, labels: Ints) -> Ints:
+def matched(classes: Ints, labels: NDArray[Any]) -> Ints:
     """Number clusters as the classes that they share most points with."""
     k = int(max(classes.max(), labels.max())) + 1
     shared = np.zeros((k, k), dtype=np.int64)
@@ -153,6 +155,6 @@ def matched(classes: Ints, labels: Ints) -> Ints:
     return name[labels]
 
 
-def scores(classes: Ints, labels: Ints) -> tuple[float, float]:
+def scores(classes: Ints, labels: NDArray[Any]) -> tuple[float, float]:
     """Return AMI and ARI."""
     return float(adjusted_mutual_info_score(classes, labels)), float(adjusted_rand_score(classes, labels))

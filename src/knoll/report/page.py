@@ -42,8 +42,8 @@ _MAPS = (1, 14)  # drawn larger than the others where there is room
 _LINKED = 14  # the figure whose parts are links: it stands in the page as SVG
 
 
-def page(done: Callable[[str], None] = lambda text: None) -> str:
-    """Make everything and return the page; `done` hears of each piece that is ready."""
+def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
+    """Make everything and return the page; `done` hears of each piece that is ready, certificates are for `data`."""
     from jinja2 import Environment, StrictUndefined
 
     begun = time.perf_counter()
@@ -61,14 +61,14 @@ def page(done: Callable[[str], None] = lambda text: None) -> str:
         films[film.relation] = _film(film)
         done(f"path: {film.title}")
     for relation in relations.all():
-        certificates.append(_certificates(certified(relation)))
+        certificates.append(_certificates(certified(relation, data)))
         done(f"certificates: {relation.name}")
     files = resources.files("knoll.report") / "templates"
     words = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(words["tour.html"]).render(
         pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS, arrows=_arrows(),
-        data_names=DATA, css=words["tour.css"], script=words["player.js"], version=__version__,
+        data_names=data, css=words["tour.css"], script=words["player.js"], version=__version__,
         seconds=f"{time.perf_counter() - begun:.0f}", machine=f"{available_threads()} CPUs, {platform.machine()}",
     )  # fmt: skip
 
@@ -110,7 +110,9 @@ def _inline(figure: Figure, alt: str) -> str:
     text = f'<svg viewBox="{opening[1]}" role="group" aria-label="{html.escape(alt)}">' + text[opening.end() :]
     for fixed, ours in ((LIGHT.paper, "var(--card)"), (LIGHT.ink, "var(--ink)")):
         text = text.replace(fixed, ours)
-    return text.replace("xlink:href", "href")
+    # links stay in the page and bear a name; that of a number's disc is for the mouse, that of the number for all
+    text = re.sub(r'<a xlink:href="#certificate-([^"]+)"[^>]*>', r'<a href="#certificate-\1" aria-label="\1">', text)
+    return re.sub(r"(<a [^>]*)>(\s*<path)", r'\1 tabindex="-1" aria-hidden="true">\2', text)
 
 
 def _film(film: Film) -> dict[str, Any]:

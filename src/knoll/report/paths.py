@@ -110,7 +110,7 @@ def climb_to_mean_shift() -> Film:
             "labels": _labels(frame.labels),
             "note": f"{moved} of {len(X)} points climb, {len(np.unique(frame.labels))} groups of ends",
         })  # fmt: skip
-    frames[-1]["title"] += " = L*: Mean Shift"
+    frames[-1]["title"] = f"{frames[-1]['title']} = L*: Mean Shift"
     return Film(
         path.relation,
         "Points climb past the level to the peak",

@@ -127,7 +127,7 @@ def png(figure: Figure, dpi: int = 190) -> bytes:
 def _dressed(theme: Theme) -> Iterator[None]:
     import matplotlib as mpl
 
-    settings: dict[str, Any] = {
+    settings: Any = {
         "figure.facecolor": theme.paper, "axes.facecolor": theme.paper, "savefig.facecolor": theme.paper,
         "text.color": theme.ink, "axes.labelcolor": theme.ink, "axes.edgecolor": theme.ink, "grid.color": theme.faint,
         "xtick.color": theme.ink, "ytick.color": theme.ink, "font.size": 10.0, "axes.titlesize": 11.0,

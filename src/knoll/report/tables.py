@@ -64,7 +64,7 @@ def table_2() -> Table:
     data = datasets.load("x1500")
     assert data.y is not None
     model = fits.x1500_kmeans()
-    ami, ari = fits.scores(data.y, np.asarray(model.labels_, dtype=np.int64))
+    ami, ari = fits.scores(data.y, model.labels_)
     return Table(
         2,
         "k-means",
@@ -87,7 +87,7 @@ def table_3() -> Table:
     data = datasets.load("banana")
     assert data.y is not None
     model = fits.banana_spectral()
-    ami, ari = fits.scores(data.y, np.asarray(model.labels_, dtype=np.int64))
+    ami, ari = fits.scores(data.y, model.labels_)
     first, second = model.eigenvalues_[:2]
     return Table(
         3,
@@ -227,7 +227,7 @@ def _comparison() -> dict[str, dict[str, tuple[float, float]]]:
             begun = time.perf_counter()
             labels = model.fit(data.X).labels_
             seconds = time.perf_counter() - begun
-            found[algorithm] = (fits.scores(data.y, np.asarray(labels, dtype=np.int64))[1], seconds)
+            found[algorithm] = (fits.scores(data.y, labels)[1], seconds)
         out[_SHOWN[name]] = found
     return out
 

@@ -55,7 +55,7 @@ def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, who
     matrix_bytes = 8 * n * n
     if not isinstance(kernel, Gaussian):
         free = kernel.name == "heaviside"  # its values need no check, and its tiles are cheap
-        if free and name == "tiles" or (free and n > _SMALL and name == "auto"):
+        if (free and name == "tiles") or (free and n > _SMALL and name == "auto"):
             return Route(
                 "tiles", f"{kernel.name} tiles of {n} rows", kernel.operator(points, threads), 0.0, "none", True
             )

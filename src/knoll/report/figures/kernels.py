@@ -31,7 +31,8 @@ def figure_8() -> Picture:
     assert low < high, "the lifted circles lie in separate layers"
     start = np.stack([outer[0], inner[0]])
     found = lloyd(lifted, None, np.ascontiguousarray(start), max_iter=300, tol=0.0).labels
-    ari = round(fits.scores(classes, np.asarray(found, dtype=np.int64))[1], 2) + 0.0  # never −0.00
+    assert found is not None
+    ari = round(fits.scores(classes, found)[1], 2) + 0.0  # never −0.00
     fit = window(X)
 
     def flat(ax: Any) -> None:
@@ -83,7 +84,7 @@ def figure_9() -> Picture:
     drawn = np.argsort(-A[i, j], kind="stable")[:_EDGES]
     assert (classes[i[drawn]] == classes[j[drawn]]).all(), "no strong edge runs between the bananas"
     model = fits.banana_spectral()
-    _, ari = fits.scores(classes, np.asarray(model.labels_, dtype=np.int64))
+    _, ari = fits.scores(classes, model.labels_)
     fit = window(X)
 
     def points(ax: Any) -> None:

@@ -21,7 +21,7 @@ _NODES = {
 _FAMILIES = {  # family → left, bottom, width, height, colour
     "model-based": (0.2, 8.9, 3.8, 2.7, PALETTE[0]),
     "centroid-based": (7.1, 8.9, 4.1, 2.7, PALETTE[1]),
-    "graph-based": (7.1, 4.7, 4.1, 2.9, PALETTE[2]),
+    "graph-based": (6.5, 4.7, 4.7, 2.9, PALETTE[2]),
     "density-based": (0.2, 0.2, 11.0, 3.2, PALETTE[3]),
 }
 _SMALL = {  # stations of our own on the way
@@ -56,7 +56,7 @@ ARROWS = (
     Arrow(3, "mixture-distance", "GMM", "GMM", (0.8, 9.4)),
     Arrow(4, "kmeans-is-linear-kernel-kmeans", "k-means", "kernel\nk-means", (7.3, 8.45), 0.14),
     Arrow(5, "kernel-trick", "k-means", "kernel\nk-means", (6.35, 9.2), -0.14),
-    Arrow(6, "trace-relaxation", "kernel\nk-means", "Spectral\nClustering", (6.65, 7.15)),
+    Arrow(6, "trace-relaxation", "kernel\nk-means", "Spectral\nClustering", (6.3, 6.75)),
     Arrow(7, "spectral-kernel-is-graph", "Spectral\nClustering", "Spectral\nClustering", (10.7, 5.2)),
     Arrow(8, "normalized-cut-is-kernel-kmeans", "kernel\nk-means", "normalized\ncut", (4.7, 6.45)),
     Arrow(9, "spectral-is-dbscan", "Spectral\nClustering", "DBSCAN", (8.5, 4.3)),
@@ -70,7 +70,7 @@ _NAMED = (  # the paper's four: source, target, words, where
     ("GMM", "k-means", "Σ = εI,  ε → 0", (5.55, 10.65)),
     ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.2, 8.25)),
     ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.2, 4.05)),
-    ("DBSCAN", "Mean Shift", "no level: on to the peak", (5.3, 2.4)),
+    ("DBSCAN", "Mean Shift", "no level: on to the peak", (5.55, 2.4)),
 )
 _SIZE = (5.2, 5.2)
 
@@ -150,9 +150,7 @@ def _stations(ax: Any) -> None:
         frame = FancyBboxPatch((left, bottom), width, height, boxstyle=style, facecolor=color,
                              edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
         ax.add_patch(frame)
-        low = family == "graph-based"  # an arrow comes in at its top
-        y = bottom + (0.12 if low else height - 0.12)
-        ax.text(left + 0.15, y, family, fontsize=10, va="bottom" if low else "top", style="italic", zorder=5)
+        ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=10, va="top", style="italic", zorder=5)
     for name, (x, y) in _NODES.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6}
         ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold", bbox=box)
