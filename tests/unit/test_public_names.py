@@ -62,7 +62,7 @@ PUBLIC = {
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.steps", "knoll.threads", "knoll.validation"}
+INNER = {"knoll.base", "knoll.cli", "knoll.report", "knoll.steps", "knoll.threads", "knoll.validation"}
 
 
 def public_things() -> list[tuple[str, str]]:

@@ -43,8 +43,8 @@ def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
     --------
     >>> from knoll import datasets, plots, relations
     >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
-    >>> plots.frame(path, -1).get_title()
-    'level 187'
+    >>> plots.frame(path, 0).get_title()
+    'level 1'
     """
     if not -len(path) <= i < len(path):
         raise InvalidParameter(f"i must lie between {-len(path)} and {len(path) - 1}, the frames of the path, got {i}.")
@@ -99,8 +99,7 @@ def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> Func
     --------
     >>> from knoll import datasets, plots, relations
     >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
-    >>> film = plots.animate(path)
-    >>> film.save("climb.gif", writer="pillow")  # doctest: +SKIP
+    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") makes a film
     """
     from matplotlib.animation import FuncAnimation
 
