@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from matplotlib.colors import to_hex, to_rgb
+from scipy.stats import multivariate_normal
 
-from knoll import DBSCAN, GaussianMixture, KMeans, datasets, metrics, plots, relations, tuning
+from knoll import DBSCAN, Gaussian, GaussianMixture, KMeans, datasets, metrics, plots, relations, tuning
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.plots.level import _shadow
 from knoll.plots.mixing import mixed_colors
 from knoll.plots.style import BLUE, NOISE, PALETTE, RED
 
@@ -88,6 +90,25 @@ def test_the_level_is_one_red_contour():
     vertices = np.concatenate([path.vertices for path in level.get_paths()])
     np.testing.assert_allclose(np.exp(model.score_samples(vertices)), 0.02, rtol=0.05)
     assert len(plots.density(model).collections) == len(ax.collections) - 2  # neither points nor level
+
+
+def test_more_columns_have_the_shadow_of_the_density():
+    """A mixture's shadow is its marginal: with axes that are columns, the mixture of the columns."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(0, 9, 400), np.where(rng.random(400) < 0.5, -6, 6) + rng.normal(size=400),
+                         0.1 * rng.normal(size=400)])  # fmt: skip
+    model = GaussianMixture(2, covariance_type="diag", random_state=0).fit(X)
+    plane, flat = _shadow(model, None)
+    places = rng.normal(0, 5, (50, 2))
+    expected = np.zeros(50)
+    for weight, mean, variance in zip(model.weights_, model.means_, model.covariances_):
+        part = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
+        expected += weight * multivariate_normal(mean[:2], part).pdf(places)
+    turned = plane.points(np.column_stack([places, np.full(50, model.weights_ @ model.means_[:, 2])]))
+    np.testing.assert_allclose(np.exp(flat.score_samples(turned)), expected, rtol=0.05)
+    ax = plots.density(model, X, level=1e-4)
+    assert ax.get_xlabel().startswith("principal axis 1 of 3")
+    assert plots.density(Gaussian().fit(datasets.load("iris").X)).get_ylabel().startswith("principal axis 2 of 4")
 
 
 # ---- agreement -----------------------------------------------------------------------------------------------------
@@ -189,6 +210,10 @@ def test_a_film_has_every_frame(paths, tmp_path):
 # ---- bad calls -----------------------------------------------------------------------------------------------------
 
 
+class Other:
+    n_features_in_ = 3
+
+
 def three_columns():
     return GaussianMixture(1).fit(datasets.load("iris").X[:, :3])
 
@@ -198,7 +223,8 @@ def three_columns():
     [
         (lambda: plots.similarity_graph(SQUARE, np.eye(3)), r"a matrix of 4 × 4.*got shape \(3, 3\)"),
         (lambda: plots.similarity_graph(SQUARE, -LINKS), "similarity must be ≥ 0, and its least value is -1"),
-        (lambda: plots.density(three_columns()), "draws contours of two columns, and this model has 3"),
+        (lambda: plots.density(Other()), "draws a Other of two columns, and this one has 3"),
+        (lambda: plots.density(Gaussian().fit(SQUARE[:, :1])), "needs at least two columns; this model has 1"),
         (
             lambda: plots.density(GaussianMixture(1).fit(SQUARE + LINKS[:, :2]), np.eye(3)),
             "X has 3 columns, and the model was fitted to 2",
