@@ -79,7 +79,7 @@ def figure_1() -> Picture:
     """Draw the five algorithms in the frames of their families, and question marks between them."""
 
     def draw(ax: Any) -> None:
-        _stations(ax)
+        _stations(ax, 2)
         for x, y in ((5.55, 10.2), (9.0, 8.25), (9.0, 4.05), (5.7, 2.0), (5.2, 6.1), (2.1, 6.1)):
             ax.text(x, y, "?", fontsize=22, ha="center", va="center", color=NOISE)
 
@@ -139,7 +139,8 @@ def figure_14() -> Picture:
     )
 
 
-def _stations(ax: Any) -> None:
+def _stations(ax: Any, larger: float = 0.0) -> None:
+    """Draw the five and their families; `larger` points are added to the letters where there is room."""
     from matplotlib.patches import FancyBboxPatch
 
     ax.set_xlim(0, 12)
@@ -150,10 +151,10 @@ def _stations(ax: Any) -> None:
         frame = FancyBboxPatch((left, bottom), width, height, boxstyle=style, facecolor=color,
                              edgecolor=color, alpha=0.16, zorder=0)  # fmt: skip
         ax.add_patch(frame)
-        ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=10, va="top", style="italic", zorder=5)
+        ax.text(left + 0.15, bottom + height - 0.12, family, fontsize=10 + larger, va="top", style="italic", zorder=5)
     for name, (x, y) in _NODES.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": ax.get_facecolor(), "edgecolor": BLUE, "linewidth": 1.6}
-        ax.text(x, y, name, fontsize=12, ha="center", va="center", zorder=5, weight="bold", bbox=box)
+        ax.text(x, y, name, fontsize=12 + larger, ha="center", va="center", zorder=5, weight="bold", bbox=box)
 
 
 def _line(ax: Any, source: str, target: str, color: str, width: float, bend: float, layer: int) -> None:
