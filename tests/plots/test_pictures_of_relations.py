@@ -1,4 +1,4 @@
-"""The pictures behind the tour: graphs, regions, levels, agreement, mixed colours, gaps and paths."""
+"""The pictures behind the tour: graphs, regions, levels, agreement, mixed colours and paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import scipy.sparse
 from matplotlib.colors import to_hex, to_rgb
 from scipy.stats import multivariate_normal
 
-from knoll import DBSCAN, Gaussian, GaussianMixture, KMeans, datasets, metrics, plots, relations, tuning
+from knoll import DBSCAN, Gaussian, GaussianMixture, KMeans, datasets, metrics, plots, relations
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.plots.level import _shadow
 from knoll.plots.mixing import mixed_colors
@@ -144,19 +144,6 @@ def test_colours_mix_by_responsibility():
     model = GaussianMixture(3, random_state=0).fit(X)
     ax = plots.responsibilities(model, X)
     np.testing.assert_allclose(ax.collections[0].get_facecolor()[:, :3], mixed_colors(model.predict_proba(X)))
-
-
-# ---- the eigengap --------------------------------------------------------------------------------------------------
-
-
-def test_the_gap_is_marked_after_the_chosen_number():
-    values = [1.0, 0.999, 0.998, 0.4, 0.37, 0.35, 0.3]
-    choice = tuning.eigengap(values)
-    ax = plots.eigengap(choice)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), values)
-    assert ax.patches[0].get_x() == choice.best
-    with pytest.raises(BadData, match=r"draws what tuning\.eigengap returned, and this was chosen by bic"):
-        plots.eigengap(tuning.choose_n_components(datasets.load("iris").X, [1, 2], n_init=1, random_state=0))
 
 
 # ---- paths ---------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ PUBLIC = {
         mutual_info_score
     """,
     "knoll.plots": """
-        agreement animate climb dbscan decision_regions density eigengap eps_curve frame gaussian gaussian_mixture
+        agreement animate climb dbscan decision_regions density eps_curve frame gaussian gaussian_mixture
         kmeans responsibilities scatter selection similarity_graph
     """,
     "knoll.reference": """

@@ -1,8 +1,9 @@
 """Pictures: functions (data or fitted estimator, ax=None) -> Axes, in one style and one colour-blind-safe palette."""
 
 from knoll.plots.agreement import agreement
+from knoll.plots.answers import decision_regions
 from knoll.plots.cells import kmeans
-from knoll.plots.choices import eigengap, eps_curve, selection
+from knoll.plots.choices import eps_curve, selection
 from knoll.plots.climb import climb
 from knoll.plots.frames import animate, frame
 from knoll.plots.graph import similarity_graph
@@ -11,7 +12,6 @@ from knoll.plots.mixing import responsibilities
 from knoll.plots.model import gaussian, gaussian_mixture
 from knoll.plots.noise import dbscan
 from knoll.plots.points import scatter
-from knoll.plots.regions import decision_regions
 
 __all__ = [
     "agreement",
@@ -20,7 +20,6 @@ __all__ = [
     "dbscan",
     "decision_regions",
     "density",
-    "eigengap",
     "eps_curve",
     "frame",
     "gaussian",

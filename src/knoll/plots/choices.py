@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knoll.exceptions import BadData
 from knoll.plots.style import BLUE, PALETTE, RED, axes_or_new
 from knoll.scales import EpsEstimate
 from knoll.tuning import Selection
@@ -12,7 +11,7 @@ from knoll.tuning import Selection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["eigengap", "eps_curve", "selection"]
+__all__ = ["eps_curve", "selection"]
 
 _GOOD = {"silhouette": "silhouette", "elbow": "inertia", "gap": "gap"}
 
@@ -46,42 +45,6 @@ def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("rows, % (all to the left are core points)")
     ax.set_ylabel(f"{estimate.min_samples}-distance")
     ax.set_ylim(bottom=0)
-    return _light(ax)
-
-
-def eigengap(choice: Selection, ax: Axes | None = None) -> Axes:
-    """Draw the eigenvalues that a number of clusters was read from, and the gap that follows it.
-
-    Parameters
-    ----------
-    choice : Selection
-        What `knoll.tuning.eigengap` returned.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
-        Where it was drawn.
-
-    Examples
-    --------
-    >>> from knoll import plots, tuning
-    >>> ax = plots.eigengap(tuning.eigengap([1.0, 0.999, 0.998, 0.4, 0.37, 0.35, 0.3]))
-    """
-    if "eigenvalue" not in choice.curve:
-        raise BadData(
-            f"plots.eigengap draws what tuning.eigengap returned, and this was chosen by {choice.criterion}. "
-            "plots.selection draws that."
-        )
-    ax = axes_or_new(ax)
-    values, steps = choice.curve["eigenvalue"], choice.curve["difference"]
-    last = values[-1] - steps[-1]
-    ax.plot([*choice.candidates, choice.candidates[-1] + 1], [*values, last], "o-", color=BLUE, markersize=4)
-    ax.axvspan(choice.best, choice.best + 1, color=RED, alpha=0.15, linewidth=0)
-    ax.set_xlabel(f"number of the eigenvalue; the gap follows k = {choice.best}")
-    ax.set_ylabel("eigenvalue")
-    ax.locator_params(axis="x", integer=True)
     return _light(ax)
 
 
