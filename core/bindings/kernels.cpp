@@ -172,7 +172,8 @@ void bind_kernels(nb::module_& m) {
       .def("pivoted_cholesky", &PyKernelOperator::cholesky, nb::arg("max_rank"), nb::arg("tol"), nb::arg("threads"),
            "F, pivots and the diagonal of K - F F^T, with pivots in panels: the first of a panel is the row with the "
            "largest remaining diagonal, the others have at least half of that. Stops at max_rank, or when the largest "
-           "is <= tol, or when twice the pace of the later half of the pivots would leave the trace above n tol.");
+           "is <= tol, or when twice the pace of the later half of the pivots would leave more than "
+           "n tol and a tenth of the trace at max_rank.");
   m.def("tall_inner", &py_tall_inner, nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = a^T b, summed over a fixed grid of rows.");
   m.def("tall_times", &py_tall_times, nb::arg("a"), nb::arg("c"), nb::arg("out").noconvert(), nb::arg("threads"),

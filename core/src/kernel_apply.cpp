@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <vector>
 
 #include "knoll/kernel_columns.hpp"
@@ -40,14 +39,17 @@ struct Tournament {
 };
 
 // Walks over the pairs of leaves of two nodes, or of one node with itself, that boxes do not set apart.
+//   whole(node, node)   true: nothing is left to do here
 //   pair(leaf, leaf)
-template <class Pair>
+template <class Pair, class Whole>
 struct Walk {
   const KernelPoints& points;
   const KernelRule& rule;
   Pair& pair;
+  Whole& whole;
 
   void alone(int32_t index) const {
+    if (whole(index, index)) return;
     const auto& node = points.nodes[static_cast<size_t>(index)];
     if (node.child < 0) return pair(int64_t{node.begin}, int64_t{node.begin});
     alone(node.child);
@@ -55,7 +57,7 @@ struct Walk {
     meet(node.child, node.child + 1);
   }
   void meet(int32_t a, int32_t b) const {
-    if (apart(points.box(a), points.box(b), points.d, rule)) return;
+    if (apart(points.box(a), points.box(b), points.d, rule) || whole(a, b)) return;
     const auto &left = points.nodes[static_cast<size_t>(a)], &right = points.nodes[static_cast<size_t>(b)];
     if (left.child < 0 && right.child < 0) return pair(int64_t{left.begin}, int64_t{right.begin});
     if (right.child < 0 || (left.child >= 0 && left.end - left.begin >= right.end - right.begin)) {
@@ -71,27 +73,21 @@ struct Walk {
 }  // namespace
 
 int64_t kernel_pairs(const KernelPoints& points, const KernelRule& rule, Run run) {
-  const Tournament tournament(points);
-  std::vector<int64_t> found(static_cast<size_t>(tournament.blocks), 0);  // by the first block of a pair
-  const auto count = [&](int32_t block) {
-    return [&, block](int64_t i, int64_t j) {
-      const int64_t a = points.count(i), b = points.count(j);
-      found[static_cast<size_t>(block - tournament.first)] += i == j ? a * (a + 1) / 2 : a * b;
-    };
+  int64_t found = 0;
+  const auto size = [&](int32_t index) { return points.points_in(points.nodes[static_cast<size_t>(index)]); };
+  const auto pair = [&](int64_t i, int64_t j) {
+    const int64_t a = points.count(i), b = points.count(j);
+    found += i == j ? a * (a + 1) / 2 : a * b;
   };
-  tournament.play(
-      run,
-      [&](int32_t a) {
-        run.poll();
-        auto pair = count(a);
-        Walk<decltype(pair)>{points, rule, pair}.alone(a);
-      },
-      [&](int32_t a, int32_t b) {
-        run.poll();
-        auto pair = count(a);
-        Walk<decltype(pair)>{points, rule, pair}.meet(a, b);
-      });
-  return std::accumulate(found.begin(), found.end(), int64_t{0});
+  // Nodes that are near each other as a whole are counted as a whole.
+  const auto whole = [&](int32_t a, int32_t b) {
+    run.poll();
+    if (!together(points.box(a), points.box(b), points.d, rule)) return false;
+    found += a == b ? size(a) * (size(a) + 1) / 2 : size(a) * size(b);
+    return true;
+  };
+  if (points.n > 0) Walk<decltype(pair), decltype(whole)>{points, rule, pair, whole}.alone(0);
+  return found;
 }
 
 void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const double, 2> b, View<double, 2> out,
@@ -110,11 +106,12 @@ void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const
                        i == j ? nullptr : sums.leaf(g, j));
         continue;
       }
-      gram.add_product(v, 1, kPoints, kPoints, in.leaf(g, j), g.width, sums.leaf(g, i));
-      if (i != j) gram.add_product(v, kPoints, 1, kPoints, in.leaf(g, i), g.width, sums.leaf(g, j));
+      gram.add_product(v, 1, kPoints, kPoints, kPoints, in.leaf(g, j), g.width, sums.leaf(g, i));
+      if (i != j) gram.add_product(v, kPoints, 1, kPoints, kPoints, in.leaf(g, i), g.width, sums.leaf(g, j));
     }
   };
-  const Walk<decltype(pair)> walk{points, rule, pair};
+  const auto whole = [](int32_t, int32_t) { return false; };
+  const Walk<decltype(pair), decltype(whole)> walk{points, rule, pair, whole};
   Tournament(points).play(run, [&](int32_t a) { walk.alone(a); }, [&](int32_t a, int32_t c) { walk.meet(a, c); });
   sums.unpack(points, out, run);
 }
@@ -145,11 +142,12 @@ void kernel_apply_rows(const KernelPoints& points, const KernelRule& rule, View<
       run.poll();
       const int64_t j = node.begin, count = points.count(j);
       gram.values(&rule, queries.tile(i), points.tile(j), 1, kPoints, count, points.d, v);
-      for (const auto& g : in.groups()) {
-        if (g.width <= 2)
-          gram.add_lanes(v, count, g.width, in.leaf(g, j), sums.leaf(g, i), in.leaf(g, j), nullptr);
+      for (size_t k = 0; k < in.groups().size(); ++k) {
+        const auto &from = in.groups()[k], &to = sums.groups()[k];
+        if (from.width <= 2)
+          gram.add_lanes(v, count, from.width, in.leaf(from, j), sums.leaf(to, i), in.leaf(from, j), nullptr);
         else
-          gram.add_product(v, 1, kPoints, count, in.leaf(g, j), g.width, sums.leaf(g, i));
+          gram.add_product(v, 1, kPoints, kPoints, count, in.leaf(from, j), from.width, sums.leaf(to, i));
       }
     }
   });

@@ -52,6 +52,16 @@ bool apart(const double* a, const double* b, int64_t d, const KernelRule& rule) 
   return sum * (1 - static_cast<double>(d + 2) * 0x1p-51) > rule.limit;
 }
 
+bool together(const double* a, const double* b, int64_t d, const KernelRule& rule) {
+  if (rule.kind == kPoly || rule.kind == kLinear) return true;
+  double sum = 0;
+  for (int64_t j = 0; j < d; ++j) {
+    const double span = std::max(b[d + j] - a[j], a[d + j] - b[j]);
+    sum += span * span;
+  }
+  return sum <= rule.limit;
+}
+
 template KernelPoints::KernelPoints(View<const float, 2>, const KernelRule&, Run);
 template KernelPoints::KernelPoints(View<const double, 2>, const KernelRule&, Run);
 

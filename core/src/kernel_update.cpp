@@ -1,6 +1,7 @@
 #include "knoll/kernel_update.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "knoll/parallel.hpp"
@@ -12,7 +13,8 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
                    View<double, 2> g, Run run) {
   const int64_t m = rows.shape[0], d = points.d;
   if (m == 0) return;
-  // The columns of g that are touched, each in a slot of its own, and the listed points side by side.
+  // The columns of g that are touched, each in a slot of its own. The listed points side by side, in the order of the
+  // tree, so that batches of them are compact.
   std::vector<int32_t> slot(static_cast<size_t>(g.shape[1]), -1), column;
   const auto slot_of = [&](int32_t c) {
     if (c < 0) return int32_t{-1};
@@ -22,15 +24,28 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
     }
     return slot[static_cast<size_t>(c)];
   };
+  std::vector<int64_t> order(static_cast<size_t>(m));
+  std::iota(order.begin(), order.end(), 0);
+  const auto position = [&](int64_t t) { return points.positions[static_cast<size_t>(rows(t))]; };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t s, int64_t t) { return position(s) < position(t); });
+  const int64_t batches = chunk_count(m, kPoints);
   std::vector<int32_t> from(static_cast<size_t>(m)), to(static_cast<size_t>(m));
   std::vector<double> places(static_cast<size_t>(m * d)), w(static_cast<size_t>(m));
+  std::vector<double> boxes(static_cast<size_t>(batches * 2 * d));  // (batches, 2, d): low, high
   for (int64_t t = 0; t < m; ++t) {
     const auto at = static_cast<size_t>(t);
-    from[at] = slot_of(old(t));
-    to[at] = slot_of(fresh(t));
-    w[at] = weights.empty() ? 1.0 : weights(rows(t));
-    const double* const place = points.place(points.positions[static_cast<size_t>(rows(t))]);
-    for (int64_t j = 0; j < d; ++j) places[static_cast<size_t>(t * d + j)] = place[j * kPoints];
+    const int64_t listed = order[at];
+    from[at] = slot_of(old(listed));
+    to[at] = slot_of(fresh(listed));
+    w[at] = weights.empty() ? 1.0 : weights(rows(listed));
+    const double* const place = points.place(position(listed));
+    double* const box = boxes.data() + t / kPoints * 2 * d;
+    for (int64_t j = 0; j < d; ++j) {
+      const double value = place[j * kPoints];
+      places[static_cast<size_t>(t * d + j)] = value;
+      box[j] = t % kPoints == 0 ? value : std::min(box[j], value);
+      box[d + j] = t % kPoints == 0 ? value : std::max(box[d + j], value);
+    }
   }
   const auto slots = static_cast<int64_t>(column.size());
 
@@ -45,8 +60,10 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
       }
     };
     move([](double& there, double& here) { here = there; });
+    const double* const box = points.box(points.leaf_node[static_cast<size_t>(leaf)]);
     for (int64_t t = 0; t < m; t += kPoints) {
       run.poll();
+      if (apart(box, boxes.data() + t / kPoints * 2 * d, d, rule)) continue;
       const int64_t count = std::min<int64_t>(kPoints, m - t);
       kernels().gram.values(&rule, points.tile(leaf), places.data() + t * d, d, 1, count, d, v);
       kernels().gram.move_columns(v, count, w.data() + t, from.data() + t, to.data() + t, sums.data());

@@ -12,23 +12,19 @@ namespace {
 
 constexpr int64_t kWide = 48;         // pivots of a panel, at most
 constexpr int64_t kCandidates = 256;  // regions
+constexpr double kHopeless = 0.1;     // of the trace: what is left when the factor is of no use
 constexpr double kShare = 0.5;        // of the largest diagonal, which a pivot must have
-
-// One panel of columns of F, by position.
-struct Panel {
-  int64_t width;
-  LargeArray<double> data;  // (n, width)
-};
 
 struct Factorisation {
   const KernelPoints& points;
   const KernelRule& rule;
   Run run;
   std::vector<double> diagonal;  // (n) by position
-  std::vector<Panel> panels;
-  std::vector<int64_t> pivots;  // positions
-  std::vector<double> traces;   // after so many pivots: traces[r], filled where a panel ends
+  int64_t room = 0;              // columns
+  LargeArray<double> factor;     // (n, room) by position; as many columns are filled as there are pivots
+  std::vector<int64_t> pivots;   // positions
 
+  int64_t rank() const { return static_cast<int64_t>(pivots.size()); }
   int64_t row(int64_t position) const { return points.rows[static_cast<size_t>(position)]; }
 
   // Whether the first of two positions is the better pivot.
@@ -48,20 +44,23 @@ struct Factorisation {
     return best;
   }
 
-  // The row of F at a position, as far as it is known.
-  void copy_row(int64_t position, double* out) const {
-    for (const Panel& panel : panels) {
-      std::copy_n(panel.data.get() + position * panel.width, panel.width, out);
-      out += panel.width;
-    }
+  const double* factor_row(int64_t position) const { return factor.get() + position * room; }
+
+  void make_room(int64_t columns) {
+    auto larger = make_large_array<double>(static_cast<size_t>(points.n * columns));
+    for_chunks(points.n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) std::copy_n(factor_row(p), rank(), larger.get() + p * columns);
+    });
+    factor = std::move(larger);
+    room = columns;
   }
 
   // The pivots of the next panel, and the triangle L of its factorisation (lower, (pivots, pivots) in `lower`).
   std::vector<int64_t> choose(int64_t most, double tol, std::vector<double>& lower) const {
     const auto from = candidates();
     const auto c = static_cast<int64_t>(from.size());
-    const int64_t tiles = chunk_count(c, kPoints), d = points.d, rank = static_cast<int64_t>(pivots.size());
-    std::vector<double> places(static_cast<size_t>(tiles * d * kPoints)), known(static_cast<size_t>(c * rank));
+    const int64_t tiles = chunk_count(c, kPoints), d = points.d, known_rank = rank();
+    std::vector<double> places(static_cast<size_t>(tiles * d * kPoints)), known(static_cast<size_t>(c * known_rank));
     std::vector<double> left(static_cast<size_t>(c)), chosen(static_cast<size_t>(c * most), 0.0);  // (c, most)
     double top = 0;
     for (int64_t i = 0; i < tiles * kPoints; ++i) {
@@ -69,13 +68,13 @@ struct Factorisation {
       for (int64_t j = 0; j < d; ++j)
         places[static_cast<size_t>((i / kPoints * d + j) * kPoints + i % kPoints)] = points.place(p)[j * kPoints];
       if (i >= c) continue;
-      copy_row(p, known.data() + i * rank);
+      std::copy_n(factor_row(p), known_rank, known.data() + i * known_rank);
       left[static_cast<size_t>(i)] = diagonal[static_cast<size_t>(p)];
       top = std::max(top, left[static_cast<size_t>(i)]);
     }
     std::vector<int64_t> taken;  // numbers of candidates
     std::vector<double> values(static_cast<size_t>(tiles * kPoints)), products(static_cast<size_t>(c * 4));
-    std::vector<double> side(static_cast<size_t>(4 * std::max(rank, most)));
+    std::vector<double> side(static_cast<size_t>(4 * std::max(known_rank, most)));
     while (static_cast<int64_t>(taken.size()) < most) {
       run.poll();
       int64_t best = 0;
@@ -90,8 +89,9 @@ struct Factorisation {
       for (int64_t t = 0; t < tiles; ++t)
         kernels().gram.values(&rule, places.data() + t * d * kPoints, y, 1, kPoints, 1, d, values.data() + t * kPoints);
       std::fill(products.begin(), products.end(), 0.0);
-      for (int64_t j = 0; j < rank; ++j) side[static_cast<size_t>(4 * j)] = known[static_cast<size_t>(best * rank + j)];
-      kernels().gram.add_rows(known.data(), rank, c, rank, side.data(), 4, products.data(), 4);
+      for (int64_t j = 0; j < known_rank; ++j)
+        side[static_cast<size_t>(4 * j)] = known[static_cast<size_t>(best * known_rank + j)];
+      kernels().gram.add_rows(known.data(), known_rank, c, known_rank, side.data(), 4, products.data(), 4);
       for (int64_t j = 0; j < k; ++j) side[static_cast<size_t>(4 * j)] = chosen[static_cast<size_t>(best * most + j)];
       kernels().gram.add_rows(chosen.data(), most, c, k, side.data(), 4, products.data(), 4);
       const double root = std::sqrt(pivot);
@@ -117,21 +117,19 @@ struct Factorisation {
 
   // The panel's columns for all rows, (K(·, P) − F F_Pᵀ) L⁻ᵀ, and what they take from the diagonal.
   void extend(const std::vector<int64_t>& fresh, const std::vector<double>& lower) {
-    const auto width = static_cast<int64_t>(fresh.size()), rank = static_cast<int64_t>(pivots.size());
-    const int64_t d = points.d;
-    std::vector<double> inverse(lower.size()), minus(static_cast<size_t>(rank * width)), places;
+    const auto width = static_cast<int64_t>(fresh.size());
+    const int64_t d = points.d, old = rank();
+    std::vector<double> inverse(lower.size()), minus(static_cast<size_t>(old * width)), places;
     invert_lower(matrix_view(lower.data(), width, width), matrix_view(inverse.data(), width, width), run);
     for (int64_t i = 0; i < width; ++i) {
-      std::vector<double> known(static_cast<size_t>(rank));
-      copy_row(fresh[static_cast<size_t>(i)], known.data());
-      for (int64_t k = 0; k < rank; ++k) minus[static_cast<size_t>(k * width + i)] = -known[static_cast<size_t>(k)];
+      const double* const known = factor_row(fresh[static_cast<size_t>(i)]);
+      for (int64_t k = 0; k < old; ++k) minus[static_cast<size_t>(k * width + i)] = -known[k];
       for (int64_t j = 0; j < d; ++j) places.push_back(points.place(fresh[static_cast<size_t>(i)])[j * kPoints]);
     }
-    const TallPanels products(matrix_view(static_cast<const double*>(minus.data()), rank, width));
+    const TallPanels products(matrix_view(static_cast<const double*>(minus.data()), old, width));
     View<const double, 2> turned = matrix_view(static_cast<const double*>(inverse.data()), width, width);
     std::swap(turned.stride[0], turned.stride[1]);
     const TallPanels solve(turned);
-    Panel panel{width, make_large_array<double>(static_cast<size_t>(points.n * width))};
     const int64_t step = solve.width();
     for_chunks(points.leaves, 4, run, [&](int64_t, int64_t begin, int64_t end) {
       std::vector<double> v(static_cast<size_t>(width * kPoints)), rest(static_cast<size_t>(kPoints * step));
@@ -143,28 +141,51 @@ struct Factorisation {
         for (int64_t l = 0; l < count; ++l)
           for (int64_t k = 0; k < width; ++k)
             rest[static_cast<size_t>(l * step + k)] = v[static_cast<size_t>(k * kPoints + l)];
-        int64_t from = 0;
-        for (const Panel& old : panels) {
-          products.add(old.data.get() + first * old.width, old.width, count, from, old.width, rest.data(), step);
-          from += old.width;
-        }
+        for (int64_t from = 0; from < old; from += TallPanels::kDeep)
+          products.add(factor_row(first) + from, room, count, from, std::min(TallPanels::kDeep, old - from),
+                       rest.data(), step);
         std::fill(done.begin(), done.end(), 0.0);
         solve.add(rest.data(), step, count, 0, width, done.data(), step);
         for (int64_t l = 0; l < count; ++l) {
+          double* const to = factor.get() + (first + l) * room + old;
           double sum = 0;
           for (int64_t k = 0; k < width; ++k) {
-            const double f = done[static_cast<size_t>(l * step + k)];
-            panel.data[static_cast<size_t>((first + l) * width + k)] = f;
-            sum += f * f;
+            to[k] = done[static_cast<size_t>(l * step + k)];
+            sum += to[k] * to[k];
           }
-          double& rest_of_row = diagonal[static_cast<size_t>(first + l)];
-          rest_of_row = std::max(rest_of_row - sum, 0.0);
+          double& left = diagonal[static_cast<size_t>(first + l)];
+          left = std::max(left - sum, 0.0);
         }
       }
     });
-    panels.push_back(std::move(panel));
     pivots.insert(pivots.end(), fresh.begin(), fresh.end());
     for (const int64_t p : fresh) diagonal[static_cast<size_t>(p)] = 0;
+  }
+
+  // The rows from the order of the tree to that of the data, without a second array: along the cycles of the
+  // permutation, some columns at a time. The columns that were not filled are dropped first.
+  LargeArray<double> finish() {
+    const int64_t r = rank(), n = points.n;
+    if (2 * r < room) make_room(r);  // most of the memory was not needed
+    if (r < room)
+      for (int64_t p = 1; p < n; ++p) std::copy_n(factor_row(p), r, factor.get() + p * r);  // rows move to the front
+    for_chunks(r, 64, run, [&](int64_t, int64_t begin, int64_t end) {
+      const auto place = [&](int64_t i) { return factor.get() + i * r + begin; };
+      std::vector<uint8_t> done(static_cast<size_t>(n), 0);
+      std::vector<double> first(static_cast<size_t>(end - begin));
+      for (int64_t start = 0; start < n; ++start) {
+        if (done[static_cast<size_t>(start)]) continue;
+        std::copy_n(place(start), end - begin, first.data());
+        int64_t i = start;
+        for (int64_t from; (from = points.positions[static_cast<size_t>(i)]) != start; i = from) {
+          std::copy_n(place(from), end - begin, place(i));
+          done[static_cast<size_t>(i)] = 1;
+        }
+        std::copy_n(first.data(), end - begin, place(i));
+        done[static_cast<size_t>(i)] = 1;
+      }
+    });
+    return std::move(factor);
   }
 
   double trace() const {
@@ -178,9 +199,10 @@ struct Factorisation {
 
 PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& rule, int64_t max_rank, double tol,
                                  Run run) {
-  constexpr int64_t kEarly = 96;  // pivots before the pace is looked at
+  constexpr int64_t kEarly = 96;  // pivots before the pace is looked at, and before there is room for all
   const int64_t n = points.n, most = std::min(max_rank, n);
-  Factorisation f{points, rule, run, std::vector<double>(static_cast<size_t>(n)), {}, {}, {}};
+  Factorisation f{points, rule, run, std::vector<double>(static_cast<size_t>(n)), 0, nullptr, {}};
+  f.make_room(std::min(most, kEarly));
   for (int64_t leaf = 0; leaf < points.leaves; ++leaf) {
     double values[kPoints];
     kernels().gram.diagonal(&rule, points.tile(leaf), points.d, values);
@@ -188,31 +210,28 @@ PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& r
   }
   std::vector<std::pair<int64_t, double>> traces{{0, f.trace()}};  // rank, trace
   std::vector<double> lower;
-  for (int64_t rank = 0; rank < most; rank = static_cast<int64_t>(f.pivots.size())) {
-    const auto fresh = f.choose(std::min(kWide, most - rank), tol, lower);
+  while (f.rank() < most) {
+    if (f.rank() == f.room) f.make_room(most);  // now there is hope
+    const auto fresh = f.choose(std::min({kWide, most - f.rank(), f.room - f.rank()}), tol, lower);
     if (fresh.empty()) break;
     f.extend(fresh, lower);
-    const int64_t now = rank + static_cast<int64_t>(fresh.size());
+    const int64_t now = f.rank();
     traces.push_back({now, f.trace()});
     if (now < kEarly) continue;
     auto half = traces.end() - 1;
     while (half->first > now / 2) --half;
     const double last = traces.back().second,
                  pace = std::log(last / half->second) / static_cast<double>(now - half->first);
-    if (std::log(last) + 2 * pace * static_cast<double>(most - now) > std::log(static_cast<double>(n) * tol)) break;
+    const double hope = std::max(static_cast<double>(n) * tol, kHopeless * traces.front().second);
+    if (std::log(last) + 2 * pace * static_cast<double>(most - now) > std::log(hope)) break;
   }
 
   PivotedCholesky out;
-  out.rank = static_cast<int64_t>(f.pivots.size());
+  out.rank = f.rank();
   for (const int64_t p : f.pivots) out.pivots.push_back(f.row(p));
   out.diagonal.resize(static_cast<size_t>(n));
-  out.factor = make_large_array<double>(static_cast<size_t>(n * out.rank));
-  for_chunks(n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      f.copy_row(p, out.factor.get() + f.row(p) * out.rank);
-      out.diagonal[static_cast<size_t>(f.row(p))] = f.diagonal[static_cast<size_t>(p)];
-    }
-  });
+  for (int64_t p = 0; p < n; ++p) out.diagonal[static_cast<size_t>(f.row(p))] = f.diagonal[static_cast<size_t>(p)];
+  out.factor = f.finish();
   return out;
 }
 

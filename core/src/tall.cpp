@@ -5,30 +5,49 @@
 
 #include "knoll/parallel.hpp"
 #include "knoll/tall_panels.hpp"
-#include "knoll/tile.hpp"
 
 namespace knoll {
+namespace {
 
+// out[j] = a(i, first + j) for j < count.
+void copy_row(View<const double, 2> a, int64_t i, int64_t first, int64_t count, double* out) {
+  if (a.rows_contiguous())
+    std::copy_n(a.data + i * a.stride[0] + first, count, out);
+  else
+    for (int64_t j = 0; j < count; ++j) out[j] = a(i, first + j);
+}
+
+}  // namespace
+
+// Blocks of A of a size for the second cache are copied side by side first: they are read as they lie in memory, and a
+// step from row to row is never a multiple of a page.
 void tall_inner(View<const double, 2> a, View<const double, 2> b, View<double, 2> out, Run run) {
-  const int64_t n = a.shape[0], p = a.shape[1], m = b.shape[1], lp = padded(p), lm = padded(m);
-  constexpr int64_t kHeight = 64;
+  constexpr int64_t kCell = 1024;                 // rows of a cell of the grid
+  constexpr int64_t kHeight = 64, kAcross = 256;  // of a block of A
+  const int64_t n = a.shape[0], p = a.shape[1], m = b.shape[1];
   if (p == 0 || m == 0) return;
-  const std::vector<double> zeros(static_cast<size_t>(std::max(lp, lm)), 0.0);
-  using Sums = std::vector<double>;  // (lp, lm)
+  const int64_t lp = (p + 7) / 8 * 8, step = std::min(lp, kAcross) + 8;
+  const auto panels = tall_widths(m);
+  const int64_t lm = panels.back().first + panels.back().width;
+  using Sums = std::vector<double>;  // (lp, width) of each panel
   const Sums total = reduce_chunks<Sums>(
-      n, kGrain,
+      n, kCell,
       [&](int64_t, int64_t begin, int64_t end) {
-        Sums sums(static_cast<size_t>(lp * lm), 0.0), ignored(static_cast<size_t>(std::max(lp, lm)));
-        Sums left(static_cast<size_t>(lp * kHeight)), right(static_cast<size_t>(lm * kHeight));
-        Sums scratch(static_cast<size_t>(std::max(p, m) * kHeight));
+        Sums sums(static_cast<size_t>(lp * lm), 0.0);
+        Sums left(static_cast<size_t>(step * kHeight), 0.0), right(static_cast<size_t>(lm * kHeight), 0.0);
         for (int64_t from = begin; from < end; from += kHeight) {
-          run.poll();
           const int64_t rows = std::min(kHeight, end - from);
-          center_rows(a.rows(from, from + rows), zeros.data(), nullptr, left.data(), nullptr, kHeight, ignored.data(),
-                      scratch.data());
-          center_rows(b.rows(from, from + rows), zeros.data(), nullptr, right.data(), nullptr, kHeight, ignored.data(),
-                      scratch.data());
-          kernels().tall_product(left.data(), lp, right.data(), lm, kHeight, rows, sums.data(), lm, false, nullptr, 0);
+          for (const auto& [first, width] : panels)
+            for (int64_t r = 0; r < rows; ++r)
+              copy_row(b, from + r, first, std::min(width, m - first), right.data() + first * kHeight + r * width);
+          for (int64_t i = 0; i < p; i += kAcross) {
+            run.poll();
+            const int64_t across = std::min(kAcross, p - i), rounded = std::min(kAcross, lp - i);
+            for (int64_t r = 0; r < rows; ++r) copy_row(a, from + r, i, across, left.data() + r * step);
+            for (const auto& [first, width] : panels)
+              kernels().gram.add_product(left.data(), 1, step, rounded, rows, right.data() + first * kHeight, width,
+                                         sums.data() + first * lp + i * width);
+          }
         }
         return sums;
       },
@@ -39,8 +58,10 @@ void tall_inner(View<const double, 2> a, View<const double, 2> b, View<double, 2
           for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
       },
       run);
-  for (int64_t i = 0; i < p; ++i)
-    for (int64_t j = 0; j < m; ++j) out(i, j) = total.empty() ? 0.0 : total[static_cast<size_t>(i * lm + j)];
+  for (const auto& [first, width] : panels)
+    for (int64_t i = 0; i < p; ++i)
+      for (int64_t j = 0; j < std::min(width, m - first); ++j)
+        out(i, first + j) = total.empty() ? 0.0 : total[static_cast<size_t>(first * lp + i * width + j)];
 }
 
 void tall_times(View<const double, 2> a, View<const double, 2> c, View<double, 2> out, Run run) {
@@ -58,9 +79,7 @@ void tall_times(View<const double, 2> a, View<const double, 2> c, View<double, 2
       const double* left = a.data + begin * a.stride[0] + from;
       int64_t stride = a.stride[0];
       if (!a.rows_contiguous()) {
-        for (int64_t i = 0; i < rows; ++i)
-          for (int64_t k = 0; k < count; ++k)
-            scratch[static_cast<size_t>(i * TallPanels::kDeep + k)] = a(begin + i, from + k);
+        for (int64_t i = 0; i < rows; ++i) copy_row(a, begin + i, from, count, scratch.data() + i * TallPanels::kDeep);
         left = scratch.data();
         stride = TallPanels::kDeep;
       }

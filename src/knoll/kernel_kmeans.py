@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +16,11 @@ from knoll import _core, kernels, scales, seeding
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.steps import kernel_kmeans as steps
-from knoll.steps.kernel_means import Means, Problem, exact_sums
-from knoll.steps.kernel_start import closest_rows, kmeans_plus_plus
+from knoll.steps.kernel_means import Means, Problem
+from knoll.steps.kernel_start import closest_rows, gathered, kmeans_plus_plus, relaxed
 from knoll.steps.loop import live
+from knoll.steps.row_names import equal_rows, names, recognised
+from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -39,7 +39,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
-_STARTS = ("k-means++", "random")
+_STARTS = ("k-means++", "random", "spectral")
+_INIT = "KernelKMeans: init must be 'k-means++', 'random', 'spectral', labels or row indices"
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 _BLOCK = 2**21  # entries of K at a time
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
@@ -83,17 +84,19 @@ class KernelKMeans(ClusterMixin, Estimator):
         The polynomial kernel (xᵀy + coef0)^degree.
     eps : float, default=None
         The radius of the Heaviside kernel.
-    init : {"k-means++", "random"}, array of labels (n_samples,) or of row indices (n_clusters,), default="k-means++"
+    init : {"k-means++", "random", "spectral"} or array of whole numbers, default="k-means++"
         The start. "k-means++" draws rows far apart in feature space (greedily, the best of a few each time), "random"
-        draws rows; both by weight, equal rows counting together. Given indices are of rows to begin with, given labels
-        a partition; where n_samples = n_clusters an array is labels.
+        draws rows; both by weight, equal rows counting together. "spectral" solves the relaxed problem, and rounds it
+        by k-means from the rows that "k-means++" draws. An array of n_samples labels is a partition, one of n_clusters
+        indices names rows to begin with; where the two numbers are equal, it is labels.
     n_init : "auto" or int, default="auto"
-        Runs from different starts; the one with the smallest objective is kept, the first of equals. "auto" is 10 for
-        "random", 1 otherwise.
+        Runs from different starts; the one with the smallest objective is kept, the first of those that are equal to
+        rounding. "auto" is 10 for "random", 1 otherwise.
     max_iter : int, default=300
         At most so many steps a run.
     tol : float, default=0.0
-        Stop when a step lowers J by no more than tol · J. With 0 only at rest.
+        Stop when a step lowers J by no more than tol · J. With 0 only at rest, or when steps leave J as it is up to
+        rounding.
     local_search : bool, default=False
         At rest, move single rows (with their copies) as long as a move lowers J, the best one first.
     empty_clusters : {"relocate", "keep"}, default="relocate"
@@ -275,7 +278,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             )
             rechecks += int(np.sum(found.history["rechecks"]))
             evaluated += found.means.evaluated
-            if best is None or found.objective < best.objective:
+            if best is None or found.objective < best.objective - found.means.doubt - best.means.doubt:
                 best = found
         assert best is not None
         self._keep(best, problem, kept, power, kernel, reason)
@@ -287,7 +290,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             self.labels_[present] = best.last.labels
             absent = np.setdiff1d(np.arange(n), present)
             columns = points[absent][:, present] if self._given_matrix() else points[absent]
-            self.labels_[absent] = self._assign(columns).labels
+            self.labels_[absent] = self._assign(columns)
             self.ties_ = present[best.last.tied]
         self.present_ = present
         self._warn(best, problem, kernel)
@@ -317,14 +320,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         self._check_parameters()
         self._check_init()
         self._kernel(1.0)  # its parameters, before the data
-        points = check_points(X, estimator=self, sparse=self._given_matrix(), n_jobs=self._threads())
+        points = self._points(X, reset=True)
         n = points.shape[0]
         weights = check_weights(sample_weight, n, owner="KernelKMeans")
         if n < self.n_clusters:
             raise BadData(
                 f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
             )
-        if weights is not None and weights.max() > _APART * weights[weights > 0].min():
+        if weights is not None and weights.max() * (1 / _APART) > weights[weights > 0].min():
             raise BadData(
                 f"KernelKMeans: sample_weight goes from {weights[weights > 0].min():.3g} to {weights.max():.3g}: their "
                 "squares leave float64. Give weights of more even size, or 0."
@@ -335,13 +338,18 @@ class KernelKMeans(ClusterMixin, Estimator):
             return points, weights, self._kernel(float(scale.value)), str(scale.reason)
         return points, weights, self._kernel(None), reason
 
+    def _points(self, X: Any, *, reset: bool) -> Any:
+        if is_sparse(X):
+            check_compressed(X, "KernelKMeans")
+        return check_points(X, estimator=self, reset=reset, sparse=self._given_matrix(), n_jobs=self._threads())
+
     def _problem(self, kernel: kernels.Kernel, kept: Any, weights: Floats | None, threads: int) -> Problem:
         cutoff = kernel.cutoff(kept.shape[0]) if isinstance(kernel, kernels.Gaussian) else 0.0
         problem = Problem(
             operator=kernel.operator(kept, threads, cutoff),
             weights=weights,
             definite=kernel.positive_semidefinite is True,
-            equal=lambda: _equal_rows(kept),
+            equal=lambda: equal_rows(kept),
             order=(lambda i: (i,))
             if self._given_matrix()
             else (lambda i: tuple(np.asarray(kept[i], dtype=float) + 0.0)),
@@ -350,8 +358,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         if not np.isfinite(problem.diagonal).all() or problem.diagonal.max() > 1e300:
             row = int(np.argmax(~(problem.diagonal <= 1e300)))
             raise BadData(
-                f"KernelKMeans: κ(x, x) is {problem.diagonal[row]:.3g} at row {row}: its values leave float64. Divide X by "
-                "its largest value."
+                f"KernelKMeans: κ(x, x) is {problem.diagonal[row]:.3g} at row {row}: its values leave float64. "
+                "Divide X by its largest value."
             )
         return problem
 
@@ -370,17 +378,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         self.cluster_weights_ = np.ldexp(means.masses, power)
         self.weight_power_ = power
         self.center_labels_ = means.labels
-        exact = given and best.last.labels.size > 0
-        self.center_norms_ = (
-            np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
-            if exact
-            else means.norms
-        )
+        self.center_norms_ = means.norms
+        if given:  # K is not kept: what a close call needs of it is
+            self.center_norms_ = np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
         self.center_errors_ = means.error
         self.largest_ = float(problem.reach.max())
         self.fit_points_ = None if given else kept.copy()
-        self.fit_weights_ = problem.weights
-        self.row_names_ = _names(kept) if best.shift else None
+        self.fit_weights_ = None if problem.weights is None else np.ldexp(problem.weights, power)
+        self.row_names_ = names(kept) if best.shift else None
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
@@ -398,22 +403,20 @@ class KernelKMeans(ClusterMixin, Estimator):
             The labels.
         """
         check_is_fitted(self)
-        queries = check_points(X, estimator=self, reset=False, sparse=self._given_matrix(), n_jobs=self._threads())
+        queries = self._points(X, reset=False)
         if self._given_matrix() and self.present_ is not None:
             queries = queries[:, self.present_]
-        return self._assign(queries).labels
+        return self._assign(queries)
 
-    def _assign(self, queries: Any) -> steps.Assignment:
+    def _assign(self, queries: Any) -> Labels:
         """Assign rows to the means that were kept."""
         means, kernel, threads = self._means()
         k, m = means.k, queries.shape[0]
         shift = float(np.ldexp(self.shift_, -self.weight_power_))
-        own = _recognised(queries, self.row_names_, self.center_labels_) if shift else None
+        own = recognised(queries, self.row_names_, self.center_labels_) if shift else None
         parts, height = [], max(1, _BLOCK // max(1, k if _in_core(kernel) else len(self.center_labels_)))
         weighted = np.zeros((len(self.center_labels_), k))  # W Z
-        weighted[np.arange(len(weighted)), self.center_labels_] = (
-            1.0 if self.fit_weights_ is None else self.fit_weights_
-        )
+        weighted[np.arange(len(weighted)), self.center_labels_] = means.problem.weigh(np.ones(len(weighted)))
         for begin in range(0, m, height):
             some = queries[begin : begin + height]
             if _in_core(kernel):
@@ -423,7 +426,7 @@ class KernelKMeans(ClusterMixin, Estimator):
                 reach = np.full(len(some), self.largest_) if reach is None else reach
                 take = self._taker(kernel, some, threads)
             else:
-                tile = some.toarray() if scipy.sparse.issparse(some) else np.asarray(some)
+                tile = some.toarray() if is_sparse(some) else np.asarray(some)
                 tile = np.ascontiguousarray(
                     tile if self._given_matrix() else kernel.tile(some, self.fit_points_), float
                 )
@@ -431,12 +434,8 @@ class KernelKMeans(ClusterMixin, Estimator):
                 _core.tall_times(tile, weighted, G, threads)
                 reach, take = np.abs(tile).max(axis=1), tile.__getitem__
             mine = None if own is None else own[begin : begin + height]
-            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine))
-        return steps.Assignment(
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.close for part in parts]),
-            np.concatenate([part.tied for part in parts]),
-        )
+            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine).labels)
+        return np.concatenate(parts)
 
     def _taker(self, kernel: kernels.Kernel, some: Any, threads: int) -> Callable[[Rows], Floats]:
         return lambda rows: kernel.tile(np.ascontiguousarray(some[rows]), self.fit_points_, threads)
@@ -445,11 +444,11 @@ class KernelKMeans(ClusterMixin, Estimator):
         """Take up the means that the fit kept."""
         threads, given = self._threads(), self._given_matrix()
         kernel = self._kernel(self.sigma_)
-        points = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
+        points: Any = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
         operator: Any = _Absent(len(points)) if given else kernel.operator(points, threads, 0.0)
         problem = Problem(
             operator=operator,
-            weights=self.fit_weights_,
+            weights=None if self.fit_weights_ is None else np.ldexp(self.fit_weights_, -self.weight_power_),
             definite=kernel.positive_semidefinite is True,
             equal=lambda: np.arange(len(points)),
             order=lambda i: (i,),
@@ -514,13 +513,9 @@ class KernelKMeans(ClusterMixin, Estimator):
     def _check_init(self) -> None:
         if isinstance(self.init, str):
             if self.init not in _STARTS:
-                raise InvalidParameter(
-                    f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
-                )
+                raise InvalidParameter(f"{_INIT}, got {self.init!r}.")
         elif not (hasattr(self.init, "__len__") or hasattr(self.init, "shape")):
-            raise InvalidType(
-                f"KernelKMeans: init must be 'k-means++', 'random', labels or row indices, got {self.init!r}."
-            )
+            raise InvalidType(f"{_INIT}, got {self.init!r}.")
 
     def _runs_of(self, k: int, n: int) -> int:
         given = not isinstance(self.init, str)
@@ -573,9 +568,7 @@ class _Starts:
         self.runs = model._runs_of(self._k, n)
         if isinstance(model.init, str):
             self._distinct = (
-                _multiset(kept, problem)
-                if model._given_matrix()
-                else seeding.multiset(kept, problem.weights, problem.threads)
+                gathered(problem) if model._given_matrix() else seeding.multiset(kept, problem.weights, problem.threads)
             )
         elif model.n_init not in ("auto", 1):
             warnings.warn(
@@ -592,13 +585,9 @@ class _Starts:
                 rows = seeding.random_rows(self._distinct, self._k, self._seed, restart=restart)
             else:
                 rows = kmeans_plus_plus(self._problem, self._distinct, self._k, self._seed, restart)
-            labels = closest_rows(self._problem, rows)
+            labels = relaxed(self._problem, rows) if init == "spectral" else closest_rows(self._problem, rows)
         else:
             labels = self._given(np.asarray(init))
-        if not self._problem.definite:  # copies stay together where a row clings to its cluster
-            least = np.full(int(self._problem.groups.max()) + 1, self._k, dtype=np.int32)
-            np.minimum.at(least, self._problem.groups, labels)
-            labels = least[self._problem.groups]
         return labels
 
     def _given(self, init: NDArray[Any]) -> Labels:
@@ -651,7 +640,7 @@ def _leveled(weights: Floats | None) -> tuple[int, Floats | None]:
 
 
 def _smallest(K: Any) -> float:
-    values = K.data if scipy.sparse.issparse(K) else K
+    values = K.data if is_sparse(K) else K
     return float(values.min()) if values.size else 0.0
 
 
@@ -662,50 +651,3 @@ def _cut(means: Means) -> float:
     inside = means.norms[means.filled]
     shares = np.where(volume > 0, 1 - inside / np.where(volume > 0, volume, 1.0), 0.0)
     return float(np.mean(shares))
-
-
-# ---- rows by their content -----------------------------------------------------------------------------------------
-
-
-def _names(rows: Any) -> NDArray[np.uint64]:
-    """Name rows by their contents: equal rows have equal names, (n,)."""
-    if scipy.sparse.issparse(rows):
-        table: Any = scipy.sparse.csr_array(rows)
-        if not table.has_canonical_format or not table.data.all():
-            table = table.copy()
-            table.sum_duplicates()
-            table.eliminate_zeros()
-        cuts = list(zip(table.indptr[:-1], table.indptr[1:], strict=True))
-        columns, values = table.indices.astype(np.int64), table.data.astype(np.float64)
-        texts = (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in cuts)
-    else:
-        texts = ((np.asarray(row, dtype=np.float64) + 0.0).tobytes() for row in rows)
-    digests = [hashlib.blake2b(text, digest_size=8).digest() for text in texts]
-    return np.frombuffer(b"".join(digests), dtype=np.uint64).copy()
-
-
-def _equal_rows(rows: Any) -> Rows:
-    """Number rows so that equal ones bear one number, in the order of their first appearance."""
-    n = rows.shape[0]
-    which = np.empty(n, dtype=np.int64)
-    if isinstance(rows, np.ndarray):
-        _core.distinct_rows(np.ascontiguousarray(rows, dtype=np.float64) + 0.0, which)
-        return which
-    _, first, inverse = np.unique(_names(rows), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse.ravel()]
-
-
-def _multiset(K: Any, problem: Problem) -> seeding.Multiset:
-    """Gather the equal rows of a kernel matrix, in the order of their first appearance."""
-    _, first = np.unique(problem.groups, return_index=True)
-    ones = np.ones((problem.n, 1)) if problem.weights is None else problem.weights[:, None]
-    total = exact_sums(ones, None, problem.groups.astype(np.int32), len(first))[:, 0]
-    return seeding.Multiset(first.astype(np.int64), np.ascontiguousarray(total))
-
-
-def _recognised(queries: Any, names: NDArray[np.uint64], labels: Labels) -> Labels:
-    """Find the cluster of each query whose contents were in the fit; −1 for the others."""
-    known = dict(zip(names.tolist(), labels.tolist(), strict=True))
-    return np.array([known.get(name, -1) for name in _names(queries).tolist()], dtype=np.int32)

@@ -13,6 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from knoll import _core
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
+from knoll.kernel_matrix import (
+    CoreOperator,
+    FunctionOperator,
+    Operator,
+    SparseOperator,
+    StoredOperator,
+    dense,
+)
+from knoll.kernel_matrix import check_matrix as _check_matrix
 from knoll.validation import Number, check_parameters
 
 __all__ = [
@@ -31,44 +40,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-_BLOCK = 2**21  # entries of K at a time, where a block of it must be held
-_SYMMETRIC = 1e-10  # of the largest entry: what rounding may have made of a symmetric matrix
-
-
-@runtime_checkable
-class Operator(Protocol):
-    """The kernel matrix K of one set of n rows, prepared: what a fit multiplies with."""
-
-    n: int
-    name: str
-
-    @property
-    def bytes(self) -> int:
-        """Memory that it holds beyond the rows themselves."""
-        ...
-
-    def diag(self) -> Floats:
-        """Return κ(x_i, x_i), (n,)."""
-        ...
-
-    def rows(self, i: NDArray[np.int64], j: NDArray[np.int64] | None = None) -> Floats:
-        """Return the rows i of K, (m, n), or their entries in the columns j alone."""
-        ...
-
-    def apply(self, B: Floats) -> Floats:
-        """Return K B, (n, b)."""
-        ...
-
-    def apply_rows(self, Y: Any, B: Floats) -> Floats:
-        """Return κ(Y, X) B for other rows Y, (q, b); a row's bits do not depend on the others."""
-        ...
-
-    def update(
-        self, rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, G: Floats
-    ) -> None:
-        """Move rows between clusters in G = K W Z, (n, k): w_j κ(·, x_j) goes from column old_j to new_j; −1: none."""
-        ...
+Rows = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 
 @runtime_checkable
@@ -93,7 +66,7 @@ class Kernel(Protocol):
         """Return κ(x_i, x_i) as an (n,) array."""
         ...
 
-    def rows(self, X: Any, i: NDArray[np.int64], threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         ...
 
@@ -134,7 +107,7 @@ class _InCore:
         _core.kernel_diagonal(X, self._core_name, *self._numbers(), out, threads)
         return out
 
-    def rows(self, X: Any, i: NDArray[np.int64], threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         return self.tile(np.ascontiguousarray(X[i]), X, threads)
 
@@ -144,54 +117,7 @@ class _InCore:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Prepare K on one set of rows; a Gaussian leaves out pairs farther apart than a `cutoff` > 0."""
-        return _CoreOperator(self, X, threads, cutoff)
-
-
-class _CoreOperator:
-    """K of a kernel that the core knows: tiles are made when they are needed, and forgotten."""
-
-    def __init__(self, kernel: _InCore, X: NDArray[Any], threads: int, cutoff: float) -> None:
-        self._kernel, self._points, self._threads = kernel, X, threads
-        self._core = _core.KernelOperator(X, kernel._core_name, *kernel._numbers(), cutoff, threads)
-        self.n, self.name = X.shape[0], kernel.name
-
-    @property
-    def bytes(self) -> int:
-        return int(self._core.bytes)
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of rows that one product evaluates."""
-        return int(self._core.pairs)
-
-    @property
-    def core(self) -> Any:
-        """The core's own operator, for what only it can do."""
-        return self._core
-
-    def diag(self) -> Floats:
-        return self._kernel.diag(self._points, self._threads)
-
-    def rows(self, i: NDArray[np.int64], j: NDArray[np.int64] | None = None) -> Floats:
-        columns = self._points if j is None else np.ascontiguousarray(self._points[j])
-        return self._kernel.tile(np.ascontiguousarray(self._points[i]), columns, self._threads)
-
-    def apply(self, B: Floats) -> Floats:
-        B, flat = _columns(B)
-        out = np.empty((self.n, B.shape[1]))
-        self._core.apply(B, out, self._threads)
-        return out[:, 0] if flat else out
-
-    def apply_rows(self, Y: Any, B: Floats) -> Floats:
-        B, flat = _columns(B)
-        out = np.empty((Y.shape[0], B.shape[1]))
-        self._core.apply_rows(Y, B, out, self._threads)
-        return out[:, 0] if flat else out
-
-    def update(
-        self, rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, G: Floats
-    ) -> None:
-        self._core.update(rows, old, new, weights, G, self._threads)
+        return CoreOperator(self, X, threads, cutoff)
 
 
 @dataclass(frozen=True)
@@ -358,15 +284,15 @@ class Precomputed:
             raise BadData(
                 f"a precomputed kernel has a column for each of the {Y.shape[0]} rows of the fit, got {X.shape[1]}."
             )
-        return _dense(X)
+        return dense(X)
 
     def diag(self, X: Any, threads: int = 1) -> Floats:
         """Return the diagonal of K."""
         return np.array(X.diagonal(), dtype=np.float64)
 
-    def rows(self, X: Any, i: NDArray[np.int64], threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
         """Return the rows i of K as a dense array."""
-        return _dense(X[i])
+        return dense(X[i])
 
     def apply(self, X: Any, B: Floats, threads: int = 1) -> Floats:
         """Return K B."""
@@ -376,92 +302,8 @@ class Precomputed:
         """Check that K is square, finite and symmetric, and prepare it; what rounding left asymmetric is averaged."""
         _check_matrix(X, "the precomputed kernel", threads)
         if scipy.sparse.issparse(X):
-            return _SparseOperator(X)
-        return _StoredOperator(X, threads)
-
-
-class _StoredOperator:
-    """K as an array of float64, symmetric to the bit."""
-
-    name = "precomputed"
-
-    def __init__(self, K: NDArray[Any], threads: int) -> None:
-        given = np.asarray(K)
-        self._matrix = np.ascontiguousarray(given, dtype=np.float64)
-        if not _symmetric_bits(self._matrix):
-            self._matrix = (self._matrix + self._matrix.T) / 2
-        self._copied = not np.shares_memory(self._matrix, given)
-        self._threads, self.n = threads, len(self._matrix)
-
-    @property
-    def bytes(self) -> int:
-        return self._matrix.nbytes if self._copied else 0
-
-    @property
-    def matrix(self) -> Floats:
-        """K itself."""
-        return self._matrix
-
-    def diag(self) -> Floats:
-        return self._matrix.diagonal().copy()
-
-    def rows(self, i: NDArray[np.int64], j: NDArray[np.int64] | None = None) -> Floats:
-        return self._matrix[i] if j is None else self._matrix[np.ix_(i, j)]
-
-    def apply(self, B: Floats) -> Floats:
-        return self.apply_rows(self._matrix, B)
-
-    def apply_rows(self, Y: Any, B: Floats) -> Floats:
-        return _times(_dense(Y), B, self._threads)
-
-    def update(
-        self, rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, G: Floats
-    ) -> None:
-        _move(self.rows, self.n, rows, old, new, weights, G, self._threads)
-
-
-class _SparseOperator:
-    """K as a sparse matrix; what is not stored is 0."""
-
-    name = "precomputed"
-
-    def __init__(self, K: Any) -> None:
-        matrix: Any = scipy.sparse.csr_array(K, dtype=np.float64)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        difference = abs(matrix - matrix.T)
-        if difference.nnz and difference.max() > 0:
-            matrix = scipy.sparse.csr_array((matrix + matrix.T) / 2)
-        self._matrix, self._given, self.n = matrix, K, matrix.shape[0]
-
-    @property
-    def bytes(self) -> int:
-        shared = np.shares_memory(self._matrix.data, self._given.data)
-        return 0 if shared else int(self._matrix.data.nbytes + self._matrix.indices.nbytes + self._matrix.indptr.nbytes)
-
-    @property
-    def matrix(self) -> Any:
-        """K itself."""
-        return self._matrix
-
-    def diag(self) -> Floats:
-        return np.array(self._matrix.diagonal(), dtype=np.float64)
-
-    def rows(self, i: NDArray[np.int64], j: NDArray[np.int64] | None = None) -> Floats:
-        return _dense(self._matrix[i] if j is None else self._matrix[i][:, j])
-
-    def apply(self, B: Floats) -> Floats:
-        return np.ascontiguousarray(self._matrix @ B)
-
-    def apply_rows(self, Y: Any, B: Floats) -> Floats:
-        rows: Any = scipy.sparse.csr_array(Y, dtype=np.float64)
-        return np.ascontiguousarray(rows @ B)
-
-    def update(
-        self, rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, G: Floats
-    ) -> None:
-        G += self._matrix[rows].T @ _moves(rows, old, new, weights, G.shape[1])
+            return SparseOperator(X)
+        return StoredOperator(X, threads)
 
 
 # ---- a function ----------------------------------------------------------------------------------------------------
@@ -523,7 +365,7 @@ class Function:
         """Return κ(x_i, x_i) as an (n,) array."""
         return np.array([self.tile(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
-    def rows(self, X: Any, i: NDArray[np.int64], threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         return self.tile(X[i], X)
 
@@ -533,7 +375,7 @@ class Function:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Prepare K on one set of rows: the function is called again for every product."""
-        return _FunctionOperator(self, X, threads)
+        return FunctionOperator(self, X, threads)
 
     def _takes_arrays(self, X: Any) -> bool:
         two = X[[0, 0]] if X.shape[0] == 1 else X[:2]
@@ -541,40 +383,6 @@ class Function:
             return np.shape(self.function(two, X[:1])) == (2, 1)
         except Exception:  # not made for arrays; what it says of two rows is heard when it is called with them
             return False
-
-
-class _FunctionOperator:
-    """K of a function: blocks of rows, each forgotten after use."""
-
-    def __init__(self, kernel: Function, X: Any, threads: int) -> None:
-        self._kernel, self._points, self._threads = kernel, X, threads
-        self.n, self.name = X.shape[0], kernel.name
-
-    @property
-    def bytes(self) -> int:
-        return 8 * _height(self.n) * self.n
-
-    def diag(self) -> Floats:
-        return self._kernel.diag(self._points)
-
-    def rows(self, i: NDArray[np.int64], j: NDArray[np.int64] | None = None) -> Floats:
-        return self._kernel.tile(self._points[i], self._points if j is None else self._points[j])
-
-    def apply(self, B: Floats) -> Floats:
-        return self.apply_rows(self._points, B)
-
-    def apply_rows(self, Y: Any, B: Floats) -> Floats:
-        height = _height(self.n)
-        parts = [
-            _times(self._kernel.tile(Y[begin : begin + height], self._points), B, self._threads)
-            for begin in range(0, Y.shape[0], height)
-        ]
-        return np.concatenate(parts)
-
-    def update(
-        self, rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, G: Floats
-    ) -> None:
-        _move(self.rows, self.n, rows, old, new, weights, G, self._threads)
 
 
 # ---- parameters of an estimator ------------------------------------------------------------------------------------
@@ -791,113 +599,3 @@ def _nodes(which: ArrayLike, n: int, name: str) -> NDArray[np.intp]:
     if nodes[0] < 0 or nodes[-1] >= n:
         raise BadData(f"{name} must be indices from 0 to {n - 1}, got {nodes[0] if nodes[0] < 0 else nodes[-1]}.")
     return nodes.astype(np.intp)
-
-
-# ---- checks and products -------------------------------------------------------------------------------------------
-
-
-def _check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True) -> None:
-    """Refuse a matrix that is not square, finite and symmetric (and, unless `negative`, ≥ 0); name the place."""
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise BadData(f"{what} must be square, got shape {K.shape}.")
-    sparse = scipy.sparse.issparse(K)
-    values = K.data[:, None] if sparse else np.asarray(K)
-    if not np.isfinite(values).all():
-        _refuse(K, lambda v: ~np.isfinite(v), f"{what} must be finite", "Mend or drop such rows first.")
-    if not negative and values.size and values.min() < 0:
-        _refuse(K, lambda v: v < 0, f"{what} must be >= 0", "Clip it, or shift all of it.")
-    allowed = _SYMMETRIC * float(np.abs(values).max(initial=0.0))
-    if sparse:
-        difference: Any = abs(scipy.sparse.csr_array(K) - scipy.sparse.csr_array(K).T).tocoo()
-        at = int(np.argmax(difference.data > allowed)) if difference.nnz else 0
-        place = (difference.row[at], difference.col[at]) if difference.nnz and difference.data[at] > allowed else None
-    else:
-        place = _asymmetric(np.asarray(K), allowed)
-    if place is not None:
-        i, j = (int(index) for index in place)
-        raise BadData(
-            f"{what} must be symmetric, but has {K[i, j]} at row {i}, column {j} and {K[j, i]} at row {j}, column {i}. "
-            "Use (K + K.T) / 2."
-        )
-
-
-def _refuse(K: Any, bad: Callable[[Any], Any], rule: str, remedy: str) -> None:
-    """Raise BadData with the first place, in the order of rows, where `bad` holds."""
-    if scipy.sparse.issparse(K):
-        entries = scipy.sparse.csr_array(K).tocoo()
-        at = np.flatnonzero(bad(entries.data))
-        i, j, value, more = entries.row[at[0]], entries.col[at[0]], entries.data[at[0]], len(at) - 1
-    else:
-        rows, columns = np.nonzero(bad(np.asarray(K)))
-        i, j, more = rows[0], columns[0], len(rows) - 1
-        value = K[i, j]
-    also = f" (and {more} more)" if more else ""
-    raise BadData(f"{rule}, but has {value} at row {i}, column {j}{also}. {remedy}")
-
-
-def _asymmetric(K: NDArray[Any], allowed: float) -> tuple[int, int] | None:
-    """Find a place where K and its transpose differ by more than is allowed; a block at a time."""
-    n, side = len(K), 1024
-    for top in range(0, n, side):
-        for left in range(0, top + 1, side):
-            block = K[top : top + side, left : left + side]
-            off = np.abs(block - K[left : left + side, top : top + side].T) > allowed
-            if off.any():
-                i, j = np.argwhere(off)[0]
-                return top + int(i), left + int(j)
-    return None
-
-
-def _symmetric_bits(K: Floats) -> bool:
-    return _asymmetric(K, 0.0) is None
-
-
-def _dense(rows: Any) -> Floats:
-    return np.ascontiguousarray(rows.toarray() if scipy.sparse.issparse(rows) else rows, dtype=np.float64)
-
-
-def _columns(B: Floats) -> tuple[Floats, bool]:
-    """Make a product's right side two-dimensional; also tell whether it was not."""
-    return (B[:, None], True) if B.ndim == 1 else (B, False)
-
-
-def _times(rows: Floats, B: Floats, threads: int) -> Floats:
-    """Multiply in a fixed order, so that the bits do not depend on threads."""
-    B, flat = _columns(B)
-    out = np.empty((rows.shape[0], B.shape[1]))
-    _core.tall_times(rows, B, out, threads)
-    return out[:, 0] if flat else out
-
-
-def _height(n: int) -> int:
-    return max(1, _BLOCK // max(n, 1))
-
-
-def _moves(
-    rows: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32], weights: Floats | None, k: int
-) -> Floats:
-    """Write moves as a matrix (m, k): +w where a row joins, −w where it leaves."""
-    change = np.zeros((len(rows), k))
-    own = np.ones(len(rows)) if weights is None else weights[rows]
-    at = np.arange(len(rows))
-    change[at[new >= 0], new[new >= 0]] += own[new >= 0]
-    change[at[old >= 0], old[old >= 0]] -= own[old >= 0]
-    return change
-
-
-def _move(
-    take: Callable[[NDArray[np.int64]], Floats],
-    n: int,
-    rows: NDArray[np.int64],
-    old: NDArray[np.int32],
-    new: NDArray[np.int32],
-    weights: Floats | None,
-    G: Floats,
-    threads: int,
-) -> None:
-    """Update G from rows of K, a block at a time: G += K[rows]ᵀ · moves."""
-    change, height, out = _moves(rows, old, new, weights, G.shape[1]), _height(n), np.empty(G.shape)
-    for begin in range(0, len(rows), height):
-        part = slice(begin, begin + height)
-        _core.tall_inner(take(rows[part]), np.ascontiguousarray(change[part]), out, threads)
-        G += out

@@ -33,6 +33,7 @@ from knoll.steps import spectral as steps
 from knoll.steps.assignment import assign
 from knoll.steps.eigengap import eigengap
 from knoll.steps.scipy_eigen import scipy_spectrum
+from knoll.steps.sparse import is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -57,6 +58,7 @@ _GIVEN = ("precomputed", "precomputed_nearest_neighbors")
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is made on request
 _DENSE_BYTES = 1 << 31  # of sparse rows that are made dense
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
+_NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
 _CHUNK = 1 << 15  # rows of a query at a time
 
 
@@ -123,13 +125,15 @@ class SpectralClustering(ClusterMixin, Estimator):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,) of int32
-        Clusters, numbered by their first row: `predict` of the training data.
+        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, which no order
+        of the rows changes; those of given graphs by their first row.
     embedding_ : ndarray of shape (n_samples, n_components)
         Rows of the eigenvectors, scaled.
     eigenvalues_ : ndarray of shape (n_components,)
         Of D^-½AD^-½, largest first.
     eigengap_ : float
-        The last of them minus the next eigenvalue; NaN where there is none. Near 0 the embedding is one of many.
+        The last of them minus the next eigenvalue, known to some per cent; NaN where there is none. Near 0 the
+        embedding is one of many.
     eigen_residual_ : ndarray of shape (n_components,)
         ‖Mv − λv‖ of each pair by the exact operator: an eigenvalue of M lies within it of λ.
     normalized_cut_ : float
@@ -164,8 +168,8 @@ class SpectralClustering(ClusterMixin, Estimator):
     Notes
     -----
     A new row q is embedded by its links (Nyström): y(q) = Σ_j A_qj y_j/(λ√(d_q d_j)); `labels_` is that rule at the
-    training rows. A graph that falls apart is solved exactly: each component has the eigenvalue one, and the pairs of all
-    components are pooled. With more components than clusters the k heaviest are the clusters; the others, and rows
+    training rows. A graph that falls apart is solved exactly: each component has the eigenvalue one, and the pairs of
+    all components are pooled. With more components than clusters the k heaviest are the clusters; the others, and rows
     without links, join the cluster whose mean is nearest (for given graphs: the heaviest), with a warning. A new row
     without a link to any cluster takes the label of the nearest training row.
 
@@ -310,7 +314,7 @@ class SpectralClustering(ClusterMixin, Estimator):
             spectrum = steps.leading(spectrum, k if self.n_components is None else m)
         self.n_clusters_ = k
         rule, labels = self._partition(rows, spectrum, parts, w, k, seed, operator, threads)
-        self.rule_ = {"kind": rule.kind, "matrix": rule.matrix}
+        self.rule_: dict[str, Any] = {"kind": rule.kind, "matrix": rule.matrix}
         self.inertia_ = float(rule.inertia)
         self.extension_ = steps.coefficients(spectrum, w)
         self.embedding_ = steps.scaled_rows(spectrum.vectors / np.sqrt(w)[:, None], spectrum.degrees, self.row_scaling)
@@ -320,7 +324,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         self.history_ = watch.history(spectrum)
         self.fit_labels_ = labels
         if self.graph_ is not None or isinstance(operator, operators.Stored):
-            self.links_ = self._links(operator, labels, w, spectrum.degrees)
+            self.links_: Floats | None = self._links(operator, labels, w, spectrum.degrees)
         self.labels_ = labels
         if len(present) < n:
             absent = np.setdiff1d(np.arange(n), present)
@@ -383,11 +387,11 @@ class SpectralClustering(ClusterMixin, Estimator):
                 )
             if self._named() == "precomputed" and reset:
                 operators.check_matrix(points, "SpectralClustering: the precomputed affinity", negative=False)
-            values = points.data if scipy.sparse.issparse(points) else points
+            values = points.data if is_sparse(points) else points
             if not reset and values.size and values.min() < 0:
                 raise BadData(f"SpectralClustering: precomputed affinities must be >= 0, got {values.min()!r}.")
             return points, kind
-        if scipy.sparse.issparse(points):
+        if is_sparse(points):
             if 8 * points.shape[0] * points.shape[1] > _DENSE_BYTES:
                 raise CostError(
                     f"SpectralClustering: sparse rows are made dense, which takes "
@@ -408,8 +412,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             if refused:
                 what = "zero_diagonal=True" if self.zero_diagonal else f"affinity={self.affinity!r}"
                 raise InvalidParameter(
-                    f"SpectralClustering: sample_weight has no meaning with {what}: {why}. Leave the weights out, or use "
-                    "affinity='rbf' with zero_diagonal=False."
+                    f"SpectralClustering: sample_weight has no meaning with {what}: {why}. Leave the weights "
+                    "out, or use affinity='rbf' with zero_diagonal=False."
                 )
         return check_weights(sample_weight, n, owner="SpectralClustering")
 
@@ -426,7 +430,9 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Drop what an earlier fit may have left and this one may not set."""
         for name in ("links_", "radius_", "graph_digest_"):
             self.__dict__.pop(name, None)
-        self.graph_, self.sigma_, self.sigma_reason_, self.cutoff_ = None, None, "", 0.0
+        self.graph_: Any = None
+        self.sigma_: float | None = None
+        self.sigma_reason_, self.cutoff_ = "", 0.0
         self.links_ = None
 
     # ---- affinities ------------------------------------------------------------------------------------------------
@@ -447,7 +453,7 @@ class SpectralClustering(ClusterMixin, Estimator):
             if self.sigma is None and self.gamma is None:
                 found = scales.estimate_sigma(points, sample_weight=weights, n_jobs=self._threads())
                 self.sigma_, self.sigma_reason_ = float(found.value), str(found.reason)
-                return kernels.Gaussian(self.sigma_)
+                return kernels.Gaussian(float(found.value))
             made = kernels.make("rbf", gamma=self.gamma, sigma=self.sigma, owner="SpectralClustering")
             self.sigma_ = float(made.sigma)  # type: ignore[attr-defined]
             self.sigma_reason_ = "sigma was given" if self.sigma is not None else f"gamma={self.gamma!r} was given"
@@ -475,7 +481,7 @@ class SpectralClustering(ClusterMixin, Estimator):
                 spectrum, parts = scipy_spectrum(self.eigen_solver, operator, labels, w, m, **options)
             elif self.eigen_solver == "dense" or operator.n <= 256 or m + 8 >= operator.n // 2:
                 matrix = operator.matrix
-                whole = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+                whole = matrix.toarray() if is_sparse(matrix) else matrix
                 spectrum, parts = steps.dense_spectrum(whole, labels, w, m, threads)
             else:
                 spectrum, parts = steps.sparse_spectrum(operator, operator.matrix, labels, m, **options)
@@ -509,6 +515,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             spectrum, parts = steps.kernel_spectrum(route, rows, self.sigma_ or 0.0, labels, w, m, **options)
             if spectrum.note:
                 self.operator_reason_ += f" ({spectrum.note})"
+            elif route.sketch == "cholesky":
+                self.operator_reason_ += " (which was refused: the kernel is not of low rank)"
         return spectrum, parts, operator
 
     def _graph(self, rows: Any, threads: int) -> Any:
@@ -519,7 +527,7 @@ class SpectralClustering(ClusterMixin, Estimator):
                 graph = rows
                 if self.zero_diagonal:
                     graph = rows.copy()
-                    graph.setdiag(0.0) if scipy.sparse.issparse(graph) else np.fill_diagonal(graph, 0.0)
+                    graph.setdiag(0.0) if is_sparse(graph) else np.fill_diagonal(graph, 0.0)
             case "nearest_neighbors":
                 self._check_neighbours(len(rows))
                 neighbours, self.radius_ = near.neighbours_of(rows, k, threads, "SpectralClustering")
@@ -543,7 +551,7 @@ class SpectralClustering(ClusterMixin, Estimator):
     def _check_neighbours(self, n: int) -> None:
         if self.n_neighbors > n:
             raise BadData(
-                f"SpectralClustering: n_neighbors={self.n_neighbors} must be <= n_samples={n}. Ask for fewer neighbours."
+                f"SpectralClustering: n_neighbors={self.n_neighbors} must be <= n_samples={n}. Ask for fewer."
             )
 
     def _operator(self, operator: Any, rows: Floats, threads: int) -> Any:
@@ -567,19 +575,18 @@ class SpectralClustering(ClusterMixin, Estimator):
     ) -> tuple[partition.Rule, NDArray[np.int32]]:
         """Cluster the rows of the extension; those it does not reach join the nearest cluster."""
         Y = steps.extension_at_rows(spectrum, w, self.row_scaling)  # (n, m)
-        reached = np.isin(parts.labels, parts.order[: max(k, Y.shape[1])]) & (parts.labels >= 0)
+        reached = np.isin(parts.labels, parts.order[:k])
+        inside = np.flatnonzero(reached)
+        ordered = self._ordered(rows, w, inside, threads)
         if parts.count > k:
-            reached = np.isin(parts.labels, parts.order[:k])
             rule = partition.Rule("discretize", np.eye(Y.shape[1], k), float("nan"))
             filled = k
         else:
-            rule, filled = self._rule(rows, Y, w, reached, k, seed, threads)
-        inside = np.flatnonzero(reached)
+            rule, filled = self._rule(Y[inside], w[inside], ordered, k, seed, threads)
         error = 1e-13 / max(float(spectrum.values[spectrum.values > steps.VANISHING].min(initial=1.0)), 1e-12)
         error = max(error, 1e-11)
-        first = rule.labels(Y[inside], threads)
-        order = np.argsort(np.array([_first_of(first, c) for c in range(k)]), kind="stable")
-        rule = rule.reordered(order)
+        first = rule.labels(Y[inside], threads)[ordered.rows]
+        rule = rule.reordered(np.argsort([_first_of(first, c) for c in range(k)], kind="stable"))
         labels = np.zeros(len(Y), dtype=np.int32)
         labels[inside] = rule.labels(Y[inside], threads)
         unsure = inside[rule.unsure(Y[inside], error, threads)]
@@ -600,16 +607,19 @@ class SpectralClustering(ClusterMixin, Estimator):
             )
         return rule, labels
 
-    def _rule(
-        self, rows: Any, Y: Floats, w: Floats, reached: NDArray[np.bool_], k: int, seed: int, threads: int
-    ) -> tuple[partition.Rule, int]:
-        inside = np.flatnonzero(reached)
-        part = np.ascontiguousarray(Y[inside])
-        weights = None if (w == 1).all() else w[inside]
+    def _ordered(self, rows: Any, w: Floats, inside: NDArray[Any], threads: int) -> seeding.Multiset:
+        """Order rows by their contents, equal ones together: what starts and numbers of clusters go by."""
         if self._named() in _GIVEN:
-            ordered = seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
-        else:
-            ordered = seeding.multiset(rows if reached.all() else rows[inside], weights, threads)
+            return seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
+        whole = len(inside) == len(rows)
+        weights = None if (w == 1).all() else w[inside]
+        return seeding.multiset(rows if whole else rows[inside], weights, threads)
+
+    def _rule(
+        self, Y: Floats, w: Floats, ordered: seeding.Multiset, k: int, seed: int, threads: int
+    ) -> tuple[partition.Rule, int]:
+        part = np.ascontiguousarray(Y)
+        weights = None if (w == 1).all() else w
         match self.assign_labels:
             case "discretize":
                 return partition.by_discretization(part, weights, ordered, k, int(self.n_init), seed, threads), k
@@ -652,11 +662,6 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Label and embed rows."""
         threads = self._threads()
         rule = partition.Rule(self.rule_["kind"], self.rule_["matrix"], self.inertia_)
-        if self._named() in _GIVEN and queries.shape[1] != len(self.extension_):
-            raise BadData(
-                f"SpectralClustering: predict with affinity={self.affinity!r} takes a column for each of the "
-                f"{len(self.extension_)} rows of the fit, got {queries.shape[1]}."
-            )
         if self._named() in _GIVEN and _digest(queries) == getattr(self, "graph_digest_", ""):
             return np.array(self.fit_labels_), self.embedding_  # the graph of the fit itself
         operator = self._fitted_operator(threads)
@@ -690,12 +695,17 @@ class SpectralClustering(ClusterMixin, Estimator):
         left.sort_indices()
         return left
 
+    def _fitted_kernel(self, points: Floats) -> kernels.Kernel:
+        if self._named() in ("rbf", "gaussian") and self.sigma_ is not None:
+            return kernels.Gaussian(self.sigma_)
+        return self._kernel(points, None)
+
     def _fitted_operator(self, threads: int) -> Any:
         """Prepare the operator of the fit again."""
         if self._named() in _GRAPHS:
             return self._graph_operator(threads)
         points = np.asarray(self.fit_points_)
-        kernel = kernels.Gaussian(self.sigma_) if self._named() in ("rbf", "gaussian") else self._kernel(points, None)
+        kernel = self._fitted_kernel(points)
         if self.operator_ == "stored":
             return self._operator(
                 operators.store(kernel, points, threads, "SpectralClustering", whole=bool(self.zero_diagonal)),
@@ -729,10 +739,10 @@ class SpectralClustering(ClusterMixin, Estimator):
         points = np.asarray(self.fit_points_)
         if 8 * len(points) ** 2 > _MATRIX_BYTES:
             raise AttributeError(
-                f"affinity_matrix_ of {len(points)} rows would take {8 * len(points) ** 2 / 2**30:.1f} GB; it is made for at "
-                "most 1 GB."
+                f"affinity_matrix_ of {len(points)} rows would take {8 * len(points) ** 2 / 2**30:.1f} GB; it is made "
+                "for at most 1 GB."
             )
-        kernel = kernels.Gaussian(self.sigma_) if self._named() in ("rbf", "gaussian") else self._kernel(points, None)
+        kernel = self._fitted_kernel(points)
         matrix = kernel.tile(points, points, self._threads())
         if self.zero_diagonal:
             np.fill_diagonal(matrix, 0.0)
@@ -747,7 +757,7 @@ class SpectralClustering(ClusterMixin, Estimator):
 
     @property
     def objective_(self) -> float:
-        """The normalized cut, or weighted kernel k-means' trace Σ_c (Σ_ij w_i K_ij w_j)/Σ_i w_i with w = 1/d (eq. 4.6)."""
+        """The normalized cut, or kernel k-means' trace Σ_c (Σ_ij w_i K_ij w_j)/Σ_i w_i with w = 1/d (eq. 4.6)."""
         if self.formulation == "graph":
             return self.normalized_cut_
         return float(self._cut()[2].sum())
@@ -775,8 +785,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             )
         elif worst > max(tol, 1e-12) or not spectrum.converged:
             _warn(
-                f"the eigensolver stopped after {spectrum.applications} applications with a residual of {worst:.2g}, above "
-                f"eigen_tol={tol:g}. Raise max_iter or eigen_tol.",
+                f"the eigensolver stopped after {spectrum.applications} applications with a residual of {worst:.2g}, "
+                f"above eigen_tol={tol:g}. Raise max_iter or eigen_tol.",
                 ConvergenceWarning,
             )
         alone = int(np.count_nonzero(parts.labels < 0))
@@ -804,10 +814,10 @@ class SpectralClustering(ClusterMixin, Estimator):
                 "knoll.scales.estimate_sigma(X) suggests one.",
                 SuspiciousResultWarning,
             )
-        elif parts.count <= k and k > 1 and abs(self.eigengap_) < max(10 * tol, 1e-9):
+        elif parts.count <= k and k > 1 and abs(self.eigengap_) < _NO_GAP:
             _warn(
-                f"eigenvalue {len(spectrum.values)} and the next differ by {self.eigengap_:.2g} only: other eigenvectors "
-                "would do as well, and the clusters depend on which. Ask for another number of clusters.",
+                f"eigenvalue {len(spectrum.values)} and the next differ by {self.eigengap_:.2g} only: other "
+                "eigenvectors would do as well, and the clusters depend on which. Ask for another number of clusters.",
                 SuspiciousResultWarning,
             )
 
@@ -893,7 +903,7 @@ def _first_of(labels: NDArray[np.int32], c: int) -> int:
 
 def _digest(graph: Any) -> str:
     """Name a sparse graph by its contents; a dense one has no name."""
-    if not scipy.sparse.issparse(graph):
+    if not is_sparse(graph):
         return "-"
     rows: Any = scipy.sparse.csr_array(graph)
     name = hashlib.sha256(repr(rows.shape).encode())

@@ -12,7 +12,12 @@ EXPECTED_FAILED_CHECKS: dict[str, dict[str, str]] = {}
 
 
 # What the contract's data asks for: defaults that find nothing in it would only raise red flags.
-PARAMETERS: dict[str, dict[str, object]] = {"DBSCAN": {"eps": 1.5}, "MeanShift": {"bandwidth": 3.0}}
+PARAMETERS: dict[str, dict[str, object]] = {
+    "DBSCAN": {"eps": 1.5},
+    "KernelKMeans": {"n_clusters": 3, "sigma": 3.0},
+    "MeanShift": {"bandwidth": 3.0},
+    "SpectralClustering": {"n_clusters": 3, "sigma": 4.0},
+}
 ONE_STEP = {"DBSCAN"}  # these do not iterate, so they keep no history
 NEGATIVE_WEIGHTS = {"DBSCAN"}  # these only count weights, so one may be negative
 

@@ -27,7 +27,7 @@ SOURCE = ROOT / "src" / "knoll"
 LEVELS = (
     ("_core",),
     ("exceptions", "validation", "threads", "base", "build"),
-    ("kernels", "covariance", "seeding", "scales"),
+    ("kernels", "kernel_matrix", "covariance", "seeding", "scales"),
     ("steps",),
     ("gaussian", "gaussian_mixture", "kmeans", "kernel_kmeans", "spectral", "dbscan", "mean_shift"),
     ("tuning",),

@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift __version__ datasets exceptions kernels metrics
-        plots reference relations scales show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ datasets
+        exceptions kernels metrics plots reference relations scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -43,8 +43,8 @@ PUBLIC = {
         mutual_info_score
     """,
     "knoll.plots": """
-        agreement animate climb dbscan decision_regions density eps_curve frame gaussian gaussian_mixture
-        kmeans responsibilities scatter selection similarity_graph
+        agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
+        gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
@@ -58,11 +58,14 @@ PUBLIC = {
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
+    "knoll.spectral": "SpectralClustering",
     "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.report", "knoll.steps", "knoll.threads", "knoll.validation"}
+INNER = {
+    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.report", "knoll.steps", "knoll.threads", "knoll.validation",
+}  # fmt: skip
 
 
 def public_things() -> list[tuple[str, str]]:

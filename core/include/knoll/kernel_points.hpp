@@ -39,5 +39,7 @@ struct KernelPoints {
 
 // Whether every pair of points of two boxes (2, d) has the value 0 by its distance: then all of them are left out.
 bool apart(const double* a, const double* b, int64_t d, const KernelRule& rule);
+// Whether no two boxes within these two are apart.
+bool together(const double* a, const double* b, int64_t d, const KernelRule& rule);
 
 }  // namespace knoll

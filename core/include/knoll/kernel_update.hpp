@@ -1,5 +1,5 @@
-// The sums of kernel k-means, G = K·W·Z, when points change cluster: O(n) values for each of them (eq. 4.20 of
-// docs/theory/04-kernels.md needs nothing else of K).
+// The sums of kernel k-means, G = K·W·Z, when points change cluster: O(n) values for each of them (docs/theory,
+// eq. 4.20, needs nothing else of K).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace knoll {
 
-// For each listed row j, in order: g(·, fresh_j) += w_j κ(·, x_j) and g(·, old_j) −= w_j κ(·, x_j); a negative number
-// leaves its half out. Each row of g is one chain of additions, so its bits depend on the list alone.
+// For each listed row j: g(·, fresh_j) += w_j κ(·, x_j) and g(·, old_j) −= w_j κ(·, x_j); a negative number
+// leaves its half out. Each number of g is one chain of additions in the order of the tree, whatever the list's.
 void kernel_update(const KernelPoints& points, const KernelRule& rule,
                    View<const int64_t, 1> rows,    // in      (m) rows of the data
                    View<const int32_t, 1> old,     // in      (m) columns of g

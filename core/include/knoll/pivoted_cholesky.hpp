@@ -21,8 +21,8 @@ struct PivotedCholesky {
 };
 
 // Stops at max_rank, or when the largest remaining diagonal is ≤ tol, or when it is hopeless: when twice the pace at
-// which the later half of the pivots brought the trace down (in logarithms, per pivot) would leave it above n·tol at
-// max_rank.
+// which the later half of the pivots brought the trace down (in logarithms, per pivot) would leave more than a tenth of
+// it, and more than n·tol, at max_rank. Holds at most n·(max_rank + 96) numbers.
 PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& rule, int64_t max_rank, double tol,
                                  Run run);
 

@@ -27,10 +27,10 @@ struct GramKernels {
   // out[l] = κ(x_l, x_l).
   void (*diagonal)(const KernelRule* rule, const double* columns, int64_t d, double* out);
 
-  // out[i, c] += Σ_k v[i·row_step + k·step]·b[k, c] for i < kPoints, k < count ≥ 1, c < width: 4, 8 or 12. Each entry
-  // is one chain of fma over k, so its bits depend on nothing else.
-  void (*add_product)(const double* v, int64_t row_step, int64_t step, int64_t count, const double* b, int64_t width,
-                      double* out);
+  // out[i, c] += Σ_k v[i·row_step + k·step]·b[k, c] for i < rows, a multiple of 8, k < count ≥ 1, c < width: 4, 8
+  // or 12. Each entry is one chain of fma over k, so its bits depend on nothing else.
+  void (*add_product)(const double* v, int64_t row_step, int64_t step, int64_t rows, int64_t count, const double* b,
+                      int64_t width, double* out);
   // The same for one or two columns, which lie apart (width, kPoints), and for both sides of a tile v (m, kPoints):
   //   lanes_out[c, l] += Σ_t v[t, l]·rows_in[c, t],    rows_out[c, t] += Σ_l v[t, l]·lanes_in[c, l].
   // rows_out may be null.

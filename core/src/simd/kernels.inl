@@ -1,45 +1,62 @@
 // Kernel functions over tiles of pairs, and the small products that such tiles go into; simd_kernels.hpp is their table
 // and says what each computes.
 
-// 2^(factor·u) for u ≥ 0, factor ≤ 0; 0 where u is above `limit`, which is at most 1021 / |factor|. Exactly 1 for u =
-// 0. With k the integer nearest the exponent, its fraction f = factor·u − k comes from one fused step, so that only the
-// rounding of `factor` itself grows with the exponent. The polynomial is that of vexp in powers of f·ln 2, its error
-// 2⁻⁵⁵.
-KNOLL_INLINE f64 power_of_two(f64 u, f64 factor, f64 limit) {
+// u[v] ← 2^(factor·u[v]) for u ≥ 0, factor ≤ 0; 0 where u is above `limit`, which is at most 1021 / |factor|. Exactly 1
+// for u = 0. With k the integer nearest the exponent, its fraction f = factor·u − k comes from one fused step, so that
+// only the rounding of `factor` itself grows with the exponent. The polynomial is that of vexp in powers of f·ln 2, its
+// error 2⁻⁵⁵; its even and odd halves, four vectors side by side, keep the pipelines full.
+template <int V>
+KNOLL_INLINE void powers_of_two(f64* u, f64 factor, f64 limit) {
   const f64 magic = broadcast(0x1.8p52 + 1023.0);  // the low bits of t hold k + 1023
-  const f64 t = fma(u, factor, magic);
-  const f64 f = fma(u, factor, magic - t);
-  const f64 f2 = f * f, f4 = f2 * f2;
-  const f64 q01 = fma(broadcast(0x1.ebfbdff82c5a2p-3), f, broadcast(0x1.62e42fefa39efp-1));
-  const f64 q23 = fma(broadcast(0x1.3b2ab6fba0783p-7), f, broadcast(0x1.c6b08d704a046p-5));
-  const f64 q45 = fma(broadcast(0x1.4309130dc8d15p-13), f, broadcast(0x1.5d87fe78c37a4p-10));
-  const f64 q67 = fma(broadcast(0x1.62bfc9ec3c1f8p-20), f, broadcast(0x1.ffcbfbc7b2100p-17));
-  const f64 q89 = fma(broadcast(0x1.e617c5b942ee2p-28), f, broadcast(0x1.b52652f84f5d9p-24));
-  const f64 q8 = fma(broadcast(0x1.e7c6c9f30d3d6p-32), f2, q89);
-  const f64 q = fma(fma(q8, f4, fma(q67, f2, q45)), f4, fma(q23, f2, q01));  // (2^f − 1) / f
-  const f64 scale = (f64)((u64)t << 52);
-  return select(less(limit, u), f64{}, fma(q * f, scale, scale));
+  f64 t[V], f[V], f2[V], even[V], odd[V];
+  for (int v = 0; v < V; ++v) {
+    t[v] = fma(u[v], factor, magic);
+    f[v] = fma(u[v], factor, magic - t[v]);
+    f2[v] = f[v] * f[v];
+    even[v] = fma(broadcast(0x1.e7c6c9f30d3d6p-32), f2[v], broadcast(0x1.b52652f84f5d9p-24));
+    odd[v] = fma(broadcast(0x1.e617c5b942ee2p-28), f2[v], broadcast(0x1.62bfc9ec3c1f8p-20));
+  }
+#define KNOLL_STEP(half, coefficient) \
+  for (int v = 0; v < V; ++v) half[v] = fma(half[v], f2[v], broadcast(coefficient))
+  KNOLL_STEP(even, 0x1.ffcbfbc7b2100p-17);
+  KNOLL_STEP(odd, 0x1.4309130dc8d15p-13);
+  KNOLL_STEP(even, 0x1.5d87fe78c37a4p-10);
+  KNOLL_STEP(odd, 0x1.3b2ab6fba0783p-7);
+  KNOLL_STEP(even, 0x1.c6b08d704a046p-5);
+  KNOLL_STEP(odd, 0x1.ebfbdff82c5a2p-3);
+  KNOLL_STEP(even, 0x1.62e42fefa39efp-1);
+#undef KNOLL_STEP
+  for (int v = 0; v < V; ++v) {
+    const f64 q = fma(odd[v], f2[v], even[v] * f[v]);  // 2^f − 1
+    const f64 scale = (f64)((u64)t[v] << 52);
+    u[v] = select(less(limit, u[v]), f64{}, fma(q, scale, scale));
+  }
 }
 
-// sums[v] = Σ_j (x − y)² over coordinates in order, or Σ_j x·y, for the lanes of V vectors of a column tile. With
-// `Fused` each step is an fma; without, it is the one distance (docs/decisions/0003).
+// sums[r, v] = Σ_j (x − y_r)² over coordinates in order, or Σ_j x·y_r, for the lanes of V vectors of a column tile and
+// R rows. Plain squares are the one distance (docs/decisions/0003), the others are fused.
 enum class PairSum { squares, plain_squares, product };
-template <PairSum S, int V, int D>
-KNOLL_INLINE void pair_sums(const double* columns, const double* y, int64_t step, int64_t d, f64* sum) {
-  for (int v = 0; v < V; ++v) sum[v] = f64{};
+template <PairSum S, int R, int V, int D>
+KNOLL_INLINE void pair_sums(const double* columns, const double* y, int64_t row_step, int64_t step, int64_t d,
+                            f64 sum[R][V]) {
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sum[r][v] = f64{};
   const int64_t count = D > 0 ? D : d;
   for (int64_t j = 0; j < count; ++j) {
-    const f64 yj = broadcast(y[j * step]);
+    f64 yj[R];
+    for (int r = 0; r < R; ++r) yj[r] = broadcast(y[r * row_step + j * step]);
     for (int v = 0; v < V; ++v) {
       const f64 x = load(columns + j * kPoints + v * kLanes);
-      if constexpr (S == PairSum::product) {
-        sum[v] = fma(x, yj, sum[v]);
-      } else {
-        const f64 difference = x - yj;
-        if constexpr (S == PairSum::squares)
-          sum[v] = fma(difference, difference, sum[v]);
-        else
-          sum[v] += difference * difference;
+      for (int r = 0; r < R; ++r) {
+        if constexpr (S == PairSum::product) {
+          sum[r][v] = fma(x, yj[r], sum[r][v]);
+        } else {
+          const f64 difference = x - yj[r];
+          if constexpr (S == PairSum::squares)
+            sum[r][v] = fma(difference, difference, sum[r][v]);
+          else
+            sum[r][v] += difference * difference;
+        }
       }
     }
   }
@@ -54,32 +71,49 @@ KNOLL_INLINE f64 whole_power(f64 base, int64_t degree) {
   }
 }
 
-// From a pair's sum to κ.
-template <KernelKind Kind>
-KNOLL_INLINE f64 kernel_value(const KernelRule& rule, f64 sum) {
-  if constexpr (Kind == kRbf) return power_of_two(sum, broadcast(rule.factor), broadcast(rule.limit));
-  if constexpr (Kind == kPowerRbf) {
-    const f64 power = vexp(broadcast(rule.power) * vlog(sum * broadcast(rule.inverse)));
-    const f64 value = power_of_two(power, broadcast(rule.factor), broadcast(-1021.0 / rule.factor));
-    return select(less(broadcast(rule.limit), sum), f64{}, value);
+// From the sums of V vectors of pairs to κ.
+template <KernelKind Kind, int V>
+KNOLL_INLINE void kernel_values(const KernelRule& rule, f64* sum) {
+  const f64 limit = broadcast(rule.limit);
+  if constexpr (Kind == kRbf) powers_of_two<V>(sum, broadcast(rule.factor), limit);
+  if constexpr (Kind == kPowerRbf)
+    for (int v = 0; v < V; ++v) {
+      f64 power = vexp(broadcast(rule.power) * vlog(sum[v] * broadcast(rule.inverse)));
+      powers_of_two<1>(&power, broadcast(rule.factor), broadcast(-1021.0 / rule.factor));
+      sum[v] = select(less(limit, sum[v]), f64{}, power);
+    }
+  if constexpr (Kind == kHeaviside)
+    for (int v = 0; v < V; ++v) sum[v] = select(less(limit, sum[v]), f64{}, broadcast(1.0));
+  if constexpr (Kind == kPoly)
+    for (int v = 0; v < V; ++v) sum[v] = whole_power(sum[v] + broadcast(rule.shift), rule.degree);
+}
+
+// R rows of a tile of values.
+template <KernelKind Kind, int R, int D>
+KNOLL_INLINE void gram_rows(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
+                            int64_t step, int64_t d, double* out) {
+  constexpr int kVectors = 4;
+  constexpr PairSum kSum = Kind == kHeaviside                 ? PairSum::plain_squares
+                           : Kind == kPoly || Kind == kLinear ? PairSum::product
+                                                              : PairSum::squares;
+  for (int64_t l = 0; l < kPoints; l += kVectors * kLanes) {
+    f64 sum[R][kVectors];
+    pair_sums<kSum, R, kVectors, D>(columns + l, y, row_step, step, d, sum);
+    for (int r = 0; r < R; ++r) {
+      kernel_values<Kind, kVectors>(rule, sum[r]);
+      for (int v = 0; v < kVectors; ++v) store(out + r * kPoints + l + v * kLanes, sum[r][v]);
+    }
   }
-  if constexpr (Kind == kHeaviside) return select(less(broadcast(rule.limit), sum), f64{}, broadcast(1.0));
-  if constexpr (Kind == kPoly) return whole_power(sum + broadcast(rule.shift), rule.degree);
-  return sum;
 }
 
 template <KernelKind Kind, int D>
 KNOLL_INLINE void gram_tile(const KernelRule& rule, const double* columns, const double* y, int64_t row_step,
                             int64_t step, int64_t m, int64_t d, double* out) {
-  constexpr int kVectors = kPoints / kLanes;
-  constexpr PairSum kSum = Kind == kHeaviside                 ? PairSum::plain_squares
-                           : Kind == kPoly || Kind == kLinear ? PairSum::product
-                                                              : PairSum::squares;
-  for (int64_t t = 0; t < m; ++t, y += row_step, out += kPoints) {
-    f64 sum[kVectors];
-    pair_sums<kSum, kVectors, D>(columns, y, step, d, sum);
-    for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, kernel_value<Kind>(rule, sum[v]));
-  }
+  constexpr int kRows = D > 0 ? 1 : 2;  // two share the loads of a column, where there are many
+  int64_t t = 0;
+  for (; t + kRows <= m; t += kRows)
+    gram_rows<Kind, kRows, D>(rule, columns, y + t * row_step, row_step, step, d, out + t * kPoints);
+  for (; t < m; ++t) gram_rows<Kind, 1, D>(rule, columns, y + t * row_step, row_step, step, d, out + t * kPoints);
 }
 
 static void gram_values(const KernelRule* rule, const double* columns, const double* y, int64_t row_step, int64_t step,
@@ -109,10 +143,8 @@ static void gram_diagonal(const KernelRule* rule, const double* columns, int64_t
         const f64 x = load(columns + j * kPoints + l);
         sum = fma(x, x, sum);
       }
-    f64 value = broadcast(1.0);
-    if (rule->kind == kPoly) value = kernel_value<kPoly>(*rule, sum);
-    if (rule->kind == kLinear) value = sum;
-    store(out + l, value);
+    if (rule->kind == kPoly) kernel_values<kPoly, 1>(*rule, &sum);
+    store(out + l, rule->kind == kPoly || rule->kind == kLinear ? sum : broadcast(1.0));
   }
 }
 
@@ -137,16 +169,16 @@ KNOLL_INLINE void product_rows(const double* v, int64_t row_step, int64_t step, 
     for (int c = 0; c < V; ++c) store(out + i * out_stride + c * kLanes, s[i][c]);
 }
 
-static void gram_add_product(const double* v, int64_t row_step, int64_t step, int64_t count, const double* b,
-                             int64_t width, double* out) {
+static void gram_add_product(const double* v, int64_t row_step, int64_t step, int64_t rows, int64_t count,
+                             const double* b, int64_t width, double* out) {
   if (width == 12)
-    for (int64_t i = 0; i < kPoints; i += 4)
+    for (int64_t i = 0; i < rows; i += 4)
       product_rows<4, 3>(v + i * row_step, row_step, step, count, b, out + i * 12, 12);
   if (width == 8)
-    for (int64_t i = 0; i < kPoints; i += 4)
+    for (int64_t i = 0; i < rows; i += 4)
       product_rows<4, 2>(v + i * row_step, row_step, step, count, b, out + i * 8, 8);
   if (width == 4)
-    for (int64_t i = 0; i < kPoints; i += 8)
+    for (int64_t i = 0; i < rows; i += 8)
       product_rows<8, 1>(v + i * row_step, row_step, step, count, b, out + i * 4, 4);
 }
 

@@ -12,6 +12,8 @@ from knoll.plots.mixing import responsibilities
 from knoll.plots.model import gaussian, gaussian_mixture
 from knoll.plots.noise import dbscan
 from knoll.plots.points import scatter
+from knoll.plots.regions import kernel_kmeans
+from knoll.plots.spectral import eigenvalues, embedding
 
 __all__ = [
     "agreement",
@@ -20,10 +22,13 @@ __all__ = [
     "dbscan",
     "decision_regions",
     "density",
+    "eigenvalues",
+    "embedding",
     "eps_curve",
     "frame",
     "gaussian",
     "gaussian_mixture",
+    "kernel_kmeans",
     "kmeans",
     "responsibilities",
     "scatter",

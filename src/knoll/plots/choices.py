@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["eps_curve", "selection"]
 
-_GOOD = {"silhouette": "silhouette", "elbow": "inertia", "gap": "gap"}
+_GOOD = {"silhouette": "silhouette", "elbow": "inertia", "gap": "gap", "eigengap": "eigengap"}
 
 
 def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:

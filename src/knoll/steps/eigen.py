@@ -25,7 +25,9 @@ Apply = Callable[[Floats], Floats]
 GUARD = 8  # columns beyond the wanted ones: the more, the larger the gap that convergence sees
 _BASIS_BYTES = 1 << 30  # of the basis and its image
 _DEPENDENT = 1e-13  # a direction this small beside its block is rounding
+_OF_THE_GAP = 0.02
 _PURPOSE = 7  # the core's number for the directions that a solver begins with
+_LEAST = 4  # applications after which a random column shows what a start left out, however good its own pairs are
 _ROUNDING = 2.0**-46  # a residual below this share of the operator's size cannot be told from rounding
 
 
@@ -118,6 +120,7 @@ def top_eigenpairs(
     applied: Floats | None = None,
     tol: float = 1e-8,
     loose: int = 0,
+    above: float | None = None,
     max_applications: int = 300,
     seed: int = 0,
     threads: int = 1,
@@ -135,14 +138,17 @@ def top_eigenpairs(
     first : (n, c), optional
         Orthonormal eigenvectors that are known already; everything happens in their orthogonal complement.
     start : (n, s), optional
-        Approximate eigenvectors. Random columns join them, two at least, so that no eigenvector is orthogonal to the
-        start.
+        Approximate eigenvectors. Random columns join them, two at least, and some applications are made however good
+        the start is: it may have left an eigenvector out.
     applied : (n, s), optional
-        M·start where it is known: saves the first application.
+        M·start where it is known: saves the first application. The caller vouches that the start, orthonormal and
+        orthogonal to `first`, leaves no larger eigenvalue out.
     tol : float
-        Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs and ≤ √tol for the others.
+        Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs.
     loose : int
-        Pairs at the end of the k of which only the eigenvalue is wanted: it errs by the square of the residual.
+        Pairs at the end of the k that only tell the gap: √tol or 2 % of the gap are enough for their residual.
+    above : float, optional
+        The eigenvalue of `first`, where the gap may be the one below it.
     max_applications : int
         Blocks that M is applied to, at most.
     seed : int
@@ -166,8 +172,10 @@ def top_eigenpairs(
     if k == 0:
         return Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
     limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
+    firm = k - loose
     basis, image, count = _begin(apply, n, block, known, start, applied, seed, threads)
     most = _most(n, free, block)
+    least = _LEAST if start is not None and applied is None else 0
     small = inner(basis, image, threads)  # (m, m): basisᵀ M basis
     while True:
         values, turn = _largest_first(small)
@@ -176,9 +184,12 @@ def top_eigenpairs(
         vectors, images = times(basis, turn[:, :lead], threads), times(image, turn[:, :lead], threads)
         rest = images - vectors * values[:lead]
         residuals = _norms(rest)
+        if loose and wanted == k and (firm or above is not None):
+            gap = (values[firm - 1] if firm else above) - values[firm]
+            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap)
         floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
         worst = float((residuals[:wanted] / np.maximum(limits[:wanted], floor)).max())
-        done = worst <= 1 and wanted == k
+        done = worst <= 1 and wanted == k and count >= least
         if hook is not None:
             hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
         if done or count >= max_applications or (give_up is not None and give_up(count, worst)):
@@ -217,7 +228,7 @@ def _begin(
     if start is None:
         basis = orthonormal(random_block(n, block, seed), [known], threads)[:, :free]
         return basis, apply(basis), 1
-    if applied is not None:  # orthonormal already, by contract with ourselves: what rayleigh_ritz returned
+    if applied is not None:
         return start, applied, 0
     more = max(2, block - start.shape[1])
     basis = orthonormal(np.hstack([start, random_block(n, more, seed)]), [known], threads)[:, :free]

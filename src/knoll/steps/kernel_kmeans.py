@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
-_FLAT = 20  # steps in a row that leave an indefinite problem's objective as it is, to rounding
+_NO_LOWER = 3  # steps in a row without a new least objective: rounding moves rows between equal means
+_LEVEL = 12  # steps in a row that lower the objective by less than its rounding bound
+_FLAT = 2  # steps in a row that leave an indefinite problem's objective as it is, to rounding
 
 
 @dataclass(frozen=True)
@@ -114,20 +116,44 @@ def assign(
 def _decide(
     means: Means, inner: Floats, candidates: NDArray[np.bool_], shift: float, own: Labels | None
 ) -> tuple[Labels, NDArray[np.bool_]]:
-    """Compare exact costs as rational numbers; equal cases are looked at once. Also tell where two are equal."""
+    """Compare exact costs; also tell where two are equal."""
     at = -np.ones(len(inner), dtype=np.int32) if own is None else own
-    cases = np.column_stack([np.where(candidates, inner, 0.0), candidates, at])
-    _, first, which = np.unique(cases, axis=0, return_index=True, return_inverse=True)
-    found, equal = np.empty(len(first), dtype=np.int32), np.empty(len(first), dtype=np.bool_)
     lift = [Fraction(float(shift)) / Fraction(float(s)) if s > 0 else Fraction(0) for s in means.masses]
-    for case, row in enumerate(first):
+    found, sure = _by_long_doubles(means, inner, candidates, lift, at)
+    equal = np.zeros(len(inner), dtype=np.bool_)
+    left = np.flatnonzero(~sure)
+    if not len(left):
+        return found, equal
+    cases = np.column_stack([np.where(candidates, inner, 0.0), candidates, at])[left]
+    _, first, which = np.unique(cases, axis=0, return_index=True, return_inverse=True)  # equal cases once
+    for case, row in enumerate(left[first]):
         clusters = np.flatnonzero(candidates[row]).tolist()
-        costs = [means.exact_cost(inner[row, c], c) + lift[c] * (1 - 2 * (at[row] == c)) for c in clusters]
+        costs = [means.exact_cost(inner[row, c], c) + lift[c] * (1 - 2 * int(at[row] == c)) for c in clusters]
         least = min(costs)
-        found[case] = clusters[costs.index(least)]
-        equal[case] = costs.count(least) > 1
-    which = which.ravel()
-    return found[which], equal[which]
+        same = left[which.ravel() == case]
+        found[same], equal[same] = clusters[costs.index(least)], costs.count(least) > 1
+    return found, equal
+
+
+def _by_long_doubles(
+    means: Means, inner: Floats, candidates: NDArray[np.bool_], lift: list[Fraction], at: Labels
+) -> tuple[Labels, NDArray[np.bool_]]:
+    """Compare exact costs in the longest floating point numbers there are; also tell where that is certain."""
+    long = np.longdouble
+    some = np.flatnonzero(candidates.any(axis=0))
+    mass = means.masses[some].astype(long)
+    norms = np.array([means.exact_norm(int(c)) for c in some], dtype=long) / mass / mass
+    lifts = np.array([float(lift[c]) for c in some]).astype(long)
+    products = 2 * inner[:, some].astype(long) / mass
+    costs = norms - products + lifts * np.where(at[:, None] == some, -1, 1)
+    size = np.abs(norms) + np.abs(products) + lifts
+    doubt = (16 * np.finfo(long).eps * size + 2.0**-51 * lifts).max(axis=1)
+    costs[~candidates[:, some]] = np.inf
+    place = costs.argmin(axis=1)
+    rows = np.arange(len(inner))
+    best = costs[rows, place].copy()
+    costs[rows, place] = np.inf
+    return some[place].astype(np.int32), np.asarray(costs.min(axis=1) - best > doubt)
 
 
 def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:
@@ -144,7 +170,7 @@ def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:
     costs = means.costs()
     d2 = problem.diagonal + costs[every, labels]
     error = (2 * problem.reach + float(problem.reach.max())) * means.error[labels] * 2
-    _, first = np.unique(problem.groups, return_index=True)  # one row of each content
+    first, _ = problem.contents
     kinds = np.bincount(labels[first], minlength=means.k)
     free = first[d2[first] > error[first]]
     labels, done = labels.copy(), 0
@@ -182,8 +208,7 @@ def best_move(means: Means) -> tuple[Rows, int] | None:
     Moving weight w from a to b adds w s_b/(s_b + w) d²(i, b) − w s_a/(s_a − w) d²(i, a) (Dhillon, Guan and Kulis).
     """
     problem, k = means.problem, means.k
-    _, first, which = np.unique(problem.groups, return_index=True, return_inverse=True)
-    weight = np.bincount(which.ravel(), problem.weights)  # (g,)
+    first, weight = problem.contents
     a = means.labels[first]
     costs = means.costs()[first]  # (g, k)
     costs[:, ~means.filled] = 0.0
@@ -241,12 +266,17 @@ def alternate(
     local_search: bool = False,
     hook: Callable[[int, StepReport], None] | None = None,
 ) -> Outcome:
-    """Step from a partition until no row changes cluster, or the objective falls by no more than `tol` of itself."""
+    """Step from a partition until no row changes cluster, or the objective falls by no more than `tol` of itself.
+
+    It also ends when steps leave the objective as it is up to rounding.
+    """
     means = Means(problem, labels, k)
     if relocates and not means.filled.all():
         means.to(relocate(means, means.labels)[0])
     shift = [0.0]
     flat = [0]
+    level, above, lowest = [0], [0], [means.objective]
+    hopeless = problem.definite and _spread(means) <= means.doubt  # no step can be told from rounding
     reports: list[KernelKMeansReport] = []
 
     def step(objective: float) -> tuple[float, KernelKMeansReport]:
@@ -266,6 +296,10 @@ def alternate(
             if shift[0] >= _enough(problem):  # definite by now: what is left is rounding
                 changed = 0
                 break
+            if not shift[0]:
+                before = _together(problem, before)
+                means.to(before)
+                objective, doubt = means.objective, means.doubt
             shift[0] = _raised(problem, shift[0])
         report = KernelKMeansReport(means.objective, changed, len(found.close), relocated, moves, shift[0])
         reports.append(report)
@@ -273,6 +307,12 @@ def alternate(
 
     def stop(_: list[StepReport]) -> bool:
         if reports[-1].changed == 0:
+            return True
+        here = reports[-1].objective
+        level[0] = 0 if here < lowest[0] - means.doubt else level[0] + 1
+        above[0] = 0 if here < lowest[0] else above[0] + 1
+        lowest[0] = min(lowest[0], here)
+        if hopeless or level[0] >= _LEVEL or above[0] >= _NO_LOWER:
             return True
         if not tol or len(reports) < 2:
             return False
@@ -285,6 +325,12 @@ def alternate(
     at_rest = np.array_equal(last.labels, means.labels)
     objective = means.objective if at_rest else float(np.sum(problem.weigh(d2)))
     return Outcome(means, last, shift[0], objective, len(reports), history)
+
+
+def _spread(means: Means) -> float:
+    """Compute J of all rows in one cluster."""
+    links = means.G.sum(axis=1)
+    return means.problem.total - float(np.sum(means.problem.weigh(links))) / means.problem.mass
 
 
 def _search(means: Means) -> int:
@@ -310,6 +356,13 @@ def _falls(objective: float, doubt: float, means: Means, flat: list[int]) -> boo
         return True
     flat[0] += 1
     return means.objective <= objective + limit and flat[0] <= _FLAT
+
+
+def _together(problem: Problem, labels: Labels) -> Labels:
+    """Put copies of a row into one cluster, the lowest of theirs: under a shift each would cling to its own."""
+    least = np.full(int(problem.groups.max()) + 1, labels.max(), dtype=np.int32)
+    np.minimum.at(least, problem.groups, labels)
+    return least[problem.groups]
 
 
 def _raised(problem: Problem, shift: float) -> float:

@@ -59,6 +59,12 @@ class Problem:
         return self.equal()
 
     @cached_property
+    def contents(self) -> tuple[Rows, Floats]:
+        """One row of each content, (g,), and the weight of all its copies."""
+        _, first = np.unique(self.groups, return_index=True)
+        return first.astype(np.int64), np.bincount(self.groups, self.weights)[self.groups[first]].astype(np.float64)
+
+    @cached_property
     def reach(self) -> Floats:
         """A bound on |K_ij| over all j, (n,): by Cauchy and Schwarz, or by the largest entry where K is indefinite."""
         if self.definite:
@@ -161,7 +167,7 @@ class Means:
         for c in np.flatnonzero(stale | (~self.filled & (self._terms > 0))).tolist():
             self._column(c)
         own = problem.weigh(self.G[np.arange(problem.n), self.labels])
-        self._measure(np.bincount(self.labels, own, k))
+        self._measure(np.bincount(self.labels, own, k).astype(np.float64))
 
     def _weigh(self) -> None:
         self.sizes = np.bincount(self.labels, minlength=self.k)  # (k,)

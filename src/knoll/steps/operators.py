@@ -10,17 +10,29 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knoll.exceptions import BadData, CostError
-from knoll.kernels import Gaussian, Kernel, Operator
+from knoll.kernels import Gaussian, Kernel
 from knoll.kernels import _check_matrix as check_matrix
 from knoll.steps.eigen import times
 
-__all__ = ["Links", "Route", "Stored", "ZeroDiagonal", "check_matrix", "choose", "free_memory", "has_finufft", "modes", "store"]
+__all__ = [
+    "Affinity",
+    "Links",
+    "Route",
+    "Stored",
+    "ZeroDiagonal",
+    "check_matrix",
+    "choose",
+    "free_memory",
+    "has_finufft",
+    "modes",
+    "store",
+]
 
 Floats = NDArray[np.float64]
 
@@ -34,13 +46,35 @@ _FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
 _BLOCK = 2**21  # entries of a block of rows
 
 
+class Affinity(Protocol):
+    """What a spectral solve asks of A: products, never A itself. Every prepared kernel is one."""
+
+    n: int
+
+    def diag(self) -> Floats:
+        """Return the diagonal, (n,)."""
+        ...
+
+    def rows(self, i: NDArray[np.int64]) -> Floats:
+        """Return the rows i, (m, n)."""
+        ...
+
+    def apply(self, B: Floats) -> Floats:
+        """Return A B, (n, b)."""
+        ...
+
+    def apply_rows(self, Y: Any, B: Floats) -> Floats:
+        """Return A(Y, X) B for other rows Y, (q, b)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Route:
     """How A is applied, and why."""
 
     name: str  # stored, tiles, truncated, cholesky or finufft
     reason: str
-    operator: Operator  # exact to rounding
+    operator: Affinity  # exact to rounding
     cutoff: float  # pairs farther apart are left out; 0: none
     sketch: str  # what the start comes from: none, cholesky or finufft
     refine: bool  # whether the exact operator goes on from there
@@ -55,13 +89,14 @@ def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, who
     matrix_bytes = 8 * n * n
     if not isinstance(kernel, Gaussian):
         free = kernel.name == "heaviside"  # its values need no check, and its tiles are cheap
-        if (free and name == "tiles") or (free and n > _SMALL and name == "auto"):
+        if free and (name == "tiles" or (n > _SMALL and name == "auto")):
             return Route(
                 "tiles", f"{kernel.name} tiles of {n} rows", kernel.operator(points, threads), 0.0, "none", True
             )
         if name not in ("auto", "stored"):
             raise BadData(
-                f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. Use operator='auto'."
+                f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. "
+                "Use operator='auto'."
             )
         reason = f"the values of {kernel.name} are checked, so they are kept"
         return Route("stored", reason, store(kernel, points, threads, owner), 0.0, "none", True)
@@ -103,18 +138,13 @@ class Stored:
     def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
         self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
         self.matrix = self._tile(points)
-        self.n, self.name = len(self.matrix), kernel.name
+        self.n = len(self.matrix)
 
     def _tile(self, Y: Any) -> Floats:
         tile = self.kernel.tile(Y, self.points, self.threads)
         if self._floor > 0:
             tile[tile < self._floor] = 0.0
         return tile
-
-    @property
-    def bytes(self) -> int:
-        """Memory that it holds."""
-        return self.matrix.nbytes
 
     def diag(self) -> Floats:
         """Return the diagonal, (n,)."""
@@ -135,10 +165,6 @@ class Stored:
         for begin in range(0, Y.shape[0], height):
             out[begin : begin + height] = times(self._tile(Y[begin : begin + height]), B, self.threads)
         return out
-
-    def update(self, *_: Any) -> None:
-        """Nobody moves rows between clusters here."""
-        raise NotImplementedError
 
 
 def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False) -> Stored:
@@ -162,15 +188,8 @@ def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool 
 class Links:
     """A sparse graph of our own making: compressed rows, symmetric, columns sorted; no check is needed."""
 
-    name = "graph"
-
     def __init__(self, matrix: Any) -> None:
         self.matrix, self.n = matrix, matrix.shape[0]
-
-    @property
-    def bytes(self) -> int:
-        """Memory that it holds."""
-        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes)
 
     def diag(self) -> Floats:
         """Return the diagonal, (n,)."""
@@ -188,10 +207,6 @@ class Links:
         """Return the rows of links Y times B; a row's bits do not depend on the others."""
         return np.asarray(Y @ B)
 
-    def update(self, *_: Any) -> None:
-        """Nobody moves rows between clusters here."""
-        raise NotImplementedError
-
 
 class ZeroDiagonal:
     """A − diag(A): Ng, Jordan and Weiss leave a row's link to itself out.
@@ -199,17 +214,12 @@ class ZeroDiagonal:
     Rows whose other links are few beside A_ii are summed anew without it, since a difference would lose their digits.
     """
 
-    def __init__(self, operator: Operator, twin: Any) -> None:
-        self.operator, self.n, self.name = operator, operator.n, operator.name
+    def __init__(self, operator: Affinity, twin: Any) -> None:
+        self.operator, self.n = operator, operator.n
         self._twin = twin  # rows Y → the training row that each is taken to be, or −1
         self._diagonal = operator.diag()
         degree = operator.apply(np.ones((self.n, 1)))[:, 0] - self._diagonal
         self._low = np.flatnonzero(degree < _FEW * self._diagonal)
-
-    @property
-    def bytes(self) -> int:
-        """Memory that it holds."""
-        return self.operator.bytes + 8 * self.n
 
     def diag(self) -> Floats:
         """Return zeros."""
@@ -236,10 +246,6 @@ class ZeroDiagonal:
         low = own[np.isin(twins[own], self._low)]
         self._anew(low, twins[low], B, out)
         return out
-
-    def update(self, *_: Any) -> None:
-        """Nobody moves rows between clusters here."""
-        raise NotImplementedError
 
     def _anew(self, places: NDArray[Any], rows: NDArray[Any], B: Floats, out: Floats) -> None:
         height = max(1, _BLOCK // self.n)

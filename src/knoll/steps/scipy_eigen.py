@@ -10,9 +10,9 @@ import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from knoll.kernels import Operator
 from knoll.steps import spectral as steps
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, random_block, rayleigh_ritz, times
+from knoll.steps.operators import Affinity
 
 __all__ = ["scipy_spectrum"]
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 def scipy_spectrum(
     solver: str,
-    operator: Operator,
+    operator: Affinity,
     labels: NDArray[np.int64],
     weights: Floats,
     m: int,
@@ -55,6 +55,7 @@ def scipy_spectrum(
     if rest == 0:
         pairs = Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
         return steps.joined(first, pairs, m, degrees, 1, solver), found
+    vectors: Any
     if rest + GUARD >= n // 3:  # too close to the whole spectrum for either
         vectors = scipy.linalg.eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
     elif solver == "arpack":

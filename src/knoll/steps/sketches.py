@@ -26,6 +26,7 @@ _FACTOR_BYTES = 1 << 31  # of F, at most
 _LEFT = 1e-4  # stop where no diagonal entry has more than this left: the rest is two or three exact products
 _LEFT_SHORT = 1e-2  # the same where memory allows few columns
 _POOR = 0.05  # a mean diagonal with more than this left says that the kernel is not of low rank
+_ABSENT = 0.2  # a row with more than this left is hardly represented: an eigenvector of its own would be missed
 _FFT_TOL = 1e-9
 
 
@@ -46,7 +47,7 @@ def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Ske
     if rank < p:
         return None
     factor, _, left = core.pivoted_cholesky(rank, _LEFT if rank == _RANK else _LEFT_SHORT, threads)
-    if factor.shape[1] < min(p, n) or float(left.mean()) > _POOR:
+    if factor.shape[1] < min(p, n) or float(left.mean()) > _POOR or float(left.max()) > _ABSENT:
         return None
     degree = times(factor, inner(factor, weights[:, None], threads), threads)  # (n, 1): F Fᵀ w
     degree = np.maximum(degree, left[:, None] + 2.0**-52) + left[:, None]

@@ -18,10 +18,10 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.kernels import Operator
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, times, top_eigenpairs
-from knoll.steps.operators import Route
+from knoll.steps.operators import Affinity, Route
 from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
+from knoll.steps.sparse import is_sparse
 
 __all__ = [
     "NO_LINK",
@@ -111,7 +111,7 @@ def heaviest(labels: Ints, degrees: Floats, weights: Floats) -> Components:
     """Weigh the components, leaving out rows without links."""
     labels = np.where(degrees < NO_LINK, -1, labels)
     names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    volumes = np.bincount(inverse, weights=weights * degrees, minlength=len(names))
+    volumes: Floats = np.bincount(inverse, weights=weights * degrees, minlength=len(names)).astype(np.float64)
     if names[0] == -1:
         volumes, first, inverse = volumes[1:], first[1:], inverse - 1
     order = np.lexsort((first, -volumes))
@@ -145,7 +145,7 @@ def kernel_spectrum(
     threads: int,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
-    """Solve for m pairs with products only: a start where one is to be had, then block Krylov with the exact operator."""
+    """Solve for m pairs with products only: a start where one is to be had, then block Krylov, exact."""
     operator, n = route.operator, route.operator.n
     sketch = _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
     note = "" if sketch is None else sketch.note
@@ -183,6 +183,7 @@ def kernel_spectrum(
         applied=image,
         tol=tol,
         loose=1 if many > m else 0,
+        above=1.0,
         max_applications=max_applications if route.refine else 0,
         seed=seed,
         threads=threads,
@@ -266,7 +267,7 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
 
 
 def sparse_spectrum(
-    operator: Operator,
+    operator: Affinity,
     matrix: Any,
     labels: Ints,
     m: int,
@@ -300,13 +301,15 @@ def sparse_spectrum(
     def apply(B: Floats) -> Floats:
         return scale * operator.apply(scale * B)
 
-    links = matrix.nnz / n if scipy.sparse.issparse(matrix) else np.inf
+    links = matrix.nnz / n if is_sparse(matrix) else np.inf
     factored = links <= _FILL and n > 1000
 
     def crawls(count: int, worst: float) -> bool:
         return factored and count >= _SLOW and worst > 1
 
-    pairs = top_eigenpairs(apply, n, rest, tol=tol, max_applications=max_applications, give_up=crawls, **options)
+    pairs = top_eigenpairs(
+        apply, n, rest, tol=tol, above=1.0, max_applications=max_applications, give_up=crawls, **options
+    )
     note = ""
     if not pairs.converged and factored and pairs.applications < max_applications:
         pairs = _by_inverse(matrix, scale[:, 0], pairs, apply, n, rest, tol, max_applications, options)
@@ -421,8 +424,8 @@ def extension_at_rows(spectrum: Spectrum, weights: Floats, row_scaling: str) -> 
 # ---- numbers about the answer --------------------------------------------------------------------------------------
 
 
-def cut_terms(operator: Operator, labels: NDArray[Any], k: int, weights: Floats, degrees: Floats) -> Floats:
-    """Compute for each cluster links(V_c, V_c), links(V_c, V) (eq. 4.10), and its part of kernel k-means' trace: (3, k).
+def cut_terms(operator: Affinity, labels: NDArray[Any], k: int, weights: Floats, degrees: Floats) -> Floats:
+    """Compute for each cluster links(V_c, V_c), links(V_c, V) (eq. 4.10) and its part of kernel k-means' trace: (3, k).
 
     Rows count by weight. The trace is Σ_c (Σ_ij u_i A_ij u_j)/Σ_i u_i over the cluster with u = w/d (eq. 4.6).
     """

@@ -1,0 +1,77 @@
+"""Kernel k-means drawn over its data: straight borders in feature space are curves here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from knoll.exceptions import BadData
+from knoll.kernel_kmeans import KernelKMeans
+from knoll.plots.plane import Plane
+from knoll.plots.points import scatter
+from knoll.plots.style import NOISE, axes_or_new, look
+from knoll.validation import check_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["kernel_kmeans"]
+
+_STEPS = 160  # places along each axis at which the picture asks for the closest mean
+
+
+def kernel_kmeans(model: KernelKMeans, X: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a fitted KernelKMeans: points in the colours of their clusters, and the borders between these.
+
+    Parameters
+    ----------
+    model : KernelKMeans
+        The fitted model. Of more than two columns, the two leading principal axes are drawn, without borders.
+    X : array-like of shape (n_samples, n_features), optional
+        Points to draw, coloured by `predict`; by default those of the fit.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from knoll import KernelKMeans, datasets, plots
+    >>> X = datasets.load("banana").X
+    >>> ax = plots.kernel_kmeans(KernelKMeans(4, sigma=1.0, random_state=0).fit(X))
+    """
+    check_is_fitted(model)
+    if model.fit_points_ is None:
+        raise BadData("The model was fitted to a kernel matrix: there are no points to draw. Draw them with scatter.")
+    points = np.asarray(model.fit_points_ if X is None else check_points(X), dtype=np.float64)
+    if points.shape[1] != model.n_features_in_:
+        raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.n_features_in_}.")
+    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    ax = axes_or_new(ax)
+    plane = Plane.of_points(points, names)
+    scatter(points, _closest(model, points), ax=ax, plane=plane)
+    if points.shape[1] == 2:
+        _draw_borders(model, points, ax)
+    return look(ax, plane.names)
+
+
+def _closest(model: KernelKMeans, places: np.ndarray) -> np.ndarray:
+    kind = np.asarray(model.fit_points_).dtype
+    return np.asarray(model._assign(np.ascontiguousarray(places, dtype=kind)))
+
+
+def _draw_borders(model: KernelKMeans, points: np.ndarray, ax: Axes) -> None:
+    """Ask for the closest mean on a grid, and draw a line around each cluster's part of it."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = 0.06 * np.maximum(high - low, 1e-12)
+    x, y = (np.linspace(a, b, _STEPS) for a, b in zip(low - room, high + room, strict=True))
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    labels = _closest(model, grid).reshape(len(y), len(x))
+    for c in np.unique(labels)[1:]:  # a border has two sides: one of them is enough
+        ax.contour(x, y, (labels == c).astype(float), levels=[0.5], colors=NOISE, linewidths=0.9, zorder=1.5)

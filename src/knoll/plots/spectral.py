@@ -1,0 +1,99 @@
+"""Spectral clustering seen from inside: the rows of its eigenvectors, and the eigenvalues with their gap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from knoll.plots.plane import Plane
+from knoll.plots.points import scatter
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new
+from knoll.spectral import SpectralClustering
+from knoll.tuning import Selection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["eigenvalues", "embedding"]
+
+
+def embedding(model: SpectralClustering, ax: Axes | None = None) -> Axes:
+    """Draw the rows of the embedding, which k-means has parted, in the colours of their clusters.
+
+    Parameters
+    ----------
+    model : SpectralClustering
+        The fitted model. With more than two eigenvectors the two leading principal axes of the rows are drawn.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from knoll import SpectralClustering, datasets, plots
+    >>> model = SpectralClustering(2, random_state=0).fit(datasets.load("banana").X)
+    >>> ax = plots.embedding(model)
+    """
+    rows = np.asarray(model.embedding_, dtype=np.float64)
+    names = [f"eigenvector {j + 1}" for j in range(rows.shape[1])]
+    return scatter(rows, model.labels_, axes_or_new(ax), plane=Plane.of_points(rows, names))
+
+
+def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -> Axes:
+    """Draw the largest eigenvalues in order, with a line where the clusters end.
+
+    Parameters
+    ----------
+    model : SpectralClustering or Selection
+        The fitted model, whose eigenvalues and the next one are drawn; or what `knoll.tuning.eigengap` returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from knoll import plots, tuning
+    >>> ax = plots.eigenvalues(tuning.eigengap([1.0, 0.99, 0.98, 0.6, 0.55, 0.5]))
+    """
+    if isinstance(model, Selection):
+        k, last = model.best, model.curve["eigenvalue"][-1] - model.curve["difference"][-1]
+        values = np.append(model.curve["eigenvalue"], last)
+    else:
+        k = min(int(model.n_clusters_), len(model.eigenvalues_))
+        values = np.append(model.eigenvalues_, model.eigenvalues_[-1] - model.eigengap_)
+        values = values[np.isfinite(values)]
+    ax = axes_or_new(ax)
+    place = np.arange(1, len(values) + 1)
+    inside = place <= k
+    ax.plot(place[inside], values[inside], "o", color=BLUE, markersize=6)
+    ax.plot(place[~inside], values[~inside], "o", color=NOISE, markersize=6)
+    if k < len(values):
+        ax.axvline(k + 0.5, color=RED, linewidth=0.9, linestyle="--")
+        gap = f"after {k}: gap {values[k - 1] - values[k]:.3g}"
+        right = k > len(values) / 2
+        ax.annotate(
+            gap,
+            (k + 0.5, 0.04),
+            xycoords=("data", "axes fraction"),
+            xytext=(-4 if right else 4, 0),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            color=RED,
+            fontsize=9,
+        )
+    ax.set_xlabel("number")
+    ax.set_ylabel("eigenvalue of D$^{-1/2}$AD$^{-1/2}$")
+    ax.set_xlim(0.5, len(values) + 0.5)
+    ax.locator_params(axis="x", integer=True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    return ax
