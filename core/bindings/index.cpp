@@ -66,6 +66,25 @@ void def_dbscan(nb::module_& m) {
         "Fill labels and core by DBSCAN; returns counts of the work. border: closest, first or noise.");
 }
 
+template <class T>
+void py_split_rows(const In<T, 2>& x, const In<bool, 1>& mask, const Out<int64_t, 1>& numbers, const Out<T, 2>& taken,
+                   const Out<T, 2>& others, int threads) {
+  need(mask.shape(0) == x.shape(0), "mask must have one entry per row");
+  need(taken.shape(1) == x.shape(1) && others.shape(1) == x.shape(1), "taken and others must have the columns of x");
+  const auto marks = view<1>(mask);
+  call(threads, 4.0 * static_cast<double>(x.size()), [&](Run run) {
+    split_rows(view<2>(x), {reinterpret_cast<const uint8_t*>(marks.data), {marks.shape[0]}, {marks.stride[0]}},
+               view<1>(numbers), view<2>(taken), view<2>(others), run);
+  });
+}
+
+template <class T>
+void def_split_rows(nb::module_& m) {
+  m.def("split_rows", &py_split_rows<T>, nb::arg("x").noconvert(), nb::arg("mask"), nb::arg("numbers").noconvert(),
+        nb::arg("taken").noconvert(), nb::arg("others").noconvert(), nb::arg("threads"),
+        "Copy the rows of x where the mask is true into taken, with their numbers, and the others into others.");
+}
+
 // An index and the array that it looks at. Queries are taken as float64, whatever they were.
 struct PyIndex {
   std::unique_ptr<Index> index;
@@ -179,6 +198,8 @@ void bind_index(nb::module_& m) {
   def_dbscan<float, bool>(m);
   def_dbscan<double, uint8_t>(m);
   def_dbscan<float, uint8_t>(m);
+  def_split_rows<double>(m);
+  def_split_rows<float>(m);
 }
 
 }  // namespace knoll::python

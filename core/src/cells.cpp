@@ -6,6 +6,8 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "knoll/index.hpp"
@@ -17,45 +19,60 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 1 << 14, kAhead = 24;
 constexpr double kMostCells = 0x1p30;  // along an axis, before its empty stretches are cut out
-// A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell: with sides
-// 2^−16 shorter than ε/√d two points of a cell are within ε after all roundings. Points within ε then differ by at most
-// √3·(1 + 2^−15) < 2 sides along an axis, so their cells by at most kReach,
-// and their blocks by at most one.
-constexpr double kShorter = 1 - 0x1p-16;
+// A cell's number along an axis is a quotient below kMostCells, so it errs by less than 2^−20 of a cell.
+//
+// Up to three dimensions a cell is as large as it may be: with sides 2^−16 shorter than ε/√d two points of a cell are
+// within ε after all roundings. Points within ε then differ by at most √3·(1 + 2^−15) < 2 sides along an axis, and two
+// cells make a block. In more dimensions blocks must be small: three cells, and 2^−10 more than ε. The diagonal of a
+// cell is √d/3 of that, less than ε up to eight dimensions. In both cases neighbours are in blocks that touch.
+double side_of(double eps, int64_t d) {
+  return d <= 3 ? eps / std::sqrt(static_cast<double>(d)) * (1 - 0x1p-16) : eps / 3 * (1 + 0x1p-10);
+}
+
+// Buckets of some kBucketPoints points, so that a bucket's points fit in a second-level cache.
+constexpr int64_t kBucketPoints = 1024, kMostInBucket = 1 << 16;
+constexpr int kMostLeading = 11, kDigit = 11;  // bits: so many places to write to are as many as the caches hold
+
+// body(d) with a number of columns that the compiler knows.
+template <class F>
+void with_dims(int64_t d, F&& body) {
+  if (d == 1) return body(std::integral_constant<int, 1>());
+  if (d == 2) return body(std::integral_constant<int, 2>());
+  if (d == 3) return body(std::integral_constant<int, 3>());
+  if (d == 4) return body(std::integral_constant<int, 4>());
+  body(std::integral_constant<int, 5>());
+}
 
 }  // namespace
 
 template <class T>
-Cells::Cells(View<const T, 2> x, double eps, Run run) : n_(x.shape[0]), d_(x.shape[1]), stride_(n_ + 4) {
+Cells::Cells(View<const T, 2> x, double eps, Run run)
+    : n_(x.shape[0]),
+      d_(x.shape[1]),
+      stride_(n_ + 4),
+      per_axis_(d_ <= 3 ? 2 : 3),
+      cell_bits_(static_cast<int>(d_) * (d_ <= 3 ? 1 : 2)) {
   check_row_count(n_);
   ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
   const auto n = static_cast<size_t>(n_);
   rows_ = make_large_array<int32_t>(n);
+  columns_ = make_large_array<double>(static_cast<size_t>(d_ * stride_));
+  for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
   const Frame grid = frame(x, eps, run);
   if (grid.few && grid.all_cells < 0x1p32) {  // short numbers are sorted in less time and memory
     const auto keys = make_large_array<uint32_t>(n);
     number(x, grid, keys.get(), run);
-    sort(keys.get(), run);
+    sort(x, keys.get(), grid.all_cells, run);
   } else {
     const auto keys = make_large_array<uint64_t>(n);
-    if (grid.few && grid.all_cells < 0x1p62)
+    double all = grid.all_cells;
+    if (grid.few && all < 0x1p62)
       number(x, grid, keys.get(), run);
     else
-      ok_ = number_with_gaps(x, grid.side, keys.get(), run);
-    if (!ok_) return;
-    sort(keys.get(), run);
+      ok_ = number_with_gaps(x, grid.side, keys.get(), all, run);
+    if (ok_) sort(x, keys.get(), all, run);
   }
-
-  columns_ = make_large_array<double>(static_cast<size_t>(d_ * stride_));
-  for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
-  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      if (p + kAhead < end) __builtin_prefetch(&x(row(p + kAhead), 0));  // rows come from anywhere
-      for (int64_t j = 0; j < d_; ++j)
-        columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(x(row(p), j));
-    }
-  });
 }
 
 template <class T>
@@ -80,18 +97,19 @@ Cells::Frame Cells::frame(View<const T, 2> x, double eps, Run run) const {
       out.high[j] = std::max(out.high[j], mine.high[j]);
     }
   });
-  out.side = eps / std::sqrt(static_cast<double>(d_)) * kShorter;
+  out.side = side_of(eps, d_);
   for (int64_t j = 0; j < d_; ++j) {
     const double along = n_ == 0 ? 0 : std::floor((out.high[j] - out.low[j]) / out.side);
     out.few = out.few && along < kMostCells;
     if (!out.few) break;
-    out.width[j] = static_cast<int64_t>(along) / 2 + 4;  // no walk falls off the end of a row, nor a rounded quotient
-    out.all_cells *= 2 * static_cast<double>(out.width[j]);
+    out.width[j] = static_cast<int64_t>(along) / per_axis_ + 4;  // no walk falls off a row, nor a rounded quotient
+    out.all_cells *= static_cast<double>(out.width[j]);
   }
+  out.all_cells = std::ldexp(out.all_cells, cell_bits_);
   return out;
 }
 
-// keys[i] = the number of row i's block, and the cell in it: one bit an axis.
+// keys[i] = the number of row i's block, and the cell in it: one or two bits an axis.
 template <class T, class K>
 void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
   uint64_t steps[kMostDims], first = 0;
@@ -102,30 +120,35 @@ void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
     step *= grid.width[j];
   }
   const double per_side = 1 / grid.side;
-  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      uint64_t block = first, cell = 0;
-      for (int64_t j = 0; j < d_; ++j) {
-        const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
-        block += steps[j] * (along >> 1);
-        cell |= static_cast<uint64_t>(along & 1) << j;
+  with_dims(d_, [&](auto d) {
+    constexpr uint32_t kPerAxis = d <= 3 ? 2 : 3, kAxisBits = d <= 3 ? 1 : 2;
+    for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        uint64_t block = first;
+        uint32_t cell = 0;
+        for (uint32_t j = 0; j < d; ++j) {
+          const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
+          block += steps[j] * (along / kPerAxis);
+          cell |= along % kPerAxis << j * kAxisBits;
+        }
+        keys[i] = static_cast<K>(block << d * kAxisBits | cell);
       }
-      keys[i] = static_cast<K>(block << d_ | cell);
-    }
+    });
   });
 }
 
 template <class T>
-bool Cells::number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, Run run) {
+bool Cells::number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, double& all, Run run) {
   std::fill(keys, keys + n_, 0);
   uint64_t step = 1;
   for (int64_t j = 0; j < d_; ++j) {
     uint64_t along = 0;
     step_[j] = static_cast<int64_t>(step);
     if (!number_axis(x, j, side, step, keys, along, run)) return false;
-    if (static_cast<double>(step) * static_cast<double>(along) >= 0x1p59) return false;
+    if (static_cast<double>(step) * static_cast<double>(along) >= std::ldexp(1.0, 62 - cell_bits_)) return false;
     step *= along;
   }
+  all = std::ldexp(static_cast<double>(step), cell_bits_);
   return true;
 }
 
@@ -141,88 +164,224 @@ bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t 
   std::iota(rows.begin(), rows.end(), 0);
   radix_sort(order.data(), rows.data(), n_, run);
   double first = static_cast<double>(x(rows[0], axis)), last = first;
-  uint64_t from = kReach, cell = kReach;  // the number of the run's first cell, and of the latest point's
+  const auto reach = static_cast<uint64_t>(per_axis_);  // cells further off than this are out of ε
+  uint64_t from = reach, cell = reach;                  // the number of the run's first cell, and of the latest point's
   for (const int32_t i : rows) {
     const auto value = static_cast<double>(x(i, axis));
-    if (value - last > (kReach + 2) * side) {
+    if (value - last > (per_axis_ + 2) * side) {
       first = value;
-      from = cell + kReach + 1;
+      from = cell + reach + 1;
     }
     const double along = (value - first) / side;
     if (!(along < kMostCells)) return false;
     last = value;
     cell = from + static_cast<uint64_t>(along);
-    keys[i] += (step * (cell >> 1) << d_) + ((cell & 1) << axis);
+    keys[i] += (step * (cell / reach) << cell_bits_) + (cell % reach << axis * (cell_bits_ / d_));
   }
-  width = (cell >> 1) + 2;
+  width = cell / reach + 2;
   return true;
 }
 
-// Sorts the rows by the number of their cell, and finds cells and blocks.
-template <class K>
-void Cells::sort(K* keys, Run run) {
+template <class T, class K>
+void Cells::sort(View<const T, 2> x, K* keys, double all, Run run) {
+  if (!sort_in_buckets(x, keys, all, run)) sort_at_once(x, keys, run);
+}
+
+// Sorts the points by the number of their cell in two steps that stay within the caches: into buckets by the leading
+// bits, rows in their order, coordinates along with them; then each bucket by the other bits. A block is in one bucket.
+// False, and nothing is done: the points are in few buckets, or there are too many other bits.
+template <class T, class K>
+bool Cells::sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run) {
+  const int bits = std::ilogb(all) + 1;
+  const int leading = std::clamp(std::ilogb(static_cast<double>(n_) / kBucketPoints + 1), 1, kMostLeading);
+  const int shift = std::max(cell_bits_, bits - leading);
+  if (n_ < kBucketPoints || shift > 32) return false;
+  const auto buckets = static_cast<size_t>(static_cast<uint64_t>(all) >> shift) + 1;
+  const int64_t grain = std::max(kRowsAtOnce, (n_ - 1) / 64 + 1);
+
+  // How many points of each chunk of rows go to each bucket, then where the first of them goes.
+  std::vector<std::vector<int32_t>> place(static_cast<size_t>(chunk_count(n_, grain)), std::vector<int32_t>(buckets));
+  for_chunks(n_, grain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    int32_t* const count = place[static_cast<size_t>(chunk)].data();
+    for (int64_t i = begin; i < end; ++i) ++count[keys[i] >> shift];
+  });
+  std::vector<int32_t> bucket_begin(buckets + 1);
+  int32_t next = 0, most = 0;
+  for (size_t b = 0; b < buckets; ++b) {
+    bucket_begin[b] = next;
+    for (auto& of_chunk : place) of_chunk[b] = std::exchange(next, next + of_chunk[b]);
+    most = std::max(most, next - bucket_begin[b]);
+  }
+  bucket_begin[buckets] = next;
+  if (most > std::max(kMostInBucket, n_ / 8)) return false;
+
+  with_dims(d_, [&](auto d) { sort_buckets<d>(x, keys, shift, grain, place, bucket_begin, run); });
+  return true;
+}
+
+// The second half of the above: place[chunk][bucket] tells where the first point goes.
+template <int D, class T, class K>
+void Cells::sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain,
+                         std::vector<std::vector<int32_t>>& place, const std::vector<int32_t>& bucket_begin, Run run) {
+  struct Point {
+    uint32_t low_bits;
+    int32_t row;
+    T at[D];
+  };
+  const auto n = static_cast<size_t>(n_), buckets = bucket_begin.size() - 1;
+  const auto points = make_large_array<Point>(n);
+  const auto mask = static_cast<uint32_t>((uint64_t{1} << shift) - 1);
+  for_chunks(n_, grain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    int32_t* const to = place[static_cast<size_t>(chunk)].data();
+    for (int64_t i = begin; i < end; ++i) {
+      Point& point = points[static_cast<size_t>(to[keys[i] >> shift]++)];
+      point.low_bits = static_cast<uint32_t>(keys[i]) & mask;
+      point.row = static_cast<int32_t>(i);
+      for (int64_t j = 0; j < D; ++j) point.at[j] = x(i, j);
+    }
+  });
+
+  // Each bucket: digits of up to kDigit bits, the last of which puts the points where they belong.
+  const int passes = (shift + kDigit - 1) / kDigit, digit = (shift + passes - 1) / passes;
+  const auto starts = make_large_array<int32_t>(n);  // of the bucket's cells, from its first position on
+  std::vector<Count> counts(buckets);
+  for_chunks(static_cast<int64_t>(buckets), 1, run, [&](int64_t bucket, int64_t, int64_t) {
+    const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
+                  end = bucket_begin[static_cast<size_t>(bucket) + 1], m = end - begin;
+    if (m == 0) return;
+    const Point* const from = points.get() + begin;
+    std::vector<int32_t> to(size_t{1} << digit), order, before;
+    const auto value = [&](int32_t k, int pass) {
+      return from[k].low_bits >> pass * digit & ((uint32_t{1} << digit) - 1);
+    };
+    const auto place_by = [&](int pass) {
+      std::fill(to.begin(), to.end(), 0);
+      for (int32_t k = 0; k < m; ++k) ++to[value(k, pass)];
+      int32_t sum = 0;
+      for (int32_t& count : to) count = std::exchange(sum, sum + count);
+    };
+    for (int pass = 0; pass + 1 < passes; ++pass) {
+      place_by(pass);
+      before.swap(order);
+      order.resize(static_cast<size_t>(m));
+      for (int32_t i = 0; i < m; ++i) {
+        const int32_t k = pass == 0 ? i : before[static_cast<size_t>(i)];
+        order[static_cast<size_t>(to[value(k, pass)]++)] = k;
+      }
+    }
+    place_by(passes - 1);
+    const auto leading_bits = static_cast<K>(static_cast<uint64_t>(bucket) << shift);
+    for (int32_t i = 0; i < m; ++i) {
+      const int32_t k = passes == 1 ? i : order[static_cast<size_t>(i)];
+      const int64_t p = begin + to[value(k, passes - 1)]++;
+      keys[p] = leading_bits | from[k].low_bits;
+      rows_[static_cast<size_t>(p)] = from[k].row;
+      for (int64_t j = 0; j < D; ++j)
+        columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(from[k].at[j]);
+    }
+    Count count;
+    K last = ~keys[begin];  // unlike the first in every bit
+    for (int32_t p = begin; p < end; ++p) {
+      const K changed = keys[p] ^ std::exchange(last, keys[p]);
+      // Written at every point, and kept where a cell begins: no branch, and never beyond p.
+      starts[static_cast<size_t>(begin + count.cells)] = p;
+      keys[begin + count.cells] = last;
+      count.cells += changed != 0;
+      count.blocks += changed >> cell_bits_ != 0;
+    }
+    counts[static_cast<size_t>(bucket)] = count;
+  });
+
+  make_room(counts);
+  for_chunks(static_cast<int64_t>(buckets), 1, run, [&](int64_t bucket, int64_t, int64_t) {
+    const auto b = static_cast<size_t>(bucket);
+    auto [cell, block] = counts[b];
+    const int64_t cells = (b + 1 < buckets ? counts[b + 1].cells : n_cells_) - cell, begin = bucket_begin[b];
+    std::copy_n(starts.get() + begin, cells, start_.get() + cell);
+    for (int64_t c = begin; c < begin + cells; ++c, ++cell) {
+      if (c > begin && keys[c] >> cell_bits_ == keys[c - 1] >> cell_bits_) continue;
+      first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
+      key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[c] >> cell_bits_);
+    }
+  });
+}
+
+// The same, whatever the numbers are like: all digits over all points, and coordinates last.
+template <class T, class K>
+void Cells::sort_at_once(View<const T, 2> x, K* keys, Run run) {
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
     std::iota(rows_.get() + begin, rows_.get() + end, static_cast<int32_t>(begin));
   });
   radix_sort(keys, rows_.get(), n_, run);
+  for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      if (p + kAhead < end) __builtin_prefetch(&x(row(p + kAhead), 0));  // rows come from anywhere
+      for (int64_t j = 0; j < d_; ++j)
+        columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(x(row(p), j));
+    }
+  });
 
-  struct Count {
-    int64_t cells = 0, blocks = 0;
-  };
   const auto new_cell = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
-  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> d_ != keys[p - 1] >> d_; };
-  std::vector<Count> first(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
+  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> cell_bits_ != keys[p - 1] >> cell_bits_; };
+  std::vector<Count> counts(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     Count count;
     for (int64_t p = begin; p < end; ++p) {
       count.cells += new_cell(p);
       count.blocks += new_block(p);
     }
-    first[static_cast<size_t>(chunk)] = count;
+    counts[static_cast<size_t>(chunk)] = count;
   });
-  for (Count& count : first) {
-    const Count mine = count;
-    count = {n_cells_, n_blocks_};
-    n_cells_ += mine.cells;
-    n_blocks_ += mine.blocks;
-  }
-  start_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n_cells_) + 1);
-  start_[static_cast<size_t>(n_cells_)] = static_cast<int32_t>(n_);
-  first_cell_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n_blocks_) + 1);
-  first_cell_[static_cast<size_t>(n_blocks_)] = static_cast<int32_t>(n_cells_);
-  key_ = std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(n_blocks_) + 1);
-  key_[static_cast<size_t>(n_blocks_)] = std::numeric_limits<int64_t>::max();
+  make_room(counts);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
-    auto [cell, block] = first[static_cast<size_t>(chunk)];
+    auto [cell, block] = counts[static_cast<size_t>(chunk)];
     for (int64_t p = begin; p < end; ++p) {
       if (!new_cell(p)) continue;
       if (new_block(p)) {
         first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
-        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> d_);
+        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> cell_bits_);
       }
       start_[static_cast<size_t>(cell++)] = static_cast<int32_t>(p);
     }
   });
 }
 
-int32_t Cells::part(int64_t block, const uint8_t* first) {
+// Turns counts of cells and blocks into the numbers of the first ones, and makes room for all.
+void Cells::make_room(std::vector<Count>& counts) {
+  for (Count& count : counts) {
+    const Count mine = count;
+    count = {n_cells_, n_blocks_};
+    n_cells_ += mine.cells;
+    n_blocks_ += mine.blocks;
+  }
+  start_ = make_large_array<int32_t>(static_cast<size_t>(n_cells_) + 1);
+  start_[static_cast<size_t>(n_cells_)] = static_cast<int32_t>(n_);
+  first_cell_ = make_large_array<int32_t>(static_cast<size_t>(n_blocks_) + 1);
+  first_cell_[static_cast<size_t>(n_blocks_)] = static_cast<int32_t>(n_cells_);
+  key_ = make_large_array<int64_t>(static_cast<size_t>(n_blocks_) + 1);
+  key_[static_cast<size_t>(n_blocks_)] = std::numeric_limits<int64_t>::max();
+}
+
+int32_t Cells::part(int64_t block, const uint8_t* first, Rest& rest) {
   const int32_t begin = start_of_block(block), end = start_of_block(block + 1);
-  const auto cores = static_cast<int32_t>(std::count_if(first + begin, first + end, [](uint8_t f) { return f != 0; }));
+  int32_t cores = 0;
+  for (int32_t p = begin; p < end; ++p) cores += first[p] != 0;
   if (cores == 0 || cores == end - begin) return cores;
-  std::vector<double> later;
-  std::vector<int32_t> later_rows;
-  const auto sift = [&](auto* values, auto& rest) {
-    auto* to = values + begin;
-    rest.clear();
-    for (int32_t p = begin; p < end; ++p)
-      if (first[p] != 0)
-        *to++ = values[p];
-      else
-        rest.push_back(values[p]);
-    std::copy(rest.begin(), rest.end(), to);
+  const auto sift = [&](auto* values, auto& others) {
+    others.resize(static_cast<size_t>(end - begin));
+    auto *to = values + begin, *other = others.data();
+    for (int32_t p = begin; p < end; ++p) {  // written to both sides, kept on one
+      const auto value = values[p];
+      const bool is_first = first[p] != 0;
+      *to = value;
+      *other = value;
+      to += is_first;
+      other += !is_first;
+    }
+    std::copy(others.data(), other, to);
   };
-  sift(rows_.get(), later_rows);
-  for (int64_t j = 0; j < d_; ++j) sift(columns_.get() + j * stride_, later);
+  sift(rows_.get(), rest.rows);
+  for (int64_t j = 0; j < d_; ++j) sift(columns_.get() + j * stride_, rest.values);
   return cores;
 }
 
@@ -230,13 +389,15 @@ Cells::Walk::Walk(const Cells& cells, bool ahead) : cells_(cells) {
   struct Row {
     int distance;
     int64_t offset;
-  } found[kMostRows];
-  const int reach_1 = cells.d_ > 1 ? 1 : 0, reach_2 = cells.d_ > 2 ? 1 : 0;
-  for (int b = -reach_2; b <= reach_2; ++b)
-    for (int a = -reach_1; a <= reach_1; ++a) {
-      const int64_t offset = a * cells.step_[1] + b * cells.step_[2];
-      if (!ahead || offset >= 0) found[rows_++] = {a * a + b * b, offset};
-    }
+  } found[kMostRows] = {{0, 0}};
+  rows_ = 1;
+  for (int64_t j = 1; j < cells.d_; ++j) {  // each row, and those before and after it along the axis
+    const int64_t step = cells.step_[j];
+    for (int r = 0, before = rows_; r < before; ++r)
+      for (const int64_t side : {-step, step}) found[rows_++] = {found[r].distance + 1, found[r].offset + side};
+  }
+  if (ahead)
+    rows_ = static_cast<int>(std::remove_if(found, found + rows_, [](const Row& u) { return u.offset < 0; }) - found);
   std::stable_sort(found, found + rows_, [](const Row& u, const Row& v) { return u.distance < v.distance; });
   for (int r = 0; r < rows_; ++r) {
     low_[r] = ahead && r == 0 ? 1 : found[r].offset - 1;

@@ -85,6 +85,7 @@ struct Climber {
     path.y.resize(static_cast<size_t>(points.dimension()));
     for (size_t j = 0; j < path.y.size(); ++j) path.y[j] = coordinate(static_cast<int64_t>(j));
     path.steps = 0;
+    path.weight = 0;
     path.leader = -1;
     path.moving = true;
     path.cycle = false;

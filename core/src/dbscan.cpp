@@ -17,6 +17,7 @@ namespace knoll {
 namespace {
 
 constexpr int64_t kFewRows = 200;       // below, a tree of a few leaves is as fast as anything
+constexpr int64_t kCellColumns = 5;     // up to here a block of cells has few enough neighbours
 constexpr int64_t kManyColumns = 6;     // from here on boxes hardly ever keep points apart
 constexpr int64_t kFewNumbers = 32000;  // n·d below which packing panels does not pay
 
@@ -83,6 +84,16 @@ Weights::Weights(View<const double, 1> weights) : of_row(weights) {
   slack = 4 * static_cast<double>(n + 2) * 0x1p-53 * total;
 }
 
+namespace {
+
+int64_t count_marked(View<const uint8_t, 1> mask, int64_t begin, int64_t end) {
+  int64_t count = 0;
+  for (int64_t i = begin; i < end; ++i) count += mask(i) != 0;
+  return count;
+}
+
+}  // namespace
+
 template <class T>
 DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                     const Metric& metric, Border border, const std::string& backend, View<int64_t, 1> labels,
@@ -90,11 +101,11 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (backend != "auto" && backend != "cells" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, cells, tree or tiles");
   check_row_count(x.shape[0]);
-  const bool try_cells = metric.name() == MetricName::euclidean && x.shape[1] <= 3 &&
+  const bool try_cells = metric.name() == MetricName::euclidean && x.shape[1] <= kCellColumns &&
                          (backend == "cells" || (backend == "auto" && x.shape[0] >= kFewRows));
   const Weights given = try_cells ? Weights(weights) : Weights();
   if (backend == "cells" && (!try_cells || !given.nonnegative))
-    throw std::invalid_argument("cells are for the euclidean metric, up to three columns and weights >= 0");
+    throw std::invalid_argument("cells are for the euclidean metric, up to five columns and weights >= 0");
   DbscanReport report;
   if (try_cells && given.nonnegative && dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run))
     return report;
@@ -105,9 +116,38 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   return dbscan_tree(x, eps, min_samples, weights, metric, border, labels, core, run);
 }
 
+template <class T>
+void split_rows(View<const T, 2> x, View<const uint8_t, 1> mask, View<int64_t, 1> numbers, View<T, 2> taken,
+                View<T, 2> others, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  std::vector<int64_t> first(static_cast<size_t>(chunk_count(n, kGrain)));  // of each chunk
+  for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    first[static_cast<size_t>(chunk)] = count_marked(mask, begin, end);
+  });
+  int64_t all = 0;
+  for (int64_t& count : first) count = std::exchange(all, all + count);
+  if (numbers.shape[0] != all || taken.shape[0] != all || others.shape[0] != n - all)
+    throw std::invalid_argument("there must be room for as many rows as the mask tells");
+  for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
+    int64_t yes = first[static_cast<size_t>(chunk)], no = begin - yes;
+    for (int64_t i = begin; i < end; ++i) {
+      const bool is_taken = mask(i) != 0;
+      if (is_taken) numbers(yes) = i;
+      const View<T, 2>& to = is_taken ? taken : others;
+      const int64_t at = is_taken ? yes++ : no++;
+      for (int64_t j = 0; j < d; ++j) to(at, j) = x(i, j);
+    }
+  });
+}
+
 template DbscanReport dbscan(View<const double, 2>, double, double, View<const double, 1>, const Metric&, Border,
                              const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
 template DbscanReport dbscan(View<const float, 2>, double, double, View<const double, 1>, const Metric&, Border,
                              const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
+
+template void split_rows(View<const double, 2>, View<const uint8_t, 1>, View<int64_t, 1>, View<double, 2>,
+                         View<double, 2>, Run);
+template void split_rows(View<const float, 2>, View<const uint8_t, 1>, View<int64_t, 1>, View<float, 2>, View<float, 2>,
+                         Run);
 
 }  // namespace knoll

@@ -13,7 +13,7 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kBlocksAtOnce = 128, kAhead = 24;
+constexpr int64_t kBlocksAtOnce = 128;
 
 class CellDbscan {
  public:
@@ -23,9 +23,11 @@ class CellDbscan {
         level_(min_samples),
         weights_(weights),
         run_(run),
-        first_core_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.cells()))),
-        cores_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.cells()))),
-        cores_in_block_(std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(cells.blocks()))),
+        first_core_(make_large_array<int32_t>(static_cast<size_t>(cells.cells()))),
+        cores_(make_large_array<int32_t>(static_cast<size_t>(cells.cells()))),
+        cores_in_block_(make_large_array<int32_t>(static_cast<size_t>(cells.blocks()))),
+        cluster_(make_large_array<int32_t>(static_cast<size_t>(cells.cells()))),
+        known_(make_large_array<int32_t>(static_cast<size_t>(cells.blocks()))),
         sets_(cells.cells()) {
     // more than there are points is never reached; a level of 0 or less always is
     least_ = static_cast<int64_t>(
@@ -34,78 +36,73 @@ class CellDbscan {
 
   // 1. Core points: all of a cell with enough points; else each point is counted against the rows around.
   void find_cores() {
-    const auto is_core = std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(cells_.size()));
+    is_core_ = make_large_array<uint8_t>(static_cast<size_t>(cells_.size()));
     if (weights_.given()) weigh_positions();
     each_block(false, [&](Chunk& chunk, int64_t block) {
-      chunk.open.clear();
-      for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell) {
-        const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
-        const bool full = weights_.given() ? weight_suffices(begin, end) : end - begin >= least_;
-        std::fill(is_core.get() + begin, is_core.get() + end, static_cast<uint8_t>(full));
-        if (!full)
-          for (int32_t p = begin; p < end; ++p) chunk.open.push_back({p, 0, 0});
-      }
-      if (chunk.open.empty()) return;
-      chunk.walk.move_to(block);
+      const int32_t block_begin = cells_.start_of_block(block), block_end = cells_.start_of_block(block + 1);
       chunk.spans.clear();
-      for (int r = -1; r < chunk.walk.rows() && !chunk.open.empty();) {  // the block, its row, then all other rows
+      add_span(chunk.spans, block_begin, block_end);
+      chunk.open.size = 0;
+      int64_t seen = block_end - block_begin;  // points in the spans: as long as they are too few, none is core
+      for (int64_t cell = cells_.first_cell(block), cells_end = cells_.first_cell(block + 1); cell < cells_end;) {
+        const bool full = is_full(cell);
+        const int32_t begin = cells_.start(cell);
+        while (++cell < cells_end && is_full(cell) == full) {
+        }
+        const int32_t end = cells_.start(cell);
+        std::fill(is_core_.get() + begin, is_core_.get() + end, static_cast<uint8_t>(full));
+        if (full) continue;
+        if (weights_.given() || seen < least_)
+          chunk.open.add(begin, end);
+        else
+          count_in_block(begin, end, chunk);
+      }
+      if (chunk.open.size == 0) return;
+      size_t counted = seen < least_ ? 0 : 2;  // spans before this one are done with
+      if (weights_.given()) weigh_more(0, chunk);
+      chunk.walk.move_to(block);
+      for (int r = 0; r < chunk.walk.rows() && chunk.open.size > 0;) {  // the block's row, then all other rows
         const size_t before = chunk.spans.size();
-        if (r < 0) {
-          ++r;
-          add_span(chunk.spans, cells_.start_of_block(block), cells_.start_of_block(block + 1));
-        } else if (r == 0) {
+        if (r == 0) {
           const auto [first, end] = chunk.walk.row(r++);
-          if (first < block) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(block));
-          if (block + 1 < end) add_span(chunk.spans, cells_.start_of_block(block + 1), cells_.start_of_block(end));
+          if (first < block) add_span(chunk.spans, cells_.start_of_block(first), block_begin);
+          if (block + 1 < end) add_span(chunk.spans, block_end, cells_.start_of_block(end));
         } else {
           for (; r < chunk.walk.rows(); ++r) {
             const auto [first, end] = chunk.walk.row(r);
             if (first < end) add_span(chunk.spans, cells_.start_of_block(first), cells_.start_of_block(end));
           }
         }
-        std::erase_if(chunk.open, [&](Open& point) {
-          const bool enough = weights_.given() ? weigh_more(point, before, chunk) : count_more(point, before, chunk);
-          if (enough) is_core[static_cast<size_t>(point.position)] = 1;
-          return enough;
-        });
+        for (size_t s = before; s < chunk.spans.size(); s += 2) seen += chunk.spans[s + 1] - chunk.spans[s];
+        if (weights_.given()) {
+          weigh_more(before, chunk);
+        } else if (seen >= least_) {
+          count_more(counted, chunk);
+          counted = chunk.spans.size();
+        }
       }
       if (weights_.slack != 0)
-        for (const Open& point : chunk.open)
-          is_core[static_cast<size_t>(point.position)] = exact_weight_suffices(point, chunk);
-    });
-    each_block(false, [&](Chunk&, int64_t block) {
-      int32_t at = cells_.start_of_block(block);
-      for (auto cell = static_cast<size_t>(cells_.first_cell(block)),
-                end = static_cast<size_t>(cells_.first_cell(block + 1));
-           cell < end; ++cell) {
-        int32_t count = 0;
-        const auto here = static_cast<int64_t>(cell);
-        for (int32_t p = cells_.start(here); p < cells_.start(here + 1); ++p) count += is_core[static_cast<size_t>(p)];
-        first_core_[cell] = at;
-        cores_[cell] = count;
-        at += count;
-      }
-      cores_in_block_[static_cast<size_t>(block)] = cells_.part(block, is_core.get());
+        for (int64_t i = 0; i < chunk.open.size; ++i) exact_weight(static_cast<size_t>(i), chunk);
     });
   }
 
   // 2. Components of cells that hold core points: first those of a block, then those of touching blocks that are not
   // joined by then.
   void unite_cores() {
-    std::vector<int32_t> known(static_cast<size_t>(cells_.blocks()), -1);  // a core cell, if all core cells are joined
     each_block(false, [&](Chunk& chunk, int64_t block) {
-      if (cores_in_block(block) == 0) return;
-      unite(block, block, false, chunk);
-      known[static_cast<size_t>(block)] = one_of(block);
+      core_points_first(block, chunk);
+      if (cores_in_block(block) > 0) unite(block, block, false, chunk);
+      known_[static_cast<size_t>(block)] = one_of(block);
     });
+    is_core_.reset();
     each_block(true, [&](Chunk& chunk, int64_t block) {
       if (cores_in_block(block) == 0) return;
-      const int32_t mine = known[static_cast<size_t>(block)];
+      const int32_t mine = known_[static_cast<size_t>(block)];
       chunk.walk.move_to(block);
       for (int r = 0; r < chunk.walk.rows(); ++r)
         for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
           if (cores_in_block(other) == 0) continue;
-          const int32_t theirs = known[static_cast<size_t>(other)];
+          const int32_t theirs = known_[static_cast<size_t>(other)];
           const bool one_each = mine >= 0 && theirs >= 0;
           if (!one_each || !sets_.same_shared(mine, theirs)) unite(block, other, one_each, chunk);
         }
@@ -114,23 +111,12 @@ class CellDbscan {
 
   // 3. Labels.
   int64_t label(Border border, View<int64_t, 1> labels, View<uint8_t, 1> core) {
-    std::vector<int32_t> with_cores, number;
-    for (int64_t cell = 0; cell < cells_.cells(); ++cell)
-      if (cores(cell) > 0) with_cores.push_back(static_cast<int32_t>(cell));
-    const int64_t clusters = number_components(
-        sets_, static_cast<int64_t>(with_cores.size()), [&](int64_t i) { return with_cores[static_cast<size_t>(i)]; },
-        [&](int64_t i) { return cells_.row(first_core(with_cores[static_cast<size_t>(i)])); },  // rows of a cell rise
-        number);
-    cluster_.assign(static_cast<size_t>(cells_.cells()), -1);
-    for (int32_t cell : with_cores) cluster_[static_cast<size_t>(cell)] = number[static_cast<size_t>(sets_.find(cell))];
-
+    const int64_t clusters = number_clusters();
+    // Rows are anywhere: one small number is written for each, and read in order afterwards.
+    const auto code = make_large_array<int32_t>(static_cast<size_t>(cells_.size()));  // 2·cluster + core
     each_block(false, [&](Chunk& chunk, int64_t block) {
       const auto put = [&](int64_t p, int32_t cluster, bool is_core) {
-        const int64_t soon = cells_.row(std::min(p + kAhead, cells_.size() - 1));  // rows are anywhere
-        __builtin_prefetch(&labels(soon), 1);
-        __builtin_prefetch(&core(soon), 1);
-        labels(cells_.row(p)) = cluster;
-        core(cells_.row(p)) = is_core;
+        code[static_cast<size_t>(cells_.row(p))] = 2 * cluster + is_core;
       };
       for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
         for (int64_t p = first_core(cell), end = p + cores(cell); p < end; ++p)
@@ -138,13 +124,18 @@ class CellDbscan {
       const int64_t middle = cells_.start_of_block(block) + cores_in_block(block),
                     end = cells_.start_of_block(block + 1);
       if (middle == end) return;
-      if (border != Border::noise) around(block, chunk);
+      const bool any = border != Border::noise && clusters > 0;
+      if (any) around(block, chunk);
       for (int64_t p = middle; p < end; ++p) {
         int32_t cluster = -1;
-        if (border == Border::first) cluster = first(p, chunk);
-        if (border == Border::closest) cluster = closest(p, chunk);
+        if (any && border == Border::first) cluster = first(p, chunk);
+        if (any && border == Border::closest) cluster = closest(p, chunk);
         put(p, cluster, false);
       }
+    });
+    for_chunks(cells_.size(), int64_t{1} << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) labels(i) = code[static_cast<size_t>(i)] >> 1;
+      for (int64_t i = begin; i < end; ++i) core(i) = code[static_cast<size_t>(i)] & 1;
     });
     return clusters;
   }
@@ -156,20 +147,40 @@ class CellDbscan {
   int32_t cores(int64_t cell) const { return cores_[static_cast<size_t>(cell)]; }
   int32_t cores_in_block(int64_t block) const { return cores_in_block_[static_cast<size_t>(block)]; }
 
-  // A point of which it is not known yet whether it is core, and what was found within ε of it.
+  // Points of which it is not known yet whether they are core, and what was found within ε of them.
   struct Open {
-    int32_t position;
-    int64_t count;
-    double weight;
+    int64_t size = 0;
+    std::vector<int32_t> position;
+    std::vector<int64_t> count;
+    std::vector<double> weight;
+    std::vector<double> at;  // (d, room) coordinates, for the kernel
+
+    void make_room(int64_t more) {  // and for whole vectors
+      const auto needed = static_cast<size_t>(size + more + 4);
+      if (needed <= position.size()) return;
+      position.resize(2 * needed);
+      count.resize(2 * needed);
+      weight.resize(2 * needed);
+    }
+    void add(int32_t begin, int32_t end) {
+      make_room(end - begin);
+      for (int32_t p = begin; p < end; ++p, ++size) {
+        position[static_cast<size_t>(size)] = p;
+        count[static_cast<size_t>(size)] = 0;
+        weight[static_cast<size_t>(size)] = 0;
+      }
+    }
   };
 
   // What the blocks of a chunk use one after the other.
   struct Chunk {
     Cells::Walk walk;
-    std::vector<Open> open;
+    Open open;
+    std::vector<int64_t> counts;
     std::vector<int32_t> blocks;  // with core points, around
-    std::vector<int32_t> spans;   // begin and end of each, as the kernels take them
-    bool one_cluster;             // all core points around are of one
+    Cells::Rest rest;
+    std::vector<int32_t> spans;  // begin and end of each, as the kernels take them
+    bool one_cluster;            // all core points around are of one
     int64_t distances;
   };
 
@@ -182,7 +193,7 @@ class CellDbscan {
   template <class F>
   void each_block(bool ahead, F&& body) {
     for_chunks(cells_.blocks(), kBlocksAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
-      Chunk chunk{Cells::Walk(cells_, ahead), {}, {}, {}, false, 0};
+      Chunk chunk{Cells::Walk(cells_, ahead), {}, {}, {}, {}, {}, false, 0};
       for (int64_t block = begin; block < end; ++block) {
         run_.poll();
         body(chunk, block);
@@ -200,11 +211,54 @@ class CellDbscan {
                                 q, square_, stop);
   }
 
-  // Counts the spans from spans[before] on; is it enough?
-  bool count_more(Open& point, size_t before, Chunk& chunk) const {
-    point.count += count(point.position, chunk.spans.data() + before, (chunk.spans.size() - before) / 2,
-                         least_ - point.count, chunk);
-    return point.count >= least_;
+  bool is_full(int64_t cell) const {
+    const int32_t begin = cells_.start(cell), end = cells_.start(cell + 1);
+    return weights_.given() ? weight_suffices(begin, end) : end - begin >= least_;
+  }
+
+  // Counts the points of cells next to each other against their block: those with enough are core, the others open.
+  void count_in_block(int32_t begin, int32_t end, Chunk& chunk) {
+    Open& open = chunk.open;
+    const int32_t m = (end - begin + 3) / 4 * 4;  // up to three points are counted for nothing
+    open.make_room(end - begin);
+    chunk.counts.assign(static_cast<size_t>(m), 0);
+    chunk.distances += int64_t{end - begin} * (chunk.spans[1] - chunk.spans[0]);
+    kernels_.count_each(cells_.columns() + begin, cells_.stride(), m, cells_.columns(), cells_.stride(), cells_.dims(),
+                        chunk.spans.data(), 1, square_, least_, chunk.counts.data());
+    for (int32_t p = begin; p < end; ++p) {
+      const int64_t count = chunk.counts[static_cast<size_t>(p - begin)];
+      const bool enough = count >= least_;
+      is_core_[static_cast<size_t>(p)] = enough;
+      open.position[static_cast<size_t>(open.size)] = p;
+      open.count[static_cast<size_t>(open.size)] = count;
+      open.size += !enough;
+    }
+  }
+
+  // Counts the spans from spans[before] on for the open points; those with enough are core, and open no more.
+  void count_more(size_t before, Chunk& chunk) {
+    Open& open = chunk.open;
+    const int64_t d = cells_.dims(), m = (open.size + 3) / 4 * 4;
+    open.at.resize(static_cast<size_t>(d * m));
+    for (size_t s = before; s < chunk.spans.size(); s += 2)
+      chunk.distances += open.size * (chunk.spans[s + 1] - chunk.spans[s]);
+    for (int64_t i = 0; i < m; ++i) {  // whole vectors: the last point again
+      const int64_t p = open.position[static_cast<size_t>(std::min(i, open.size - 1))];
+      if (i >= open.size) open.count[static_cast<size_t>(i)] = open.count[static_cast<size_t>(open.size - 1)];
+      for (int64_t j = 0; j < d; ++j)
+        open.at[static_cast<size_t>(j * m + i)] = cells_.columns()[j * cells_.stride() + p];
+    }
+    kernels_.count_each(open.at.data(), m, m, cells_.columns(), cells_.stride(), d, chunk.spans.data() + before,
+                        static_cast<int64_t>(chunk.spans.size() - before) / 2, square_, least_, open.count.data());
+    size_t kept = 0;
+    for (size_t i = 0; i < static_cast<size_t>(open.size); ++i) {
+      const bool enough = open.count[i] >= least_;
+      is_core_[static_cast<size_t>(open.position[i])] = enough;
+      open.position[kept] = open.position[i];
+      open.count[kept] = open.count[i];
+      kept += !enough;
+    }
+    open.size = static_cast<int64_t>(kept);
   }
 
   // ---- weights, none of them negative -------------------------------------------------------------------------------
@@ -238,25 +292,35 @@ class CellDbscan {
       }
   }
 
-  bool weigh_more(Open& point, size_t before, Chunk& chunk) const {
-    bool enough = surely_enough(point.weight);
-    each_within(point.position, before, chunk, [&](int64_t p) {
-      point.weight += weight_[static_cast<size_t>(p)];
-      return enough = surely_enough(point.weight);
-    });
-    return enough;
+  // As count_more.
+  void weigh_more(size_t before, Chunk& chunk) {
+    Open& open = chunk.open;
+    size_t kept = 0;
+    for (size_t i = 0; i < static_cast<size_t>(open.size); ++i) {
+      double sum = open.weight[i];
+      bool enough = surely_enough(sum);
+      each_within(open.position[i], before, chunk, [&](int64_t p) {
+        sum += weight_[static_cast<size_t>(p)];
+        return enough = surely_enough(sum);
+      });
+      is_core_[static_cast<size_t>(open.position[i])] = enough;
+      open.position[kept] = open.position[i];
+      open.weight[kept] = sum;
+      kept += !enough;
+    }
+    open.size = static_cast<int64_t>(kept);
   }
 
-  // For a point that was weighed against all spans: if float64 cannot tell, the exact sum does, rounded once.
-  bool exact_weight_suffices(const Open& point, Chunk& chunk) {
-    if (point.weight - level_ < -weights_.slack) return false;
+  // For the i-th open point, weighed against all spans: if float64 cannot tell, the exact sum does, rounded once.
+  void exact_weight(size_t i, Chunk& chunk) {
+    if (chunk.open.weight[i] - level_ < -weights_.slack) return;
     tally.rechecks.fetch_add(1, std::memory_order_relaxed);
     ExactSum sum;
-    each_within(point.position, 0, chunk, [&](int64_t p) {
+    each_within(chunk.open.position[i], 0, chunk, [&](int64_t p) {
       sum.add(weight_[static_cast<size_t>(p)]);
       return false;
     });
-    return sum.round() >= level_;
+    is_core_[static_cast<size_t>(chunk.open.position[i])] = sum.round() >= level_;
   }
 
   double square_to(const double* q, int64_t position) const {
@@ -266,6 +330,19 @@ class CellDbscan {
       sum += difference * difference;
     }
     return sum;
+  }
+
+  // Puts the core points of a block first, and tells where those of each cell are.
+  void core_points_first(int64_t block, Chunk& chunk) {
+    int32_t at = cells_.start_of_block(block);
+    for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell) {
+      int32_t count = 0;
+      for (int32_t p = cells_.start(cell); p < cells_.start(cell + 1); ++p) count += is_core_[static_cast<size_t>(p)];
+      first_core_[static_cast<size_t>(cell)] = at;
+      cores_[static_cast<size_t>(cell)] = count;
+      at += count;
+    }
+    cores_in_block_[static_cast<size_t>(block)] = cells_.part(block, is_core_.get(), chunk.rest);
   }
 
   // ---- components ---------------------------------------------------------------------------------------------------
@@ -282,6 +359,43 @@ class CellDbscan {
         if (one_each) return;
       }
     }
+  }
+
+  // Numbers the components by their lowest row; how many. cluster_ tells that of a cell, known_ that of a block.
+  int64_t number_clusters() {
+    constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+    const auto lowest = make_large_array<int32_t>(static_cast<size_t>(cells_.cells()));  // row, then number, of a root
+    std::fill_n(lowest.get(), cells_.cells(), kNone);
+    const auto lower = [&](int32_t root, int32_t row) {
+      std::atomic_ref<int32_t> least(lowest[static_cast<size_t>(root)]);
+      for (int32_t seen = least.load(std::memory_order_relaxed);
+           row < seen && !least.compare_exchange_weak(seen, row, std::memory_order_relaxed);) {
+      }
+    };
+    each_block(false, [&](Chunk&, int64_t block) {
+      for (int32_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
+        if (cores(cell) > 0) {
+          const int32_t root = sets_.find_shared(cell);
+          cluster_[static_cast<size_t>(cell)] = root;
+          lower(root, cells_.row(first_core(cell)));  // rows of a cell rise
+        }
+    });
+    std::vector<int32_t> roots;
+    for (int32_t cell = 0; cell < cells_.cells(); ++cell)
+      if (lowest[static_cast<size_t>(cell)] != kNone) roots.push_back(cell);
+    std::sort(roots.begin(), roots.end(),
+              [&](int32_t a, int32_t b) { return lowest[static_cast<size_t>(a)] < lowest[static_cast<size_t>(b)]; });
+    for (size_t c = 0; c < roots.size(); ++c) lowest[static_cast<size_t>(roots[c])] = static_cast<int32_t>(c);
+    each_block(false, [&](Chunk&, int64_t block) {
+      for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
+        if (cores(cell) > 0) {
+          int32_t& cluster = cluster_[static_cast<size_t>(cell)];
+          cluster = lowest[static_cast<size_t>(cluster)];
+        }
+      int32_t& known = known_[static_cast<size_t>(block)];
+      if (known >= 0) known = cluster_[static_cast<size_t>(known)];
+    });
+    return static_cast<int64_t>(roots.size());
   }
 
   // A core cell of a block whose core cells are all joined; −1: they are not, or there is none.
@@ -377,13 +491,11 @@ class CellDbscan {
         const int32_t begin = cells_.start_of_block(other);
         chunk.blocks.push_back(static_cast<int32_t>(other));
         add_span(chunk.spans, begin, begin + cores_in_block(other));
-        for (int64_t cell = cells_.first_cell(other); cell < cells_.first_cell(other + 1); ++cell) {
-          if (cores(cell) == 0) continue;
-          lowest = std::min(lowest, cluster_[static_cast<size_t>(cell)]);
-          highest = std::max(highest, cluster_[static_cast<size_t>(cell)]);
-        }
+        const int32_t cluster = known_[static_cast<size_t>(other)];
+        lowest = std::min(lowest, cluster);  // −1 where there are several: not one
+        highest = std::max(highest, cluster);
       }
-    chunk.one_cluster = lowest == highest;
+    chunk.one_cluster = lowest == highest && lowest >= 0;
   }
 
   // body(cell) for the cells with core points around.
@@ -397,7 +509,7 @@ class CellDbscan {
   // The lowest-numbered cluster with a core point within ε of the point at a position.
   int32_t first(int64_t position, Chunk& chunk) const {
     if (count(position, chunk.spans.data(), chunk.blocks.size(), 1, chunk) == 0) return -1;
-    if (chunk.one_cluster) return cluster_of_block(chunk.blocks[0]);
+    if (chunk.one_cluster) return known_[static_cast<size_t>(chunk.blocks[0])];
     int32_t lowest = std::numeric_limits<int32_t>::max();
     each_core_cell(chunk, [&](int64_t cell) {
       const int32_t cluster = cluster_[static_cast<size_t>(cell)];
@@ -405,13 +517,6 @@ class CellDbscan {
       if (cluster < lowest && count(position, span, 1, 1, chunk) > 0) lowest = cluster;
     });
     return lowest;
-  }
-
-  // The cluster of a block's first core cell.
-  int32_t cluster_of_block(int64_t block) const {
-    int64_t cell = cells_.first_cell(block);
-    while (cores(cell) == 0) ++cell;
-    return cluster_[static_cast<size_t>(cell)];
   }
 
   // The cluster of the closest core point.
@@ -423,7 +528,7 @@ class CellDbscan {
     const double least = kernels_.least_spans(cells_.columns(), cells_.stride(), d, chunk.spans.data(),
                                               static_cast<int64_t>(chunk.blocks.size()), q);
     if (least > square_) return -1;
-    if (chunk.one_cluster) return cluster_of_block(chunk.blocks[0]);
+    if (chunk.one_cluster) return known_[static_cast<size_t>(chunk.blocks[0])];
     // Which points it was: only they are compared by their coordinates.
     int32_t cluster = -1;
     each_core_cell(chunk, [&](int64_t cell) {
@@ -446,13 +551,15 @@ class CellDbscan {
   const double level_;   // min_samples
   const Weights& weights_;
   const Run run_;
-  int64_t least_;                              // min_samples, as a number of points
-  LargeArray<double> weight_;                  // (n) by position, until core points are moved to the front
-  std::unique_ptr<int32_t[]> first_core_;      // (cells) position of the first core point; the others follow
-  std::unique_ptr<int32_t[]> cores_;           // (cells) how many
-  std::unique_ptr<int32_t[]> cores_in_block_;  // (blocks) they are its first points
-  std::vector<int32_t> cluster_;               // (cells) of those with core points
-  UnionFind<int32_t> sets_;                    // of cells
+  int64_t least_;                       // min_samples, as a number of points
+  LargeArray<uint8_t> is_core_;         // (n) by position, until core points are moved to the front
+  LargeArray<double> weight_;           // (n) by position, until core points are moved to the front
+  LargeArray<int32_t> first_core_;      // (cells) position of the first core point; the others follow
+  LargeArray<int32_t> cores_;           // (cells) how many
+  LargeArray<int32_t> cores_in_block_;  // (blocks) they are its first points
+  LargeArray<int32_t> cluster_;         // (cells) of those with core points
+  LargeArray<int32_t> known_;  // (blocks) a core cell, later its cluster, if all core cells are joined; else −1
+  UnionFind<int32_t> sets_;    // of cells
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ template <class T>
 DbscanReport dbscan_tree(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                          const Metric& metric, Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run);
 
-// As above in at most three dimensions, Euclidean and without negative weights; false: not with cells.
+// As above in at most five dimensions, Euclidean and without negative weights; false: not with cells.
 template <class T>
 bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, const Weights& weights, Border border,
                   View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run);

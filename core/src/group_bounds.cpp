@@ -5,9 +5,12 @@
 #include <limits>
 #include <numeric>
 
+#include "knoll/parallel.hpp"
+
 namespace knoll {
 namespace {
 
+constexpr int64_t kAhead = 12;  // rows
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
@@ -15,12 +18,12 @@ float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 }  // namespace
 
-GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way)
+GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Run run)
     : groups((static_cast<int64_t>(way.size()) + kGroup - 1) / kGroup),
       stride((groups + 7) / 8 * 8),
       center(way.size()),
       slot(way.size()),
-      lower(static_cast<size_t>(n * stride), -kInf),
+      lower(make_large_array<float>(static_cast<size_t>(n * stride))),
       upper(static_cast<size_t>(n), kInf),
       travel(static_cast<size_t>(groups), 0.0),
       own_travel(way.size(), 0.0),
@@ -30,9 +33,15 @@ GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way)
   std::stable_sort(center.begin(), center.end(),
                    [&](int32_t a, int32_t b) { return way[static_cast<size_t>(a)] > way[static_cast<size_t>(b)]; });
   for (size_t s = 0; s < center.size(); ++s) slot[static_cast<size_t>(center[s])] = static_cast<int32_t>(s);
-  for (int64_t i = 0; i < n && groups < stride; ++i)
-    std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
+  for_chunks(n, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill_n(&lower[static_cast<size_t>(i * stride)], groups, -kInf);
+      std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
+    }
+  });
 }
+
+GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0), Run{}) {}
 
 void GroupBounds::move(const std::vector<double>& way) {
   std::vector<double> most(travel.size(), 0.0);
@@ -60,12 +69,13 @@ std::vector<float> center_rows_of(const PackedCenters& centers) {
 
 template <class T>
 GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const PackedCenters& centers,
-                              const std::vector<float>& rows, GroupBounds& bounds)
+                              const std::vector<float>& rows, GroupBounds& bounds, Shorts shorts)
     : x_(x),
       frame_(frame),
       centers_(centers),
       rows_(rows),
       bounds_(bounds),
+      shorts_(shorts),
       decider_(x, frame, centers),
       taken_(x.shape[1]),
       open_(x.shape[1]),
@@ -77,6 +87,14 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       slot_(static_cast<size_t>(bounds.groups), -1),
       mask_(static_cast<size_t>(bounds.stride / 8)),
       wanted_(mask_.size(), 0) {}
+
+// Asks for a row in float32 before it is needed: the grid is so fast that memory would be waited for.
+template <class T>
+void GroupDecider<T>::prefetch(int64_t row) const {
+  const int64_t d = x_.shape[1];
+  const float* const y = &shorts_.rows->y[static_cast<size_t>(row * d)];
+  for (int64_t j = 0; j < d; j += 16) __builtin_prefetch(y + j);
+}
 
 // Nothing is known any more of this row.
 template <class T>
@@ -100,6 +118,13 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       again_.push_back(r);
       continue;
     }
+    if (shorts_.rows != nullptr && r + kAhead < count) prefetch(rows[r + kAhead]);
+    const int32_t own = label[r] < 0 ? -1 : bounds_.slot[static_cast<size_t>(label[r])];
+    if (!bounds_.remember()) {
+      take(open_, r, rows[r], own);
+      if (open_.count == kPanel) decide_panel(label, gap);
+      continue;
+    }
     const double upper = static_cast<double>(bounds_.upper[static_cast<size_t>(rows[r])]) +
                          bounds_.own_travel[static_cast<size_t>(label[r])];
     float least = 0;
@@ -107,7 +132,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       gap[r] = below(static_cast<double>(below(static_cast<double>(least))) - upper);
       continue;
     }
-    take(r, rows[r], bounds_.slot[static_cast<size_t>(label[r])]);
+    take(taken_, r, rows[r], own);
     if (taken_.count == kPanel) tighten(label, gap);
   }
   tighten(label, gap);
@@ -118,7 +143,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
     decider_.decide_again(rows, &again_[i], some, label);
     for (int64_t l = 0; l < some; ++l) {
       const int64_t r = again_[i + static_cast<size_t>(l)];
-      forget(rows[r]);
+      if (bounds_.remember()) forget(rows[r]);
       gap[r] = -kInf;
     }
   }
@@ -127,23 +152,31 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
   decider_.counts = {};
 }
 
-// Packs a row and computes the score of its own centre.
+// Packs a row and computes the score of its own centre, if it has one.
 template <class T>
-void GroupDecider<T>::take(int64_t place, int64_t row, int32_t own) {
+void GroupDecider<T>::take(Batch& to, int64_t place, int64_t row, int32_t own) {
   const auto& kernel = kernels().kmeans;
-  const int64_t d = x_.shape[1], l = taken_.count++;
-  float* const y = &taken_.y[static_cast<size_t>(l * d)];
-  const T* const x = decider_.row(row, 0);
-  if constexpr (std::is_same_v<T, double>)
-    taken_.norm2[l] = kernel.pack_row_f64(x, d, frame_.pivot.data(), frame_.scale, y);
-  else
-    taken_.norm2[l] = kernel.pack_row_f32(x, d, frame_.pivot.data(), frame_.scale, y);
-  taken_.place[l] = place;
-  taken_.row[l] = row;
-  taken_.own[l] = own;
-  taken_.score[l] =
-      kernel.score_row(y, d, &rows_[static_cast<size_t>(own * d)], centers_.half[static_cast<size_t>(own)]);
-  ++counts.evaluations;
+  const int64_t d = x_.shape[1], l = to.count++;
+  if (shorts_.rows != nullptr) {
+    to.y[l] = &shorts_.rows->y[static_cast<size_t>(row * d)];
+    to.norm2[l] = shorts_.rows->y2[static_cast<size_t>(row)];
+  } else {
+    float* const y = &to.copies[static_cast<size_t>(l * d)];
+    const T* const x = decider_.row(row, 0);
+    to.y[l] = y;
+    if constexpr (std::is_same_v<T, double>)
+      to.norm2[l] = kernel.pack_row_f64(x, d, frame_.pivot.data(), frame_.scale, y);
+    else
+      to.norm2[l] = kernel.pack_row_f32(x, d, frame_.pivot.data(), frame_.scale, y);
+  }
+  to.place[l] = place;
+  to.row[l] = row;
+  to.own[l] = own;
+  to.score[l] = kInf;
+  if (own < 0) return;
+  to.score[l] =
+      kernel.score_row(to.y[l], d, &rows_[static_cast<size_t>(own * d)], centers_.half[static_cast<size_t>(own)]);
+  counts.evaluations += bounds_.remember();
 }
 
 // A row is `upper` away from its centre; from all others its bounds tell.
@@ -170,7 +203,12 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
     }
     for (size_t b = 0; b < mask_.size(); ++b) wanted_[b] |= mask_[b];
     const int64_t to = open_.count++;
-    std::copy_n(&taken_.y[static_cast<size_t>(l * d)], d, &open_.y[static_cast<size_t>(to * d)]);
+    open_.y[to] = taken_.y[l];
+    if (shorts_.rows == nullptr) {
+      float* const copy = &open_.copies[static_cast<size_t>(to * d)];
+      std::copy_n(taken_.y[l], d, copy);
+      open_.y[to] = copy;
+    }
     open_.place[to] = taken_.place[l];
     open_.row[to] = taken_.row[l];
     open_.own[to] = taken_.own[l];
@@ -181,66 +219,74 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
   taken_.count = 0;
 }
 
-// A panel of rows looks at every group that one of them wants.
+// The groups that one of the rows of a panel wants.
 template <class T>
-void GroupDecider<T>::decide_panel(int32_t* label, float* gap) {
-  if (open_.count == 0) return;
-  const auto& kernel = kernels().kmeans;
-  const int64_t rows = open_.count;
+void GroupDecider<T>::choose_groups() {
   groups_.clear();
   for (int64_t g = 0; g < bounds_.groups; ++g) {
     slot_[static_cast<size_t>(g)] = -1;
-    if ((wanted_[static_cast<size_t>(g / 8)] >> (g % 8) & 1) == 0) continue;
+    if (bounds_.remember() && (wanted_[static_cast<size_t>(g / 8)] >> (g % 8) & 1) == 0) continue;
     slot_[static_cast<size_t>(g)] = static_cast<int32_t>(groups_.size());
     travel_[groups_.size()] = bounds_.travel_down[static_cast<size_t>(g)];
     groups_.push_back(static_cast<int32_t>(g));
   }
-  const auto count = static_cast<int64_t>(groups_.size());
-  float next[kPanel], lowest[kPanel], gaps[kPanel], upper[kPanel];
-  int32_t index[kPanel];
-  std::copy_n(open_.score, kPanel, lowest);
-  std::copy_n(open_.own, kPanel, index);
-  std::fill_n(next, kPanel, kInf);
-  kernel.turn_rows(open_.y.data(), x_.shape[1], panel_.data());
-  kernel.nearest_of_groups(panel_.data(), x_.shape[1], centers_.blocks.data(), centers_.half.data(), groups_.data(),
-                           count, open_.own, best_.data(), second_.data(), lowest, next, index);
-  counts.evaluations += rows * count * kGroup;
-  kernel.gaps(lowest, next, open_.norm2, &centers_.bounds, gaps);
-  kernel.upper_bounds(lowest, open_.norm2, &centers_.bounds, upper);
+  std::fill(wanted_.begin(), wanted_.end(), uint8_t{0});
+}
 
-  for (int64_t l = 0; l < rows; ++l) {
-    if (index[l] == open_.own[l] || gaps[l] == -kInf) continue;
-    // The bound of its new group is for the others there; its old centre is one of the others now.
-    const auto to = static_cast<size_t>(slot_[static_cast<size_t>(index[l] / kGroup)] * kPanel + l);
-    best_[to] = second_[to];
-    const int32_t left = open_.own[l] / kGroup;
-    if (const int32_t e = slot_[static_cast<size_t>(left)]; e >= 0) {
-      float& best = best_[static_cast<size_t>(e * kPanel + l)];
-      best = std::min(best, open_.score[l]);
-    } else {
-      float scores[kPanel], bound[kPanel];
-      std::fill_n(scores, kPanel, open_.score[l]);
-      kernel.lower_bounds(scores, 1, open_.norm2, &centers_.bounds, &bounds_.travel_down[static_cast<size_t>(left)],
-                          bound);
-      float& lower = bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride + left)];
-      lower = std::min(lower, bound[l]);
-    }
-  }
-  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(), bound_.data());
-  for (int64_t l = 0; l < rows; ++l) {
+// A panel of rows looks at every group that one of them wants.
+template <class T>
+void GroupDecider<T>::decide_panel(int32_t* label, float* gap) {
+  if (open_.count == 0) return;
+  choose_groups();
+  Found found;
+  if (shorts_.rows != nullptr)
+    look_by_grid(found);
+  else
+    look(found);
+  const auto count = static_cast<int64_t>(groups_.size());
+  counts.evaluations += open_.count * (bounds_.remember() ? count * kGroup : centers_.k);
+  for (int64_t l = 0; l < open_.count; ++l) {
     const int64_t place = open_.place[l];
-    if (gaps[l] == -kInf) {
+    if (found.gaps[l] == -kInf) {
       again_.push_back(place);
+      continue;
+    }
+    label[place] = bounds_.center[static_cast<size_t>(found.index[l])];
+    if (!bounds_.remember()) {
+      gap[place] = found.gaps[l];
       continue;
     }
     float* const lower = &bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride)];
     for (int64_t e = 0; e < count; ++e)
       lower[groups_[static_cast<size_t>(e)]] = bound_[static_cast<size_t>(e * kPanel + l)];
-    label[place] = bounds_.center[static_cast<size_t>(index[l])];
-    remember(open_.row[l], label[place], upper[l], gap[place]);
+    remember(open_.row[l], label[place], found.upper[l], gap[place]);
   }
   open_.count = 0;
-  std::fill(wanted_.begin(), wanted_.end(), uint8_t{0});
+}
+
+// In float32, all centres of the groups.
+template <class T>
+void GroupDecider<T>::look(Found& found) {
+  const auto& kernel = kernels().kmeans;
+  const auto count = static_cast<int64_t>(groups_.size());
+  std::copy_n(open_.score, kPanel, found.lowest);
+  std::copy_n(open_.own, kPanel, found.index);
+  std::fill_n(found.next, kPanel, kInf);
+  kernel.turn_rows(open_.copies.data(), x_.shape[1], panel_.data());
+  kernel.nearest_of_groups(panel_.data(), x_.shape[1], centers_.blocks.data(), centers_.half.data(), groups_.data(),
+                           count, open_.own, best_.data(), second_.data(), found.lowest, found.next, found.index);
+  kernel.gaps(found.lowest, found.next, open_.norm2, &centers_.bounds, found.gaps);
+  kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
+  confirmed_.clear();
+  for (int64_t l = 0; l < open_.count; ++l) {
+    if (found.index[l] == open_.own[l]) continue;
+    // The bound of its new group is for the others there; its old centre is one of the others now.
+    const auto to = static_cast<size_t>(slot_[static_cast<size_t>(found.index[l] / kGroup)] * kPanel + l);
+    best_[to] = second_[to];
+    confirmed_.push_back({static_cast<int32_t>(l), open_.own[l], open_.score[l]});
+  }
+  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(), bound_.data());
+  bound_confirmed(found);
 }
 
 template class GroupDecider<float>;

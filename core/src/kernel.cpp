@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "knoll/large_array.hpp"
 #include "knoll/metric.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/tile.hpp"
@@ -83,23 +84,27 @@ double kernel_place(double x, const KernelRule& rule) {
   return std::clamp(x * rule.unit, -most, most) + 0.0;
 }
 
+// The points y stand in lanes, so that a row of a tile is a stretch of a row of `out`.
 template <class T>
 void kernel_tile(View<const T, 2> x, View<const T, 2> y, const KernelRule& rule, View<double, 2> out, Run run) {
-  constexpr int64_t kRows = 64;
-  const int64_t d = x.shape[1], m = y.shape[0];
+  const int64_t d = x.shape[1], m = y.shape[0], tiles = chunk_count(m, kPoints), size = d * kPoints;
+  const auto columns = make_large_array<double>(static_cast<size_t>(tiles * size));  // (tiles, d, kPoints)
+  for_chunks(tiles, 64, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      pack_places(y, t * kPoints, std::min<int64_t>(kPoints, m - t * kPoints), rule, columns.get() + t * size);
+  });
   for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
-    std::vector<double> columns(static_cast<size_t>(d * kPoints)), rows(static_cast<size_t>(d * kRows));
-    std::vector<double> tile(static_cast<size_t>(kRows * kPoints));
-    pack_places(x, begin, end - begin, rule, columns.data());
-    for (int64_t from = 0; from < m; from += kRows) {
+    std::vector<double> rows(static_cast<size_t>(size));
+    alignas(64) double tile[kPoints * kPoints];
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < d; ++j)
+        rows[static_cast<size_t>((i - begin) * d + j)] = kernel_place(static_cast<double>(x(i, j)), rule);
+    for (int64_t t = 0; t < tiles; ++t) {
       run.poll();
-      const int64_t count = std::min(kRows, m - from);
-      for (int64_t t = 0; t < count; ++t)
-        for (int64_t j = 0; j < d; ++j)
-          rows[static_cast<size_t>(t * d + j)] = kernel_place(static_cast<double>(y(from + t, j)), rule);
-      kernels().gram.values(&rule, columns.data(), rows.data(), d, 1, count, d, tile.data());
+      const int64_t from = t * kPoints, count = std::min<int64_t>(kPoints, m - from);
+      kernels().gram.values(&rule, columns.get() + t * size, rows.data(), d, 1, end - begin, d, tile);
       for (int64_t i = begin; i < end; ++i)
-        for (int64_t t = 0; t < count; ++t) out(i, from + t) = tile[static_cast<size_t>(t * kPoints + i - begin)];
+        for (int64_t l = 0; l < count; ++l) out(i, from + l) = tile[(i - begin) * kPoints + l];
     }
   });
 }

@@ -18,6 +18,10 @@ namespace {
 constexpr int64_t kSweep = 8192;  // rows a thread looks at before it decides those that survive
 // While more than one row in kCalm changes its label, centres move too far for bounds by groups to be worth writing.
 constexpr int64_t kCalm = 8;
+// Fewer columns than this are multiplied in float32 as fast as on a grid.
+constexpr int64_t kGridColumns = 32;
+// The grid is given up once it leaves more than one distance in kVague to float32.
+constexpr int64_t kVague = 8;
 // A relative error above that of anything computed in float64 here, and above what the one distance may be off by.
 constexpr double kInflate = 1 + 0x1p-20;
 
@@ -74,7 +78,13 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
   travel_.assign(static_cast<size_t>(k_), 0.0);
   limit_.assign(static_cast<size_t>(k_), 0.0f);
   groups_ = GroupBounds();
-  grouped_ = calm_ = false;
+  grouped_ = calm_ = by_grid_ = false;
+  if (algorithm_ != LloydAlgorithm::elkan || d_ < kGridColumns || !kernels().kmeans.has_fast_shorts) return;
+  const ShortGrid grid = choose_grid(x, frame_);
+  if (grid.step == 0) return;
+  shorts_ = ShortRows(x, frame_, grid, run);
+  plain_ = GroupBounds(k_);
+  by_grid_ = true;
 }
 
 // By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
@@ -113,20 +123,24 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   whole_ = false;
 
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, way_);
+    groups_ = GroupBounds(n_, way_, run);
     grouped_ = true;
   }
-  const PackedCenters packed(frame_, centers, grouped_ ? kGroup : kCenterBlock,
+  const bool by_groups = grouped_ || by_grid_;
+  const PackedCenters packed(frame_, centers, by_groups ? kGroup : kCenterBlock,
                              grouped_ ? groups_.slot.data() : nullptr);
-  const std::vector<float> center_rows = grouped_ ? center_rows_of(packed) : std::vector<float>();
+  const std::vector<float> center_rows = by_groups ? center_rows_of(packed) : std::vector<float>();
+  const ShortCenters short_centers = by_grid_ ? ShortCenters(packed, center_rows, shorts_) : ShortCenters();
+  const Shorts shorts = by_grid_ ? Shorts{&shorts_, &short_centers} : Shorts{};
   Slots<Worker<T>> slots([&] {
-    return std::unique_ptr<Worker<T>>(new Worker<T>{Decider<T>(x, frame_, packed),
-                                                    GroupDecider<T>(x, frame_, packed, center_rows, groups_),
-                                                    ClusterDelta(exponents_, largest_weight_, *totals_),
-                                                    std::vector<int32_t>(kSweep),
-                                                    {},
-                                                    {},
-                                                    {}});
+    return std::unique_ptr<Worker<T>>(
+        new Worker<T>{Decider<T>(x, frame_, packed),
+                      GroupDecider<T>(x, frame_, packed, center_rows, grouped_ ? groups_ : plain_, shorts),
+                      ClusterDelta(exponents_, largest_weight_, *totals_),
+                      std::vector<int32_t>(kSweep),
+                      {},
+                      {},
+                      {}});
   });
   for_chunks(n_, kSweep, run, [&](int64_t, int64_t from, int64_t to) {
     typename Slots<Worker<T>>::Loan loan(slots);
@@ -145,7 +159,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
     worker.label.resize(static_cast<size_t>(count));
     worker.gap.resize(static_cast<size_t>(count));
-    if (grouped_) {
+    if (by_groups) {
       for (size_t r = 0; r < worker.rows.size(); ++r) worker.label[r] = labels_[static_cast<size_t>(worker.rows[r])];
       worker.by_groups.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
     } else {
@@ -168,9 +182,11 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   });
 
   StepCounts counts;
+  int64_t confirmed = 0;
   slots.for_each([&](Worker<T>& worker) {
     worker.delta.flush();
     counts.changed += worker.changed;
+    confirmed += worker.by_groups.confirmed;
     for (const AssignCounts& part : {worker.decider.counts, worker.by_groups.counts}) {
       counts.assign.evaluations += part.evaluations;
       counts.assign.rechecks += part.rechecks;
@@ -179,6 +195,10 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   centers_ = packed.exact;
   calm_ = counts.changed <= n_ / kCalm;
   whole_ = true;
+  if (by_grid_ && confirmed > counts.assign.evaluations / kVague) {
+    by_grid_ = false;
+    shorts_ = ShortRows();
+  }
   return counts;
 }
 

@@ -23,8 +23,11 @@ class CellSums {
     const int64_t small = 1 + d_ + d_ * (d_ + 1) / 2, by_column = 1 + 2 * ld_;
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
     sums_.resize(size_of(k_ * size_));
-    reach_.resize(size_of(strips() ? ld_ : 0));
-    for (int64_t c = 0; c < k_; ++c) centers_.push_back(row_of(centers, c));
+    reach_.resize(size_of(strips() ? 2 * ld_ : 0));
+    for (int64_t c = 0; c < k_; ++c) {
+      centers_.push_back(row_of(centers, c));
+      zero_.push_back(std::all_of(centers_.back().begin(), centers_.back().end(), [](double o) { return o == 0; }));
+    }
   }
 
   // Whether points are needed in strips: for full second moments of wide data.
@@ -56,11 +59,9 @@ class CellSums {
     } else if (!strips()) {
       kernel.small_sums(tile.columns.data(), tile.points, d_, lambda, center, sums);
     } else {
-      double *const first = sums + kLane, *const second = first + ld_, *const weighted = tile.other.data();
-      const int64_t kept = kernel.weigh(tile.strips.data(), tile.points, d_, lambda, center, reach_.data(), second,
-                                        weighted, sums, first);
-      if (kept > 0)
-        kernels().tall_product(weighted, ld_, weighted, ld_, tile.points, kept, second, ld_, true, nullptr, 0);
+      double* const first = sums + kLane;
+      kernel.scatter(tile.strips.data(), tile.points, d_, lambda, zero_[size_of(c)] ? nullptr : center, reach_.data(),
+                     tile.away.data(), tile.other.data(), sums, first, first + ld_);
     }
   }
 
@@ -97,8 +98,9 @@ class CellSums {
   int64_t k_, d_, ld_, size_ = 0;
   Scatter scatter_;
   std::vector<std::vector<double>> centers_;
+  std::vector<bool> zero_;  // (k) whether the centre is the origin, so that no difference needs to be taken
   std::vector<double> sums_;
-  std::vector<double> reach_;  // (ld) the largest |y_j| of the tiles so far, where strips are summed
+  std::vector<double> reach_;  // (2, ld) the largest |y_j| of the tiles so far and 1 / y_j², where strips are summed
 
  public:
   std::vector<double> peaks;  // (k)
@@ -192,7 +194,7 @@ void add_mixture(View<const T, 2> x, View<const double, 1> weights, const Mixtur
   auto body = [&](Tile<T>& tile, CellSums& cell, int64_t, int64_t) {
     double likelihood[kLane] = {};
     tile.fill_joint(prepared);
-    tile.normalise(likelihood);
+    tile.normalise(likelihood, false);
     cell.likelihood += lanes_sum(likelihood);
     int64_t a = 0;
     for (const Component& c : prepared.alive) {

@@ -52,7 +52,8 @@ double joint_again(const Tile<T>& tile, const Prepared& model, const Component& 
   return c.constant - 0.5 * std::min(q, std::numeric_limits<double>::max());
 }
 
-// The row of joint that is largest at point l, ties to the lowest. A close race is run again by joint_again.
+// The row of joint that is largest at point l, ties to the lowest, where the race is close: it is run again by
+// joint_again.
 template <class T>
 int64_t winner(Tile<T>& tile, const Prepared& model, int64_t l) {
   const int64_t rows = model.rows(), living = static_cast<int64_t>(model.alive.size());
@@ -94,13 +95,16 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
           for (int64_t c = 0; c < prepared.k; ++c) log_joint(from + l, c) = kNever;
           for (int64_t a = 0; a < living; ++a) log_joint(from + l, prepared.alive[size_of(a)].index) = tile.row(a)[l];
         }
-      if (!labels.empty())
+      if (!labels.empty()) {
+        double bests[kMixturePoints];
+        kernels().mixture.best(tile.joint.data(), prepared.rows(), tile.points, kClose, bests);
         for (int64_t l = 0; l < rows; ++l) {
-          const int64_t best = winner(tile, prepared, l);
+          const int64_t best = bests[l] < 0 ? winner(tile, prepared, l) : static_cast<int64_t>(bests[l]);
           labels(from + l) = best < living ? prepared.alive[size_of(best)].index : -1;
         }
+      }
       if (resp.empty() && log_prob.empty()) continue;
-      tile.normalise(likelihood);
+      tile.normalise(likelihood, true);
       if (!log_prob.empty())
         for (int64_t l = 0; l < rows; ++l) log_prob(from + l) = tile.log_p[size_of(l)];
       if (!resp.empty())

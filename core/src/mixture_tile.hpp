@@ -106,7 +106,7 @@ struct Tile {
   int64_t d, points;
   std::vector<double> origin;
   double scale;
-  std::vector<double> columns, strips, scratch, other, joint, log_p, weights, peaks;
+  std::vector<double> columns, strips, scratch, away, other, joint, log_p, weights, peaks;
 
   Tile(int64_t width, Frame frame, int64_t rows, bool with_strips)
       : d(width),
@@ -115,6 +115,7 @@ struct Tile {
         scale(frame.scale),
         columns(size_of(padded(d) * points)),
         strips(with_strips ? columns.size() : 0),
+        away(strips.size()),
         other(columns.size()),
         joint(size_of(rows * points)),
         log_p(size_of(points)),
@@ -194,10 +195,10 @@ struct Tile {
     if (model.has_noise()) std::fill_n(row(a), points, model.noise);
   }
 
-  // joint becomes wλ; log_p, and peaks that never fall.
-  void normalise(double* likelihood) {
+  // joint becomes wλ; log_p where it is wanted, and peaks that never fall.
+  void normalise(double* likelihood, bool with_log_p) {
     kernels().mixture.normalise(joint.data(), static_cast<int64_t>(peaks.size()) / kLane, points, some_weights(),
-                                log_p.data(), likelihood, peaks.data());
+                                with_log_p ? log_p.data() : nullptr, likelihood, peaks.data());
   }
 };
 

@@ -85,7 +85,7 @@ TEST("index: tiles, counts and bits of every reduction are the plain loop's, on 
 
 TEST("index: spans are counted to the stop and their least distance found, on every instruction set") {
   for (const Kernels* table : all_kernels())
-    for (int64_t d : {1, 2, 3}) {
+    for (int64_t d : {1, 2, 3, 4, 5}) {
       const int64_t stride = 300;
       const auto columns = numbers(d * stride, 4), q = numbers(d, 5);
       const int32_t spans[] = {3, 3, 0, 1, 10, 14, 20, 27, 40, 200};
@@ -112,6 +112,32 @@ TEST("index: spans are counted to the stop and their least distance found, on ev
         for (int64_t stop : {1, 3, 20}) CHECK(std::min(count(stop), stop) == std::min<int64_t>(within, stop));
         CHECK(table->index.least_spans(columns.data(), stride, d, spans, n_spans, q.data()) == least);
       }
+    }
+}
+
+TEST("index: many points are counted against spans as each alone, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (int64_t d : {1, 2, 3, 4, 5}) {
+      const int64_t stride = 300, q_stride = 24;
+      const auto columns = numbers(d * stride, 6), q = numbers(d * q_stride, 7);
+      const int32_t spans[] = {3, 3, 0, 1, 10, 14, 20, 27, 40, 200};
+      for (int64_t n_spans = 0; n_spans <= 5; ++n_spans)
+        for (int64_t m : {4, 8, 20})
+          for (int64_t stop : {1, 3, 20, 1000}) {
+            std::vector<int64_t> counts(static_cast<size_t>(m), 2);
+            const double bound = 0.3;
+            table->index.count_each(q.data(), q_stride, m, columns.data(), stride, d, spans, n_spans, bound, stop,
+                                    counts.data());
+            for (int64_t i = 0; i < m; ++i) {
+              std::vector<double> one(static_cast<size_t>(d));
+              for (int64_t j = 0; j < d; ++j) one[static_cast<size_t>(j)] = q[static_cast<size_t>(j * q_stride + i)];
+              const int64_t all =
+                  2 + table->index.count_spans(columns.data(), stride, d, spans, n_spans, one.data(), bound, 10000);
+              const int64_t got = counts[static_cast<size_t>(i)];
+              CHECK(got <= all);
+              CHECK(std::min(got, stop) == std::min(all, stop));
+            }
+          }
     }
 }
 
@@ -183,7 +209,7 @@ TEST("tree: every row has a place, boxes hold their points and bounds hold all p
 }
 
 TEST("cells: points of a cell are within the radius, and those within it are in reach") {
-  for (int64_t d : {1, 2, 3})
+  for (int64_t d : {1, 2, 3, 4, 5})
     for (int kind = 0; kind < 4; ++kind) {
       const int64_t n = 500;
       auto x = numbers(n * d, 8);
@@ -237,15 +263,54 @@ TEST("cells: points of a cell are within the radius, and those within it are in 
     }
 }
 
+TEST("cells: many points are sorted by block and cell, rows in their order, in buckets or at once") {
+  const int64_t n = 40000;
+  for (int64_t d : {1, 2, 3, 4, 5})
+    for (double eps : {1e-6, 1e-3, 0.02, 0.5, 4.0})
+      for (int kind = 0; kind < 3; ++kind) {
+        auto x = numbers(n * d, 11);
+        if (kind == 1) x[0] = 1e9;  // nearly all in one bucket
+        if (kind == 2)
+          for (size_t i = 0; i < x.size(); i += 2) x[i] = std::round(x[i] / eps) * eps;
+        const Cells cells(rows(x, d), eps, Run{3}), alone(rows(x, d), eps, Run{1});
+        if (!cells.ok()) {  // no room for so many numbers
+          CHECK(d > 3 && eps <= 1e-3);
+          continue;
+        }
+        const double block = d <= 3 ? 2 * eps / std::sqrt(static_cast<double>(d)) : eps * (1 + 0x1p-10);
+        CHECK(cells.start(0) == 0 && cells.start(cells.cells()) == n && cells.first_cell(0) == 0);
+        CHECK(cells.first_cell(cells.blocks()) == cells.cells() && cells.cells() == alone.cells());
+        std::vector<int> seen(static_cast<size_t>(n), 0);
+        int64_t wrong = 0, split = 0;
+        for (int64_t b = 0; b < cells.blocks(); ++b)
+          for (int64_t c = cells.first_cell(b); c < cells.first_cell(b + 1); ++c)
+            for (int64_t p = cells.start(c); p < cells.start(c + 1); ++p) {
+              ++seen[static_cast<size_t>(cells.row(p))];
+              wrong += cells.row(p) != alone.row(p);
+              wrong += p > cells.start(c) && cells.row(p) <= cells.row(p - 1);
+              for (int64_t j = 0; j < d; ++j) {
+                const double value = cells.columns()[j * cells.stride() + p];
+                wrong += value != x[static_cast<size_t>(cells.row(p) * d + j)];
+                // cells and blocks are as wide as they should be
+                const double first = cells.columns()[j * cells.stride() + cells.start_of_block(b)];
+                split += std::fabs(value - first) > block * (1 + 1e-6);
+              }
+            }
+        CHECK(std::all_of(seen.begin(), seen.end(), [](int s) { return s == 1; }));
+        CHECK_SAY(wrong == 0 && split == 0, d << ' ' << eps << ' ' << kind);
+      }
+}
+
 TEST("cells: parted in order, and given up where they cannot be numbered") {
   const std::vector<double> x(20, 1.0);
   Cells cells(rows(x, 2), 1.0, Run{1});
   const uint8_t first[] = {0, 1, 0, 1, 1, 0, 0, 0, 1, 0};
-  CHECK(cells.cells() == 1 && cells.part(0, first) == 4);
+  Cells::Rest rest;
+  CHECK(cells.cells() == 1 && cells.part(0, first, rest) == 4);
   const int32_t expected[] = {1, 3, 4, 8, 0, 2, 5, 6, 7, 9};
   for (int64_t p = 0; p < 10; ++p) CHECK(cells.row(p) == expected[p]);
   CHECK(!Cells(rows(x, 2), 1e-300, Run{1}).ok());
-  CHECK(!Cells(rows(x, 4), 1.0, Run{1}).ok());
+  CHECK(!Cells(rows(x, 10), 1.0, Run{1}).ok());
 }
 
 TEST("index: the first row within a radius, by every backend") {

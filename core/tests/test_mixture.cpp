@@ -145,18 +145,27 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
 
 TEST("mixture: responsibilities, likelihood and peaks, on every instruction set") {
   const int64_t points = 48;
-  for (int64_t k : {1, 2, 7})
+  for (int64_t k : {1, 2, 3, 7})
     for (bool weighted : {false, true})
       for (const Kernels* table : all_kernels()) {
         auto joint = numbers(k * points, 7);
         for (auto& v : joint) v *= 30;
-        for (int64_t c = 0; c < k; ++c) joint[at(c * points)] = -1e8 - static_cast<double>(c);  // far out
+        for (int64_t c = 0; c < k; ++c) joint[at(c * points)] = -1e8 - static_cast<double>(c);      // far out
+        for (int64_t c = 0; c < k; ++c) joint[at(c * points + 3)] = joint[at(c * points + 4)] = 2;  // ties
+        joint[at((k - 1) * points + 4)] = -1e6;                                                     // and nowhere near
         auto weights = shares(points, 8);
         auto got = joint;
         std::vector<double> log_p(at(points)), peaks(at(4 * k), 0.0);
         double likelihood[4] = {1, 2, 3, 4}, expected = 10;
         table->mixture.normalise(got.data(), k, points, weighted ? weights.data() : nullptr, log_p.data(), likelihood,
                                  peaks.data());
+        auto again = joint;  // the same where no log_p is wanted
+        std::vector<double> peaks_again(peaks.size(), 0.0);
+        double likelihood_again[4] = {1, 2, 3, 4};
+        table->mixture.normalise(again.data(), k, points, weighted ? weights.data() : nullptr, nullptr,
+                                 likelihood_again, peaks_again.data());
+        CHECK(again == got && peaks_again == peaks);
+        CHECK(near(sum4(likelihood_again), sum4(likelihood), std::fabs(sum4(likelihood))));
         std::vector<double> peak(at(k), 0.0);
         for (int64_t l = 0; l < points; ++l) {
           long double top = -HUGE_VALL, sum = 0;
@@ -210,45 +219,93 @@ TEST("mixture: the sums of the M step against plain loops, on every instruction 
         for (int64_t i = 0; i < d; ++i)
           for (int64_t j = i; j < d; ++j) CHECK(near(sum4(s += 4), 1 + moment(i, j), 100));
       }
-      std::vector<double> weighted(tile.strips.size(), 7.0), first(at(tile.ld), 0.5), none(at(tile.points), 0.0);
-      double nothing[4] = {};
-      std::vector<double> reach(at(tile.ld), 0.5), second(at(tile.ld * tile.ld), 0.0);
-      table->mixture.reach(tile.columns.data(), tile.points, d, reach.data());
-      for (int64_t j = 0; j < tile.ld; ++j) {
-        double furthest = 0.5;
-        for (int64_t l = 0; l < tile.points && j < d; ++l) furthest = std::max(furthest, std::fabs(tile(l, j)));
-        CHECK(reach[at(j)] == furthest);
-      }
-      auto weigh = [&](const std::vector<double>& shares_of, double* mass) {
-        return table->mixture.weigh(tile.strips.data(), tile.points, d, shares_of.data(), center.data(), reach.data(),
-                                    second.data(), weighted.data(), mass, first.data());
-      };
-      CHECK(weigh(none, nothing) == 0);
-      // Beside 1 in every second moment, 1e-200 is nothing and 1e-17 is something; beside 0 in one of them, all count.
-      const std::vector<double> kept_first = first;
-      for (int64_t j = 0; j < d; ++j) second[at(j * (tile.ld + 1))] = 1;
-      auto faint = lambda;
-      faint[3] = 1e-17;
-      double before[4] = {100, 0, 0, 0};
-      CHECK(weigh(faint, before) == tile.points - 2);
-      CHECK(near(sum4(before), 100 + moment(-1, -1) - lambda[3], 100));
-      second[at((d - 1) * (tile.ld + 1))] = 0;
-      CHECK(weigh(faint, before) == tile.points - 1);
-      first = kept_first;
-      double mass[4] = {1, 1, 1, 1};
-      const int64_t kept = weigh(lambda, mass);
-      CHECK(kept == tile.points - 1);  // one λ is zero
-      CHECK(near(sum4(mass), 4 + moment(-1, -1), 100));
-      for (int64_t j = 0; j < tile.ld; ++j) {
-        CHECK(near(first[at(j)], j < d ? 0.5 + moment(j, -1) : 0.5, 100));
-        for (int64_t l = 0, r = 0; l < tile.points; ++l) {
-          if (lambda[at(l)] == 0) continue;
-          const double expected = j < d ? std::sqrt(lambda[at(l)]) * (tile(l, j) - center[at(j)]) : 0.0;
-          CHECK(near(weighted[at((j / 4 * tile.points + r++) * 4 + j % 4)], expected));
-        }
-      }
     }
   }
+}
+
+TEST("mixture: full second moments against plain loops, on every instruction set") {
+  for (int64_t d : {4, 5, 8, 12, 13, 16, 20, 33, 40})
+    for (bool at_origin : {false, true})
+      for (const Kernels* table : all_kernels()) {
+        const Tile tile(d);
+        const int64_t ld = tile.ld;
+        const auto lambda = shares(tile.points, 9);
+        auto even = lambda;  // none of these is negligible
+        for (auto& v : even) v += 0.1;
+        const auto center = at_origin ? std::vector<double>(at(d), 0.0) : numbers(d, 10);
+        auto moment = [&](const std::vector<double>& share, int64_t i, int64_t j) {  // below 0: no such factor
+          double sum = 0;
+          for (int64_t l = 0; l < tile.points; ++l)
+            sum +=
+                share[at(l)] * (i < 0 ? 1.0 : tile(l, i) - center[at(i)]) * (j < 0 ? 1.0 : tile(l, j) - center[at(j)]);
+          return sum;
+        };
+        std::vector<double> reach(at(2 * ld), 0.5), away(tile.strips.size(), 7.0), weighted = away;
+        table->mixture.reach(tile.columns.data(), tile.points, d, reach.data());
+        for (int64_t j = 0; j < d; ++j) {
+          double furthest = 0.5;
+          for (int64_t l = 0; l < tile.points; ++l) furthest = std::max(furthest, std::fabs(tile(l, j)));
+          CHECK(reach[at(j)] == furthest && reach[at(ld + j)] == 1 / (furthest * furthest));
+        }
+        struct Sums {
+          double mass[4];
+          std::vector<double> first, second;
+        };
+        auto add = [&](const std::vector<double>& share, Sums& sums) {
+          return table->mixture.scatter(tile.strips.data(), tile.points, d, share.data(),
+                                        at_origin ? nullptr : center.data(), reach.data(), away.data(), weighted.data(),
+                                        sums.mass, sums.first.data(), sums.second.data());
+        };
+        auto empty = [&](double mass, double second) {
+          return Sums{{mass, 0, 0, 0}, std::vector<double>(at(ld), 0.5), std::vector<double>(at(ld * ld), second)};
+        };
+        for (const auto& share : {lambda, even}) {
+          Sums sums = empty(0, 0.25);
+          CHECK(add(share, sums) == tile.points - (share == even ? 0 : 1));  // one λ is zero
+          CHECK(near(sum4(sums.mass), moment(share, -1, -1), 100));
+          for (int64_t i = 0; i < ld; ++i) {
+            CHECK_SAY(near(sums.first[at(i)], 0.5 + (i < d ? moment(share, i, -1) : 0.0), 100), table->name << d);
+            for (int64_t j = i; j < ld; ++j)
+              CHECK_SAY(near(sums.second[at(i * ld + j)], 0.25 + (j < d ? moment(share, i, j) : 0.0), 100),
+                        table->name << ' ' << d << ' ' << i << ' ' << j);
+          }
+        }
+        Sums none = empty(0, 0);
+        CHECK(add(std::vector<double>(at(tile.points), 0.0), none) == 0 && none.second == empty(0, 0).second);
+        // Beside 1 in every second moment, 1e-200 is nothing and 1e-17 is something; beside 0 in one of them, all
+        // count.
+        auto faint = lambda;
+        faint[3] = 1e-17;
+        Sums sums = empty(100, 1);
+        CHECK(add(faint, sums) == tile.points - 2);
+        CHECK(near(sum4(sums.mass), 100 + moment(faint, -1, -1), 100));
+        CHECK(near(sums.second[1], 1 + moment(faint, 0, 1), 100));
+        sums = empty(100, 1);
+        sums.second[at((d - 1) * (ld + 1))] = 0;
+        CHECK(add(faint, sums) == tile.points - 1);
+      }
+}
+
+TEST("mixture: the best row, ties to the lowest, and where it is close, on every instruction set") {
+  const int64_t points = 48;
+  for (int64_t k : {1, 2, 7})
+    for (const Kernels* table : all_kernels()) {
+      auto rows = numbers(k * points, 30);
+      for (int64_t l = 0; l < 8 && k > 1; ++l)
+        rows[at((k - 1) * points + l)] = rows[at(l)] = 50 + static_cast<double>(l);
+      if (k > 1) rows[at(5)] += 1e-3, rows[at(6)] -= 1e-3, rows[at(7)] += 1e-12;
+      std::vector<double> best(at(points));
+      table->mixture.best(rows.data(), k, points, 0x1p-30, best.data());
+      for (int64_t l = 0; l < points; ++l) {
+        int64_t expected = 0, close = 0;
+        for (int64_t c = 1; c < k; ++c)
+          if (rows[at(c * points + l)] > rows[at(expected * points + l)]) expected = c;
+        const double top = rows[at(expected * points + l)];
+        for (int64_t c = 0; c < k; ++c) close += rows[at(c * points + l)] >= top - 0x1p-30 * (1 + std::fabs(top));
+        CHECK(best[at(l)] == static_cast<double>(close > 1 ? -1 : expected));
+      }
+      if (k > 1) CHECK(best[0] == -1 && best[5] == 0 && best[6] == static_cast<double>(k - 1) && best[7] == -1);
+    }
 }
 
 namespace {

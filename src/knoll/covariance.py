@@ -5,6 +5,7 @@ Full, every Σ_c free (docs/theory/01-gaussian.md); Tied, one Σ for all; Diagon
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
@@ -124,7 +125,7 @@ def _nothing() -> Floats:
     return np.zeros(0)
 
 
-class _Common:
+class _Common(ABC):
     """What the shapes share."""
 
     means: Floats
@@ -134,12 +135,12 @@ class _Common:
         norms: Floats = -0.5 * (self.means.shape[1] * np.log(2 * np.pi) + self._log_dets())
         return norms
 
-    def _log_dets(self) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _log_dets(self) -> Floats: ...
 
+    @abstractmethod
     def kernel(self) -> tuple[int, Floats, Floats]:
         """Return shape, means and factors as `_core.add_mixture` reads them."""
-        raise NotImplementedError
 
     def log_density(self, X: NDArray[Any], threads: int) -> Floats:
         """Return log N(x_i | μ_c, Σ_c) as an (n, k) array (the logarithm of eq. 1.1)."""
@@ -490,8 +491,34 @@ class Diagonal(_Common):
         return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
 
 
+class _Round(_Common):
+    """One variance a component."""
+
+    @property
+    @abstractmethod
+    def covariances_(self) -> Floats:
+        """(k,)."""
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / np.sqrt(self.covariances_)
+
+    @property
+    def precisions_(self) -> Floats:
+        """(k,)."""
+        return 1.0 / self.covariances_
+
+    def _log_dets(self) -> Floats:
+        return self.means.shape[1] * np.log(self.covariances_)
+
+    def kernel(self) -> tuple[int, Floats, Floats]:
+        """Return shape, means and factors as `_core.add_mixture` reads them."""
+        return _ROUND, self.means, self.precisions_[:, None]
+
+
 @dataclass(frozen=True)
-class Spherical(_Common):
+class Spherical(_Round):
     """Every Σ_c = σ²_c I."""
 
     means: Floats = field(default_factory=_nothing)  # (k, d)
@@ -549,23 +576,6 @@ class Spherical(_Common):
         """(k,)."""
         return self.variances
 
-    @property
-    def precisions_cholesky_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / np.sqrt(self.variances)
-
-    @property
-    def precisions_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / self.variances
-
-    def _log_dets(self) -> Floats:
-        return self.means.shape[1] * np.log(self.variances)
-
-    def kernel(self) -> tuple[int, Floats, Floats]:
-        """Return shape, means and factors as `_core.add_mixture` reads them."""
-        return _ROUND, self.means, self.precisions_[:, None]
-
     def n_parameters(self, k: int, d: int) -> int:
         """Count k variances."""
         return k
@@ -581,7 +591,7 @@ class Spherical(_Common):
 
 
 @dataclass(frozen=True)
-class Fixed(_Common):
+class Fixed(_Round):
     """Every Σ_c = εI, and ε stays what it is: the paper's road to k-means (eq. 3.1)."""
 
     means: Floats = field(default_factory=_nothing)  # (k, d)
@@ -605,23 +615,6 @@ class Fixed(_Common):
     def covariances_(self) -> Floats:
         """(k,)."""
         return np.full(len(self.means), self.variance)
-
-    @property
-    def precisions_cholesky_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / np.sqrt(self.covariances_)
-
-    @property
-    def precisions_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / self.covariances_
-
-    def _log_dets(self) -> Floats:
-        return self.means.shape[1] * np.log(self.covariances_)
-
-    def kernel(self) -> tuple[int, Floats, Floats]:
-        """Return shape, means and factors as `_core.add_mixture` reads them."""
-        return _ROUND, self.means, self.precisions_[:, None]
 
     def n_parameters(self, k: int, d: int) -> int:
         """Count none."""

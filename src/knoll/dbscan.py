@@ -190,9 +190,8 @@ class DBSCAN(ClusterMixin, Estimator):
             The fitted estimator.
         """
         points, weights = self._door(X, sample_weight)
-        present = np.ones(points.shape[0], dtype=bool) if weights is None else weights != 0
-        whole = bool(present.all())
-        if whole:
+        present = None if weights is None or weights.all() else weights != 0
+        if present is None:
             clusters = self._cluster(points, weights)
         else:
             rows = np.flatnonzero(present)
@@ -203,18 +202,16 @@ class DBSCAN(ClusterMixin, Estimator):
             labels, core = np.full(len(present), -1, dtype=np.int64), np.zeros(len(present), dtype=np.bool_)
             labels[rows], core[rows] = part.labels, part.core
             clusters = steps.Clusters(labels, core, part.work)
-        self.core_sample_indices_ = np.flatnonzero(clusters.core)
-        self.components_ = _rows(points, self.core_sample_indices_)
+        self.core_sample_indices_, self.components_, others = self._split(points, clusters.core)
         self.labels_ = clusters.labels
-        others = np.flatnonzero(~clusters.core)
-        self.other_points_ = None if self.metric == "precomputed" else _rows(points, others)
+        self.other_points_ = None if self.metric == "precomputed" else others
         self.fit_weights_ = (
-            None if weights is None else np.concatenate([weights[self.core_sample_indices_], weights[others]])
+            None if weights is None else np.concatenate([weights[clusters.core], weights[~clusters.core]])
         )
         self.graph_digest_ = _digest(points) if self.metric == "precomputed" else ""
         if self.formulation == "climbing":
             self.climbed_labels_ = self.labels_
-        if not whole:
+        if present is not None:
             absent = np.flatnonzero(~present)
             if self.formulation == "climbing":
                 ends = np.empty(points.shape)
@@ -225,6 +222,16 @@ class DBSCAN(ClusterMixin, Estimator):
             self.labels_[absent] = self._predict(points[absent])
         self._warn(clusters)
         return self
+
+    def _split(self, points: Any, core: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Any, Any]:
+        """Return the numbers of the core points, copies of them, and of the other rows."""
+        if not isinstance(points, np.ndarray):
+            return np.flatnonzero(core), points[core], points[~core]
+        n_core, d = np.count_nonzero(core), points.shape[1]
+        rows = np.empty(n_core, dtype=np.int64)
+        cores, others = (np.empty((m, d), dtype=points.dtype) for m in (n_core, len(core) - n_core))
+        _core.split_rows(points, core, rows, cores, others, self._threads())
+        return rows.astype(np.intp, copy=False), cores, others
 
     def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
         """Find the clusters of X and return `labels_`.
@@ -619,7 +626,7 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def _warn(self, clusters: steps.Clusters) -> None:
         """Raise a red flag where the answer is defined but hardly what was wanted."""
-        n, n_core = len(clusters.labels), int(clusters.core.sum())
+        n, n_core = len(clusters.labels), len(self.core_sample_indices_)
         found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
         if self._fast() == "euclidean" and isinstance(self.components_, np.ndarray):
             suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
@@ -644,11 +651,6 @@ class DBSCAN(ClusterMixin, Estimator):
         else:
             return
         warnings.warn(f"DBSCAN: {text}", SuspiciousResultWarning, stacklevel=_depth())
-
-
-def _rows(points: Any, rows: NDArray[np.intp]) -> Any:
-    """Copy some rows of an array or a sparse matrix."""
-    return points.take(rows, axis=0) if isinstance(points, np.ndarray) else points[rows]
 
 
 def _digest(graph: Any) -> str:

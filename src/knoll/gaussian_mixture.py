@@ -454,7 +454,7 @@ class GaussianMixture(DensityMixin, Estimator):
         self.fixed_variance_ = None if self.fixed_variance is None else float(self.fixed_variance)
         noise = state.noise
         self.noise_weight_ = 0.0 if noise is None else noise.weight
-        self.noise_log_density_ = -math.inf if noise is None else noise.log_density - rows.shift
+        self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - rows.shift
         self.noise_box_ = np.ldexp(rows.box, power)
         history = {**best.history, "objective": best.history["objective"] - rows.shift}
         self.converged_ = best.converged
@@ -646,7 +646,7 @@ class GaussianMixture(DensityMixin, Estimator):
             rows = slice(begin, begin + _ROWS)
             best[rows] = steps.log_joint(points[rows], state, threads).max(axis=1)
         if state.noise is not None and state.noise.weight > 0:
-            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density, out=best)
+            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density_in(), out=best)
         return -2 * _total(best, weights) + self._penalty(points, weights)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core, kernels, scales, seeding
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
+from knoll.kernel_matrix import check_matrix
 from knoll.steps import kernel_kmeans as steps
 from knoll.steps.kernel_means import Means, Problem
 from knoll.steps.kernel_start import closest_rows, gathered, kmeans_plus_plus, relaxed
@@ -259,6 +260,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         points, weights, kernel, reason = self._door(X, sample_weight)
         n, k, threads = points.shape[0], int(self.n_clusters), self._threads()
         present = None if weights is None or weights.all() else np.flatnonzero(weights)
+        if present is not None and self._given_matrix():
+            check_matrix(points, "the precomputed kernel", threads)  # whole, so that places are told as they were given
         kept = points if present is None else self._only(points, present)
         power, weights = _leveled(weights if present is None or weights is None else weights[present])
         problem = self._problem(kernel, kept, weights, threads)

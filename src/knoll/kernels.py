@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -19,9 +20,9 @@ from knoll.kernel_matrix import (
     Operator,
     SparseOperator,
     StoredOperator,
+    check_matrix,
     dense,
 )
-from knoll.kernel_matrix import check_matrix as _check_matrix
 from knoll.validation import Number, check_parameters
 
 __all__ = [
@@ -82,7 +83,7 @@ class Kernel(Protocol):
 # ---- kernels of the core -------------------------------------------------------------------------------------------
 
 
-class _InCore:
+class _InCore(ABC):
     """What the kernels that the core knows have in common; it calls them by `_core_name` and two numbers."""
 
     _core_name: ClassVar[str]
@@ -92,8 +93,8 @@ class _InCore:
         """The name under which an estimator takes it."""
         return self._core_name
 
-    def _numbers(self) -> tuple[float, float]:
-        raise NotImplementedError
+    @abstractmethod
+    def _numbers(self) -> tuple[float, float]: ...
 
     def tile(self, X: Any, Y: Any, threads: int = 1) -> Floats:
         """Return κ(x_i, y_j) as an (n, m) array; for small blocks."""
@@ -300,7 +301,7 @@ class Precomputed:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Check that K is square, finite and symmetric, and prepare it; what rounding left asymmetric is averaged."""
-        _check_matrix(X, "the precomputed kernel", threads)
+        check_matrix(X, "the precomputed kernel", threads)
         if scipy.sparse.issparse(X):
             return SparseOperator(X)
         return StoredOperator(X, threads)
@@ -580,7 +581,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
     if isinstance(A, Operator):
         return A
     matrix: Any = A if scipy.sparse.issparse(A) else np.asarray(A, dtype=np.float64)
-    _check_matrix(matrix, "the similarity matrix", 1, negative=negative)
+    check_matrix(matrix, "the similarity matrix", 1, negative=negative)
     return Precomputed().operator(matrix)
 
 

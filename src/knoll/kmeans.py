@@ -94,7 +94,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     cluster_weights_ : ndarray of shape (n_clusters,)
         The weight of each cluster; the number of its rows where none were given.
     n_distances_ : int
-        Distances evaluated in all runs, the start not included: at most n·k for each step, and those of the rechecks.
+        Distances evaluated in all runs, the start not included: about n·k for a step that can skip nothing, and those
+        of the rechecks. One that is estimated first and then confirmed counts once.
     n_rechecks_ : int
         Rows whose label was decided again by the one distance, since a fast route was not certain.
     n_steps_ : int

@@ -187,7 +187,8 @@ def check_points(
         else:
             points = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
-        raise BadData(str(error)) from None
+        place = _first_text(X) if "could not convert" in str(error) else ""
+        raise BadData(f"{error}{place}") from None
     except TypeError as error:
         raise InvalidType(str(error)) from None
     points = walkable(points)
@@ -232,6 +233,22 @@ def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
     what = "a NaN" if np.isnan(values[0]) else "an infinity"
     more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
     return f"X has {what} at row {first_row + rows[0]}, column {column}{more}. Drop or impute such rows first."
+
+
+def _first_text(X: Any) -> str:
+    """Name the first entry that is no number, and what to do; nothing where there is none to be found."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    for row, entries in enumerate(np.asarray(X, dtype=object).reshape(len(X), -1).tolist()):
+        for column, entry in enumerate(entries):
+            try:
+                float(entry)
+            except (TypeError, ValueError):
+                where = repr(names[column]) if names is not None else str(column)
+                return (
+                    f"\nX has {entry!r} at row {row}, column {where}, where a number is needed. Drop the column, or "
+                    "encode it as numbers (sklearn.preprocessing.OneHotEncoder)."
+                )
+    return ""
 
 
 def check_weights(

@@ -118,7 +118,7 @@ def weights_for(draw, n):
 
 def usable(backend, metric, d, weights):
     if backend == "cells":
-        return metric == "euclidean" and d <= 3 and (weights is None or weights.min() >= 0)
+        return metric == "euclidean" and d <= 5 and (weights is None or weights.min() >= 0)
     return backend != "tiles" or metric == "euclidean"
 
 
@@ -416,3 +416,46 @@ def test_nothing_and_one():
 def test_what_the_core_refuses(change, message):
     with pytest.raises(ValueError, match=message):
         dbscan(**{"X": np.zeros((3, 3)), "eps": 1.0, "min_samples": 2, **change})
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "share"), [(1, 0.5), (10, 0.0), (10, 1.0), (20_000, 0.9)])
+def test_rows_are_split_by_a_mask_in_their_order(n, share, dtype, order):
+    rng = np.random.default_rng(n)
+    X = np.asarray(rng.normal(size=(n, 3)), dtype=dtype, order=order)
+    mask = rng.uniform(size=n) < share
+    m = int(mask.sum())
+    numbers, taken, others = np.empty(m, np.int64), np.empty((m, 3), dtype), np.empty((n - m, 3), dtype)
+    _core.split_rows(X, mask, numbers, taken, others, 2)
+    np.testing.assert_array_equal(numbers, np.flatnonzero(mask))
+    np.testing.assert_array_equal(taken, X[mask])
+    np.testing.assert_array_equal(others, X[~mask])
+
+
+def test_rows_are_split_only_into_as_much_room_as_there_are():
+    X, mask = np.zeros((5, 2)), np.array([True, False, True, False, False])
+    with pytest.raises(ValueError, match="room for as many rows as the mask tells"):
+        _core.split_rows(X, mask, np.empty(3, np.int64), np.empty((3, 2)), np.empty((2, 2)), 1)
+    with pytest.raises(ValueError, match="mask must have one entry per row"):
+        _core.split_rows(X, mask[:3], np.empty(2, np.int64), np.empty((2, 2)), np.empty((3, 2)), 1)
+    with pytest.raises(ValueError, match="taken and others must have the columns of x"):
+        _core.split_rows(X, mask, np.empty(2, np.int64), np.empty((2, 1)), np.empty((3, 2)), 1)
+
+
+def test_cells_refuse_more_columns_than_they_have_neighbours_for():
+    with pytest.raises(ValueError, match="cells are for the euclidean metric, up to five columns and weights >= 0"):
+        dbscan(np.zeros((10, 6)), 1.0, 2, backend="cells")
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_cells_tree_and_tiles_agree_where_points_are_many(d):
+    rng = np.random.default_rng(d)
+    X = np.concatenate([rng.normal(size=(6000, d)), rng.uniform(-6, 6, size=(4000, d)), np.zeros((50, d))])
+    X[:2000] = np.round(X[:2000] * 3) / 3
+    for eps in (0.05, 1 / 3, 1.0):
+        for border in ("first", "closest"):
+            answers = [dbscan(X, eps, 6, border=border, backend=b) for b in ("cells", "tree", "tiles")]
+            for labels, core, _ in answers[1:]:
+                np.testing.assert_array_equal(labels, answers[0][0])
+                np.testing.assert_array_equal(core, answers[0][1])

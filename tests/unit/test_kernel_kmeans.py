@@ -314,8 +314,13 @@ def test_bad_data_is_told(X):
         BadData, match=r"the precomputed kernel must be symmetric, but has .* at row 4, column 7 and .* at row 7"
     ):
         KernelKMeans(3, kernel="precomputed").fit(K)
-    with pytest.raises(BadData, match=r"the precomputed kernel must be square, got shape \(150, 2\)"):
-        KernelKMeans(2, kernel="precomputed").fit(X)
+    weights = np.ones(150)
+    weights[:3] = 0  # places are told as they were given, whoever is absent
+    with pytest.raises(BadData, match=r"must be symmetric, but has .* at row 4, column 7 and .* at row 7"):
+        KernelKMeans(3, kernel="precomputed").fit(K, sample_weight=weights)
+    for absent in (None, weights):
+        with pytest.raises(BadData, match=r"the precomputed kernel must be square, got shape \(150, 2\)"):
+            KernelKMeans(2, kernel="precomputed").fit(X, sample_weight=absent)
     K[4, 7] = np.nan
     with pytest.raises(BadData, match="X has a NaN at row 4, column 7"):
         KernelKMeans(3, kernel="precomputed").fit(K)

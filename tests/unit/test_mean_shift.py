@@ -12,10 +12,22 @@ from sklearn.datasets import load_iris, make_blobs
 from knoll import MeanShift, plots
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.scales import estimate_bandwidth
+from knoll.steps.climb import Hill
 
 
 def blobs(n=600, d=2, seed=0, std=0.8):
     return make_blobs(n, d, centers=5, cluster_std=std, random_state=seed)[0]
+
+
+def test_a_start_with_nothing_around_it_has_no_weight():
+    """Not that of a path before it, either: there are more starts here than a batch has places."""
+    X = blobs(300)
+    starts = np.concatenate([X, X + 1000.0])
+    ends = Hill(X, None, 1.0).climb(starts, 100)
+    assert (ends.weight[:300] > 0).all()
+    assert (ends.weight[300:] == 0).all()
+    with_far, without = (MeanShift(bandwidth=1.0, seeds=seeds).fit(X) for seeds in (starts, X))
+    assert np.array_equal(with_far.cluster_centers_, without.cluster_centers_)
 
 
 # ---- small exact examples --------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -250,6 +251,23 @@ def test_a_blank_tied_mixture_is_summed_directly():
     np.testing.assert_allclose(got.covariances_, away.T @ away / inside.sum(), rtol=1e-11, atol=1e-12)
     assert got.noise == Noise(0.2, -5.0)
     assert got.weights.sum() == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("d", [5, 16, 40])
+def test_moments_about_the_origin_are_those_about_the_means(d):
+    """Components near the origin are summed about it, others about their own means: both give the same step."""
+    X = clumps(600, d, 3, 15, spread=0.5)
+    state, _ = run(X, start_of(X, Full, 3), 1)
+    tight = np.repeat(np.eye(d)[None] * 1e-3, 3, axis=0)
+    narrow = replace(state, covariance=Full.from_covariances(state.covariance.means, tight))
+    for given, origin in (state, True), (narrow, False):
+        block, means = Block(X, None), given.covariance.means
+        assert bool((steps._centers(given) == 0).all()) == origin
+        here, _ = steps.finish(steps.partial(block, given, 2), given)
+        own = replace(given, centers=means)
+        there, _ = steps.finish(steps.partial(block, own, 2), own)
+        np.testing.assert_allclose(here.means, there.means, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(here.covariances_, there.covariances_, rtol=0, atol=1e-12)
 
 
 def test_a_leap_of_the_mean_is_summed_again_about_its_end():

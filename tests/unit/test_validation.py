@@ -116,6 +116,17 @@ def test_one_bad_number_is_found_anywhere(bad, dtype, order, place):
         check_points(X)
 
 
+def test_text_is_named_with_its_place_and_a_remedy():
+    place = "X has 'b' at row 1, column {}, where a number is needed. Drop the column, or encode it as numbers"
+    mixed = [[1.0, "2"], [3.0, "b"]]
+    for X in (mixed, np.array(mixed, dtype=object)):
+        with pytest.raises(BadData, match="(?s)could not convert string to float.*" + place.format(1)):
+            check_points(X)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(BadData, match=place.format("'town'")):
+        check_points(pandas.DataFrame({"age": [1.0, 3.0], "town": ["2", "b"]}))
+
+
 def test_large_finite_numbers_pass():
     check_points(np.full((1000, 7), 1.7e308))
     check_points(np.full((1000, 7), 3.4e38, dtype=np.float32))

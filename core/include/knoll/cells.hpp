@@ -1,15 +1,16 @@
-// Points of one to three dimensions in the cells of a grid, each so small that all points of a cell are within ε.
+// Points of a few dimensions in the cells of a grid, each so small that all points of a cell are within ε.
 //
-// Two cells along each axis make a *block*, which is larger than ε: what is within ε of a block lies in the blocks that
-// touch it. The grid is not stored: points are sorted by the number of their block, then by their cell in it, so cells,
-// blocks and whole rows of blocks along the first axis are spans of points. The neighbours of a block are 1, 3 or 9
-// such rows, found by walking along the rows together. Blocks are numbered within the box of the data; where that box
-// has too many of them (a far outlier, a tiny ε), empty stretches along each axis are cut out first.
+// Some cells along each axis make a *block*, which is larger than ε: what is within ε of a block lies in the blocks
+// that touch it. The grid is not stored: points are sorted by the number of their block, then by their cell in it, so
+// cells, blocks and whole rows of blocks along the first axis are spans of points. The neighbours of a block are
+// 3^(d−1) such rows, found by walking along the rows together. Blocks are numbered within the box of the data; where
+// that box has too many of them (a far outlier, a tiny ε), empty stretches along each axis are cut out first.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "knoll/large_array.hpp"
 #include "knoll/run.hpp"
@@ -19,9 +20,8 @@ namespace knoll {
 
 class Cells {
  public:
-  static constexpr int kMostDims = 3;
-  static constexpr int kReach = 2;     // cells further off than this along an axis are out of ε
-  static constexpr int kMostRows = 9;  // of blocks that touch one
+  static constexpr int kMostDims = 5;
+  static constexpr int kMostRows = 81;  // of blocks that touch one
 
   // ok() is false where the cells cannot be numbered in 63 bits, or ε is at the ends of float64's range.
   template <class T>
@@ -46,7 +46,11 @@ class Cells {
   }
 
   // Puts the points of a block for which first[position] is not 0 before the others, both in their order; how many.
-  int32_t part(int64_t block, const uint8_t* first);
+  struct Rest {  // room that is used again from block to block
+    std::vector<double> values;
+    std::vector<int32_t> rows;
+  };
+  int32_t part(int64_t block, const uint8_t* first, Rest& rest);
 
   // Walks along blocks in order, and tells the spans of blocks in the rows around: the own row first, then the others
   // by their distance. A row is looked at only when it is asked for.
@@ -93,24 +97,37 @@ class Cells {
   };
   template <class T>
   Frame frame(View<const T, 2> x, double eps, Run run) const;
+  // Numbers are below `all`: known from the frame, or told where gaps are cut out.
   template <class T, class K>
   void number(View<const T, 2> x, const Frame& frame, K* keys, Run run);
   template <class T>
-  bool number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, Run run);
+  bool number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, double& all, Run run);
   template <class T>
   bool number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, uint64_t* keys, uint64_t& width,
                    Run run);
-  template <class K>
-  void sort(K* keys, Run run);
+  template <class T, class K>
+  void sort(View<const T, 2> x, K* keys, double all, Run run);
+  template <class T, class K>
+  bool sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run);
+  template <int D, class T, class K>
+  void sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain, std::vector<std::vector<int32_t>>& place,
+                    const std::vector<int32_t>& bucket_begin, Run run);
+  template <class T, class K>
+  void sort_at_once(View<const T, 2> x, K* keys, Run run);
+  struct Count {
+    int64_t cells = 0, blocks = 0;
+  };
+  void make_room(std::vector<Count>& counts);
 
   bool ok_ = true;
   int64_t n_, d_, stride_, n_cells_ = 0, n_blocks_ = 0;
-  int64_t step_[kMostDims] = {};           // of a block's number along each axis
-  LargeArray<int32_t> rows_;               // (n) data row of each position
-  LargeArray<double> columns_;             // (d, stride)
-  std::unique_ptr<int32_t[]> start_;       // (cells + 1)
-  std::unique_ptr<int32_t[]> first_cell_;  // (blocks + 1)
-  std::unique_ptr<int64_t[]> key_;         // (blocks + 1) the numbers of the blocks
+  int64_t step_[kMostDims] = {};    // of a block's number along each axis
+  int per_axis_, cell_bits_;        // cells of a block along an axis; bits of a cell's number in its block
+  LargeArray<int32_t> rows_;        // (n) data row of each position
+  LargeArray<double> columns_;      // (d, stride)
+  LargeArray<int32_t> start_;       // (cells + 1)
+  LargeArray<int32_t> first_cell_;  // (blocks + 1)
+  LargeArray<int64_t> key_;         // (blocks + 1) the numbers of the blocks
 };
 
 }  // namespace knoll

@@ -42,4 +42,13 @@ DbscanReport dbscan(View<const T, 2> x,             // in  (n, d)
                     View<uint8_t, 1> core,          // out (n)
                     Run run);
 
+// Parts the rows of x: those where the mask is not 0, with their numbers, and the others, both in their order.
+template <class T>
+void split_rows(View<const T, 2> x,           // in  (n, d)
+                View<const uint8_t, 1> mask,  // in  (n)
+                View<int64_t, 1> numbers,     // out (m), m of the mask
+                View<T, 2> taken,             // out (m, d)
+                View<T, 2> others,            // out (n − m, d)
+                Run run);
+
 }  // namespace knoll

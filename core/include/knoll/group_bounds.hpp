@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "knoll/certified.hpp"
+#include "knoll/certified_shorts.hpp"
 
 namespace knoll {
 
@@ -15,58 +16,93 @@ struct GroupBounds {
   GroupBounds() = default;
   // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
   // they spoil few bounds.
-  GroupBounds(int64_t n, const std::vector<double>& way);
+  GroupBounds(int64_t n, const std::vector<double>& way, Run run);
 
+  explicit GroupBounds(int64_t k);  // groups alone, in the order of the centres: nothing is remembered
+
+  bool remember() const { return !upper.empty(); }
   void move(const std::vector<double>& way);  // in (k): how far each centre has moved, rounded up
 
   int64_t groups = 0, stride = 0;             // stride: groups, padded to a multiple of 8
   std::vector<int32_t> center, slot;          // (k), (k): which centre stands where, and where each stands
-  std::vector<float> lower;                   // (n, stride)
+  LargeArray<float> lower;                    // (n, stride)
   std::vector<float> upper;                   // (n)
   std::vector<double> travel, own_travel;     // (groups), (k): all steps together
   std::vector<float> travel_up, travel_down;  // (stride), travel rounded up and down
 };
 
-// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup and stand as the bounds say.
+// Rows and centres on a grid, if there is one.
+struct Shorts {
+  const ShortRows* rows = nullptr;
+  const ShortCenters* centers = nullptr;
+};
+
+// Decides rows by groups; one a thread. PackedCenters must be padded to kGroup and stand as the bounds say. Bounds that
+// remember nothing are for rows on a grid only.
 template <class T>
 class GroupDecider {
  public:
   GroupDecider(View<const T, 2> x, const Frame& frame, const PackedCenters& centers, const std::vector<float>& rows,
-               GroupBounds& bounds);
+               GroupBounds& bounds, Shorts shorts);
 
-  // label[r]: in, the label so far of row rows[r]; out, the nearest centre. gap as in Decider.
+  // label[r]: in, the label so far of row rows[r], −1 if none; out, the nearest centre. gap as in Decider.
   void decide(const int64_t* rows, int64_t count, int32_t* label, float* gap, Run run);
 
   AssignCounts counts;
+  int64_t confirmed = 0;  // distances that the grid could not leave out
 
  private:
   // Up to kPanel rows on their way.
   struct Batch {
-    explicit Batch(int64_t d) : y(static_cast<size_t>(kPanel * d), 0.0f) {}
+    explicit Batch(int64_t d) : copies(static_cast<size_t>(kPanel * d), 0.0f) {}
     int64_t count = 0;
-    std::vector<float> y;  // (kPanel, d)
+    std::vector<float> copies;  // (kPanel, d): rows that nobody else has in float32
+    const float* y[kPanel]{};   // (d) each
     int64_t place[kPanel]{}, row[kPanel]{};
     int32_t own[kPanel]{};                   // slots
     float norm2[kPanel]{}, score[kPanel]{};  // of the own centre
   };
-  void take(int64_t place, int64_t row, int32_t own);
+  void take(Batch& to, int64_t place, int64_t row, int32_t own);
   void tighten(int32_t* label, float* gap);
   void decide_panel(int32_t* label, float* gap);
+  // What a panel learns: best and second (groups, kPanel) become bounds of the other centres, lowest and index are the
+  // closest, gaps how certain that is.
+  struct Found {
+    float lowest[kPanel], next[kPanel], gaps[kPanel], upper[kPanel];
+    int32_t index[kPanel];
+  };
+  void choose_groups();
+  void look(Found& found);
+  void look_by_grid(Found& found);
+  void confirm(Found& found, int64_t lane, int32_t slot);
+  void bound_confirmed(const Found& found);
   void remember(int64_t row, int32_t label, float upper, float& gap);
   int64_t failing(int64_t row, float upper, float& least);
   void forget(int64_t row);
+  void prefetch(int64_t row) const;
 
   View<const T, 2> x_;
   const Frame& frame_;
   const PackedCenters& centers_;
   const std::vector<float>& rows_;  // (k′, d)
   GroupBounds& bounds_;
+  Shorts shorts_;
   Decider<T> decider_;
   Batch taken_, open_;  // rows whose own distance is new; rows that still have groups to look at
   std::vector<float> panel_, best_, second_, bound_, travel_;
   std::vector<int32_t> groups_, slot_;  // what a panel looks at; where a group is among them
   std::vector<uint8_t> mask_, wanted_;
   std::vector<int64_t> again_;
+
+  // On a grid: scores (groups·kGroup, kPanel), the least of those left out, and distances that were confirmed.
+  struct Confirmed {
+    int32_t lane, slot;
+    float score;
+  };
+  std::vector<float> words_;
+  std::vector<int32_t> scores_, least_;
+  std::vector<ShortHit> hits_;
+  std::vector<Confirmed> confirmed_;
 };
 
 // Centres one after the other: (k′, d), with the minus sign of PackedCenters.

@@ -24,7 +24,7 @@ using LargeArray = std::unique_ptr<T[], FreeMemory>;
 template <class T>
 LargeArray<T> make_large_array(size_t n) {
   static_assert(std::is_trivially_default_constructible_v<T> && std::is_trivially_destructible_v<T>);
-  constexpr size_t kPage = size_t{1} << 21, kLeast = kPage;  // in smaller arrays a rounded-up page is a waste
+  constexpr size_t kPage = size_t{1} << 21, kLeast = kPage / 4;  // below, small pages cost no more than a large one
   if (n > static_cast<size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
   const size_t bytes = n * sizeof(T), rounded = (bytes + kPage - 1) / kPage * kPage;
   void* p = bytes < kLeast ? std::malloc(bytes + 1) : std::aligned_alloc(kPage, rounded);

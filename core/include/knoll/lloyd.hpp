@@ -73,7 +73,9 @@ class LloydMemory {
   std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
   std::vector<float> limit_;    // (k): travel, rounded up
   bool calm_ = false, grouped_ = false;  // few rows change; the bounds by groups are in use
-  GroupBounds groups_;                   // of elkan
+  GroupBounds groups_, plain_;           // of elkan; before they are worth it
+  bool by_grid_ = false;                 // the rows on a grid help
+  ShortRows shorts_;
 };
 
 // Which algorithm is fastest for such a shape.

@@ -9,6 +9,17 @@ constexpr int kPanel = 24;       // points in a float32 panel (d, kPanel): three
 constexpr int kGroup = 8;        // centres that share a bound: one vector, two blocks
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
+constexpr int kQuad = 4;                 // columns of seven bits in a word
+constexpr int kShortMost = 63;           // such a number is between −kShortMost and kShortMost
+constexpr int kShortBlock = 2;           // centres side by side in a packed block (quads, kShortBlock, kQuad)
+constexpr int32_t kShortNone = 1 << 30;  // above every score that exists
+
+// A centre (its place among those looked at) that some lanes of a panel may be near to.
+struct ShortHit {
+  int32_t place;
+  uint32_t lanes;
+};
+
 // How far float32 may be off, as multiples of ‖y‖² + P² (docs/decisions/0008, eq. 6 to 8).
 struct TileBounds {
   float p2;      // P²: above the squared norms of all centres
@@ -62,6 +73,24 @@ struct KMeansKernels {
                        const float* travel, float* out);
   // out[l] = an upper bound of the distance whose score is score[l].
   void (*upper_bounds)(const float* score, const float* norm2, const TileBounds* bounds, float* out);
+
+  // y as whole numbers: q[j] = kShortMost + the whole number nearest to y[j]·inverse, cut off at ±kShortMost; norm2
+  // their squared norm; padded to a multiple of kQuad with kShortMost. Returns Σ_j (y[j] − step·whole)².
+  float (*short_row)(const float* y, int64_t d, float step, float inverse, uint8_t* q, int32_t* norm2);
+  // score[e·kGroup + t, l] = offset[c] − 2 Σ_j panel[j, l]·centers[c, j] for the centres c of each of `count` groups,
+  // and the lowest of each lane with the first c that has it. panel is (quads, kPanel, kQuad), centers is packed (slots
+  // / kShortBlock, quads, kShortBlock, kQuad); `widen` words may be added up in 16 bits.
+  void (*short_tile)(const uint8_t* panel, int64_t quads, const int8_t* centers, const int32_t* offset,
+                     const int32_t* groups, int64_t count, int64_t widen, int32_t* score, int32_t* lowest,
+                     int32_t* index);
+  // The scores (count·kGroup, kPanel) at most limit[l], as hits in order of place (room for all); returns how many.
+  // least (count, kPanel) is the least of the others in each group, all (kPanel) in all groups; kShortNone if none.
+  int64_t (*short_sweep)(const int32_t* score, int64_t count, const int32_t* limit, int32_t* least, int32_t* all,
+                         ShortHit* hits);
+  // out[e, l] = a lower bound of step·√(norm2[l] + least[e, l]) − reach[l] + travel[e].
+  void (*short_bounds)(const int32_t* least, int64_t count, const int32_t* norm2, const float* reach, float step,
+                       const float* travel, float* out);
+  bool has_fast_shorts;  // faster than float32, on this instruction set
 
   // The i < n with key[i] ≤ limit[label[i]], in order, into out; returns how many.
   int64_t (*survivors)(const float* key, const int32_t* label, int64_t n, const float* limit, int32_t* out);

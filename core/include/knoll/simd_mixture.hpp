@@ -27,13 +27,14 @@ struct MixtureKernels {
   // Responsibilities from those, and the sums of the M step from responsibilities.
   void (*normalise)(double* rows, int64_t k, int64_t points, const double* weights, double* log_p, double* likelihood,
                     double* peaks);
+  void (*best)(const double* rows, int64_t k, int64_t points, double close, double* best);
   void (*column_sums)(const double* columns, int64_t points, int64_t d, const double* lambda, const double* center,
                       bool second, double* sums);
   void (*small_sums)(const double* columns, int64_t points, int64_t d, const double* lambda, const double* center,
                      double* sums);
   void (*reach)(const double* columns, int64_t points, int64_t d, double* reach);
-  int64_t (*weigh)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
-                   const double* reach, const double* second, double* weighted, double* mass, double* first);
+  int64_t (*scatter)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
+                     const double* reach, double* away, double* weighted, double* mass, double* first, double* second);
 };
 
 }  // namespace knoll

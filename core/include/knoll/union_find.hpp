@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "knoll/large_array.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/view.hpp"
 
@@ -24,9 +25,11 @@ namespace knoll {
 template <class I>
 class UnionFind {
  public:
-  explicit UnionFind(int64_t n) : parent_(checked(n)) { std::iota(parent_.begin(), parent_.end(), I{0}); }
+  explicit UnionFind(int64_t n) : size_(n), parent_(make_large_array<I>(checked(n))) {
+    std::iota(parent_.get(), parent_.get() + n, I{0});
+  }
 
-  int64_t size() const { return static_cast<int64_t>(parent_.size()); }
+  int64_t size() const { return size_; }
 
   // The lowest member of i's component. Every node passed is hung two steps higher (path halving).
   I find(I i) {
@@ -138,7 +141,8 @@ class UnionFind {
   // Only the links themselves are shared, nothing is published through them: relaxed order is enough.
   I load(I i) { return shared(i).load(std::memory_order_relaxed); }
 
-  std::vector<I> parent_;  // (n) parent_[i] ≤ i, equal at a root
+  int64_t size_;
+  LargeArray<I> parent_;  // (n) parent_[i] ≤ i, equal at a root
 };
 
 }  // namespace knoll

@@ -15,6 +15,22 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 
 // eˣ = 2ᵏ·eʳ with k the integer nearest x / ln 2, so |r| ≤ ln 2 / 2;  eʳ = 1 + r + r²·P(r).
 // P of degree 9 minimises the largest |r²·(P(r) − (eʳ−1−r)/r²)| / eʳ, which is 2^-57.9.
+//
+// e^(r + c) − 1, where c is so small that it counts once.
+KNOLL_INLINE f64 exp_less_one(f64 r, f64 c) {
+  const f64 r2 = r * r;
+  const f64 r4 = r2 * r2;
+  const f64 p01 = fma(broadcast(0x1.55555555554fap-3), r, broadcast(0x1.000000000000ap-1));
+  const f64 p23 = fma(broadcast(0x1.1111111127be9p-7), r, broadcast(0x1.555555555087dp-5));
+  const f64 p45 = fma(broadcast(0x1.a01a012a56626p-13), r, broadcast(0x1.6c16c1842a0e4p-10));
+  const f64 p67 = fma(broadcast(0x1.71df2555820b7p-19), r, broadcast(0x1.a0199a0c7067bp-16));
+  const f64 p89 = fma(broadcast(0x1.ad7f6966eed54p-26), r, broadcast(0x1.28ad72c46d724p-22));
+  const f64 p47 = fma(p67, r2, p45);
+  const f64 p03 = fma(p23, r2, p01);
+  const f64 p = fma(fma(p89, r4, p47), r4, p03);
+  return r + fma(p, r2, c);
+}
+
 KNOLL_INLINE f64 vexp(f64 x) {
   // At these bounds the scaling at the end gives inf and 0; inside them k fits its bits. NaN passes.
   x = at_least(at_most(x, broadcast(710.0)), broadcast(-746.0));
@@ -29,17 +45,7 @@ KNOLL_INLINE f64 vexp(f64 x) {
   const f64 r = fma(k, broadcast(-kLn2Lo), high);
   const f64 c = fma(k, broadcast(-kLn2Lo), high - r);
 
-  const f64 r2 = r * r;
-  const f64 r4 = r2 * r2;
-  const f64 p01 = fma(broadcast(0x1.55555555554fap-3), r, broadcast(0x1.000000000000ap-1));
-  const f64 p23 = fma(broadcast(0x1.1111111127be9p-7), r, broadcast(0x1.555555555087dp-5));
-  const f64 p45 = fma(broadcast(0x1.a01a012a56626p-13), r, broadcast(0x1.6c16c1842a0e4p-10));
-  const f64 p67 = fma(broadcast(0x1.71df2555820b7p-19), r, broadcast(0x1.a0199a0c7067bp-16));
-  const f64 p89 = fma(broadcast(0x1.ad7f6966eed54p-26), r, broadcast(0x1.28ad72c46d724p-22));
-  const f64 p47 = fma(p67, r2, p45);
-  const f64 p03 = fma(p23, r2, p01);
-  const f64 p = fma(fma(p89, r4, p47), r4, p03);
-  const f64 q = r + fma(p, r2, c);  // eʳ − 1
+  const f64 q = exp_less_one(r, c);
 
   // 2ᵏ in two normal factors of about half the exponent each, so that inf and subnormal results come from the
   // last product alone. Their exponent fields are the halves of k + 2046; the bits of t above the low 12 are
@@ -49,6 +55,17 @@ KNOLL_INLINE f64 vexp(f64 x) {
   const f64 scale1 = (f64)(half << 52);
   const f64 scale2 = (f64)((both - half) << 52);
   return fma(q, scale1, scale1) * scale2;  // q·scale1 is exact: this is (1 + q)·2ᵏ
+}
+
+// eˣ for x ≤ 0, within 1 ulp down to x = −708, and 0 below: for responsibilities, where what is subnormal counts for
+// nothing. The reduced argument is rounded once (2^-55 of the result), and k is added to the exponent of eʳ.
+KNOLL_INLINE f64 vexp_down(f64 x) {
+  const f64 magic = broadcast(0x1.8p52);
+  const f64 t = fma(x, broadcast(kLog2E), magic);
+  const f64 k = t - magic;
+  const f64 r = fma(k, broadcast(-kLn2Lo), fma(k, broadcast(-kLn2Hi), x));
+  const f64 y = broadcast(1.0) + exp_less_one(r, f64{});
+  return (f64)((u64)less(broadcast(-708.0), x) & ((u64)y + ((u64)t << 52)));
 }
 
 // log x = k·ln 2 + log(1 + f) with 1 + f in [√½, √2);  log(1 + f) = 2s + s·z·Q(z), s = f / (2 + f), z = s².

@@ -134,7 +134,9 @@ static int64_t count_spans(const double* columns, int64_t stride, int64_t d, con
                            const double* q, double bound, int64_t stop) {
   if (d == 1) return count_spans_in<1>(columns, stride, spans, n_spans, q, bound, stop);
   if (d == 2) return count_spans_in<2>(columns, stride, spans, n_spans, q, bound, stop);
-  return count_spans_in<3>(columns, stride, spans, n_spans, q, bound, stop);
+  if (d == 3) return count_spans_in<3>(columns, stride, spans, n_spans, q, bound, stop);
+  if (d == 4) return count_spans_in<4>(columns, stride, spans, n_spans, q, bound, stop);
+  return count_spans_in<5>(columns, stride, spans, n_spans, q, bound, stop);
 }
 
 template <int D>
@@ -160,7 +162,72 @@ static double least_spans(const double* columns, int64_t stride, int64_t d, cons
                           const double* q) {
   if (d == 1) return least_spans_in<1>(columns, stride, spans, n_spans, q);
   if (d == 2) return least_spans_in<2>(columns, stride, spans, n_spans, q);
-  return least_spans_in<3>(columns, stride, spans, n_spans, q);
+  if (d == 3) return least_spans_in<3>(columns, stride, spans, n_spans, q);
+  if (d == 4) return least_spans_in<4>(columns, stride, spans, n_spans, q);
+  return least_spans_in<5>(columns, stride, spans, n_spans, q);
+}
+
+// As count_spans, the other way round: V vectors of points q in the lanes, the points of the spans one after the other.
+template <int D, int V>
+KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double* columns, int64_t stride,
+                                const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  constexpr int64_t kBlock = 64;  // points between two looks at `stop`
+  f64 at[V][D];
+  i64 missing[V];  // how many more are wanted, and not above 0 once there are enough
+  for (int v = 0; v < V; ++v) {
+    for (int j = 0; j < D; ++j) at[v][j] = load(q + j * q_stride + v * kLanes);
+    i64 before;
+    __builtin_memcpy(&before, counts + v * kLanes, sizeof before);
+    missing[v] = stop - before;
+  }
+  const f64 limit = broadcast(bound);
+  bool more = true;
+  for (int64_t s = 0; s < n_spans && more; ++s) {
+    const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
+    while (x < end && more) {
+      const int64_t points = end - x < kBlock ? end - x : kBlock;
+      for (const double* const here = x + points; x < here; ++x) {
+        f64 sum[V];
+        for (int v = 0; v < V; ++v) sum[v] = broadcast(0.0);
+        for (int j = 0; j < D; ++j) {
+          const f64 coordinate = broadcast(x[j * stride]);
+          for (int v = 0; v < V; ++v) {
+            const f64 difference = coordinate - at[v][j];
+            sum[v] += difference * difference;
+          }
+        }
+        for (int v = 0; v < V; ++v) missing[v] -= less(limit, sum[v]);  // one for each that is beyond
+      }
+      i64 wanting = {};  // the sign bit is set where some are missing
+      for (int v = 0; v < V; ++v) {
+        missing[v] -= points;
+        wanting |= -missing[v];
+      }
+      more = lane_bits(wanting >> 63) != 0;
+    }
+  }
+  for (int v = 0; v < V; ++v) {
+    const i64 after = stop - missing[v];
+    __builtin_memcpy(counts + v * kLanes, &after, sizeof after);
+  }
+}
+
+template <int D>
+KNOLL_INLINE void count_each_of(const double* q, int64_t q_stride, int64_t m, const double* columns, int64_t stride,
+                                const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  constexpr int kTwo = 2 * kLanes;
+  for (; m >= kTwo; m -= kTwo, q += kTwo, counts += kTwo)
+    count_each_in<D, 2>(q, q_stride, columns, stride, spans, n_spans, bound, stop, counts);
+  if (m > 0) count_each_in<D, 1>(q, q_stride, columns, stride, spans, n_spans, bound, stop, counts);
+}
+
+static void count_each(const double* q, int64_t q_stride, int64_t m, const double* columns, int64_t stride, int64_t d,
+                       const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  if (d == 1) return count_each_of<1>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 2) return count_each_of<2>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 3) return count_each_of<3>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  if (d == 4) return count_each_of<4>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
+  count_each_of<5>(q, q_stride, m, columns, stride, spans, n_spans, bound, stop, counts);
 }
 
 static constexpr IndexKernels index_kernels = {
@@ -169,4 +236,5 @@ static constexpr IndexKernels index_kernels = {
     .bits = {index_bits<Squares>, index_bits<ScaledSquares>, index_bits<Absolute>, index_bits<Largest>},
     .count_spans = count_spans,
     .least_spans = least_spans,
+    .count_each = count_each,
 };

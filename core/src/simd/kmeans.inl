@@ -349,6 +349,8 @@ static bool add_row_f32(const float* x, int64_t d, double sign, const double* cu
   return add_row(x, d, sign, cut_high, cut_low, high, low);
 }
 
+#include "kmeans_shorts.inl"
+
 static constexpr KMeansKernels kmeans_kernels = {
     .pack_f64 = pack_f64,
     .pack_f32 = pack_f32,
@@ -362,6 +364,15 @@ static constexpr KMeansKernels kmeans_kernels = {
     .nearest_of_groups = nearest_of_groups,
     .lower_bounds = lower_bounds,
     .upper_bounds = upper_bounds,
+    .short_row = short_row,
+    .short_tile = short_tile,
+    .short_sweep = short_sweep,
+    .short_bounds = short_bounds,
+#ifdef __FMA__
+    .has_fast_shorts = true,
+#else
+    .has_fast_shorts = false,
+#endif
     .survivors = survivors,
     .add_row_f64 = add_row_f64,
     .add_row_f32 = add_row_f32,

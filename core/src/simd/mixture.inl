@@ -5,14 +5,6 @@
 
 constexpr double kLargest = 0x1.fffffffffffffp+1023;
 
-KNOLL_INLINE f64 vsqrt(f64 x) {
-#ifdef __FMA__
-  return (f64)_mm256_sqrt_pd((__m256d)x);
-#else
-  return f64{__builtin_sqrt(x[0]), __builtin_sqrt(x[1]), __builtin_sqrt(x[2]), __builtin_sqrt(x[3])};
-#endif
-}
-
 KNOLL_INLINE void transpose(f64 v[4]) {
   const f64 p = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6), q = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7);
   const f64 r = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6), s = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
@@ -103,26 +95,53 @@ KNOLL_INLINE f64 log_density(f64 q, double constant) {
 // diagonal's block: F[4b + t, j] at 8b(b+1) + 4j + t for j < 4b + 4. Zeros above the diagonal and from d on. For
 // d ≤ 3: the lower triangle, row by row.
 //
+// z[t] += f[t] y for the rows t ≥ First of a block, twelve points.
+template <int First>
+KNOLL_INLINE void lower_column(const double* f, const double* y, f64 z[4][3]) {
+  const f64 y0 = load(y), y1 = load(y + kLanes), y2 = load(y + 2 * kLanes);
+#pragma GCC unroll 4
+  for (int t = First; t < 4; ++t) {
+    const f64 g = broadcast(f[t]);
+    z[t][0] = fma(g, y0, z[t][0]);
+    z[t][1] = fma(g, y1, z[t][1]);
+    z[t][2] = fma(g, y2, z[t][2]);
+  }
+}
+
+// z = rows i … i+3 of start + F u for twelve points. The triangle on the diagonal comes first: it leaves out the zeros
+// above it, and what follows is one loop over the columns before, if there are any.
+template <bool Any>
+KNOLL_INLINE void lower_block(const double* u, int64_t points, int64_t i, const double* factor, const double* start,
+                              f64 z[4][3]) {
+#pragma GCC unroll 4
+  for (int t = 0; t < 4; ++t) z[t][0] = z[t][1] = z[t][2] = broadcast(start[t]);
+  const double *const f = factor + 4 * i, *const y = u + i * points;
+  lower_column<0>(f, y, z);
+  lower_column<1>(f + 4, y + points, z);
+  lower_column<2>(f + 8, y + 2 * points, z);
+  lower_column<3>(f + 12, y + 3 * points, z);
+  if constexpr (Any) do {  // there is a column: said this way, g++ keeps all of z in registers
+      lower_column<0>(factor, u, z);
+      factor += 4, u += points;
+    } while (factor < f);
+}
+
+constexpr double kZeros[4] = {};
+
 // body(i, l, z) for z = rows i … i+3 of start + F u, points l … l+11; start (ld) may be null, for 0.
 template <class F>
 KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, const double* start,
                                F&& body) {
-  for (int64_t i = 0; i < d; factor += 4 * (i + 4), i += 4)
+  for (int64_t l = 0; l < points; l += 3 * kLanes) {
+    f64 z[4][3];
+    lower_block<false>(u + l, points, 0, factor, start == nullptr ? kZeros : start, z);
+    body(0, l, z);
+  }
+  factor += 16;
+  for (int64_t i = 4; i < d; factor += 4 * (i + 4), i += 4)
     for (int64_t l = 0; l < points; l += 3 * kLanes) {
       f64 z[4][3];
-      for (int t = 0; t < 4; ++t) z[t][0] = z[t][1] = z[t][2] = broadcast(start == nullptr ? 0.0 : start[i + t]);
-      const double *f = factor, *y = u + l;
-      const double* const end = factor + 4 * (i + 4);
-      do {  // there is a column: said this way, g++ keeps all of z in registers
-        const f64 y0 = load(y), y1 = load(y + kLanes), y2 = load(y + 2 * kLanes);
-        for (int t = 0; t < 4; ++t) {
-          const f64 g = broadcast(f[t]);
-          z[t][0] = fma(g, y0, z[t][0]);
-          z[t][1] = fma(g, y1, z[t][1]);
-          z[t][2] = fma(g, y2, z[t][2]);
-        }
-        f += 4, y += points;
-      } while (f < end);
+      lower_block<true>(u + l, points, i, factor, start == nullptr ? kZeros : start + i, z);
       body(i, l, z);
     }
 }
@@ -224,26 +243,69 @@ static void mixture_round(const double* columns, int64_t points, int64_t d, cons
   }
 }
 
-// From rows[c, l] = log p(x_l, c), which is finite, to rows[c, l] = w_l λ_lc (eq. 2.5), by the largest of each column;
-// log_p[l] = log Σ_c e^…; likelihood (4) += w_l log_p[l] by lanes; peaks (k, 4): the largest λ_lc with w_l > 0, by
-// lanes. Weights may be null: then all are 1.
-static void mixture_normalise(double* rows, int64_t k, int64_t points, const double* weights, double* log_p,
-                              double* likelihood, double* peaks) {
-  double inverses[kMixturePoints];
-  f64 total = load(likelihood);
+// tops[l] = the largest of rows[:, l]; rows become e^(rows − top), sums[l] their sum.
+KNOLL_INLINE void exponentials(double* rows, int64_t k, int64_t points, double* tops, double* sums) {
   for (int64_t l = 0; l < points; l += kLanes) {
     f64 top = load(rows + l);
     for (int64_t c = 1; c < k; ++c) top = at_least(top, load(rows + c * points + l));
-    f64 sum = {};
-    for (int64_t c = 0; c < k; ++c) {
-      const f64 e = vexp(load(rows + c * points + l) - top);
-      store(rows + c * points + l, e);
-      sum += e;
+    store(tops + l, top);
+    store(sums + l, f64{});
+  }
+  for (int64_t c = 0; c < k; ++c, rows += points)
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 e = vexp_down(load(rows + l) - load(tops + l));
+      store(rows + l, e);
+      store(sums + l, load(sums + l) + e);
     }
-    const f64 lp = top + vlog(sum);
-    store(inverses + l, broadcast(1.0) / sum);
-    store(log_p + l, lp);
-    total += weights == nullptr ? lp : load(weights + l) * lp;
+}
+
+// The same for three rows: of the three exponentials the largest is 1.
+KNOLL_INLINE void exponentials_of_three(double* rows, int64_t points, double* tops, double* sums) {
+  const f64 one = broadcast(1.0);
+  for (int64_t l = 0; l < points; l += kLanes, rows += kLanes) {
+    const f64 a = load(rows), b = load(rows + points), c = load(rows + 2 * points);
+    const i64 second = less(a, b);
+    const f64 high = at_least(a, b), low = at_most(a, b);
+    const i64 third = less(high, c);
+    const f64 top = at_least(high, c), middle = at_most(high, c);
+    const f64 e_low = vexp_down(low - top), e_middle = vexp_down(middle - top);
+    const f64 e_high = select(third, e_middle, one);
+    store(rows, select(second, e_low, e_high));
+    store(rows + points, select(second, e_high, e_low));
+    store(rows + 2 * points, select(third, one, e_middle));
+    store(tops + l, top);
+    store(sums + l, (one + e_middle) + e_low);
+  }
+}
+
+// From rows[c, l] = log p(x_l, c), which is finite, to rows[c, l] = w_l λ_lc (eq. 2.5), by the largest of each column;
+// log_p[l] = log Σ_c e^…, unless it is null; likelihood (4) += w_l log_p[l] by lanes; peaks (k, 4): the largest λ_lc
+// with w_l > 0, by lanes. Weights may be null: then all are 1.
+static void mixture_normalise(double* rows, int64_t k, int64_t points, const double* weights, double* log_p,
+                              double* likelihood, double* peaks) {
+  double tops[kMixturePoints], sums[kMixturePoints];
+  if (k == 3)
+    exponentials_of_three(rows, points, tops, sums);
+  else
+    exponentials(rows, k, points, tops, sums);
+  f64 total = load(likelihood);
+  if (weights == nullptr && log_p == nullptr) {
+    // Σ log of sums in [1, k] is the logarithm of their product, which is below k²⁴: no overflow.
+    f64 product = broadcast(1.0);
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 sum = load(sums + l);
+      total += load(tops + l);
+      product *= sum;
+      store(sums + l, broadcast(1.0) / sum);
+    }
+    total += vlog(product);
+  } else {
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 sum = load(sums + l), lp = load(tops + l) + vlog(sum);
+      store(sums + l, broadcast(1.0) / sum);
+      if (log_p != nullptr) store(log_p + l, lp);
+      total += weights == nullptr ? lp : load(weights + l) * lp;
+    }
   }
   store(likelihood, total);
   for (int64_t c = 0; c < k; ++c) {
@@ -251,17 +313,33 @@ static void mixture_normalise(double* rows, int64_t k, int64_t points, const dou
     f64 peak = load(peaks + c * kLanes);
     if (weights == nullptr)
       for (int64_t l = 0; l < points; l += kLanes) {
-        const f64 lambda = load(row + l) * load(inverses + l);
+        const f64 lambda = load(row + l) * load(sums + l);
         peak = at_least(peak, lambda);
         store(row + l, lambda);
       }
     else
       for (int64_t l = 0; l < points; l += kLanes) {
-        const f64 lambda = load(row + l) * load(inverses + l), w = load(weights + l);
+        const f64 lambda = load(row + l) * load(sums + l), w = load(weights + l);
         peak = at_least(peak, select(less(f64{}, w), lambda, f64{}));
         store(row + l, lambda * w);
       }
     store(peaks + c * kLanes, peak);
+  }
+}
+
+// best[l] = the row whose value at l is the largest, ties to the lowest; −1 where another comes within close·(1 +
+// |it|).
+static void mixture_best(const double* rows, int64_t k, int64_t points, double close, double* best) {
+  for (int64_t l = 0; l < points; l += kLanes) {
+    f64 top = load(rows + l), next = broadcast(-__builtin_inf()), which = {};
+    for (int64_t c = 1; c < k; ++c) {
+      const f64 value = load(rows + c * points + l);
+      which = select(less(top, value), broadcast(static_cast<double>(c)), which);
+      next = at_least(next, at_most(value, top));
+      top = at_least(top, value);
+    }
+    const f64 bar = top - broadcast(close) * (broadcast(1.0) + at_least(top, -top));
+    store(best + l, select(less(next, bar), which, broadcast(-1.0)));
   }
 }
 
@@ -334,26 +412,145 @@ static void mixture_small_sums(const double* columns, int64_t points, int64_t d,
   if (d == 3) small_sums_of<3>(columns, points, lambda, center, sums);
 }
 
-// The rows of `weigh`: all of them, or those listed in `from`.
-template <bool All>
-KNOLL_INLINE void weigh_rows(const double* strips, int64_t points, int64_t d, const double* roots, const int32_t* from,
-                             int64_t kept, const double* center, double* weighted, double* first) {
-  for (int64_t j = 0; j < d; j += 4, strips += 4 * points, weighted += 4 * points) {
-    const f64 o = d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j);
+// Points wider than this are summed from √λ (x − o) alone, times itself: λ (x − o) beside x − o would not fit into the
+// first cache level.
+constexpr int64_t kRooted = 32;
+
+// The rows of `scatter`, all of them or those listed in `from`, in strips. Shares are λ, away = x − o and weighted =
+// λ (x − o); where `Rooted`, shares are √λ, and there is weighted = √λ (x − o) alone. first += λ (x − o).
+template <bool All, bool Centred, bool Rooted>
+KNOLL_INLINE void weigh_rows(const double* strips, int64_t points, int64_t d, const double* shares, const int32_t* from,
+                             int64_t kept, const double* center, double* away, double* weighted, double* first) {
+  for (int64_t j = 0; j < d; j += 4, strips += 4 * points, away += 4 * points, weighted += 4 * points) {
+    f64 o = {};
+    if constexpr (Centred) o = d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j);
     f64 s[4] = {load(first + j)};
     for (int64_t r = 0; r < kept; r += 4)
       for (int t = 0; t < 4; ++t) {
-        const f64 root = broadcast(roots[r + t]), x = load(strips + 4 * (All ? r + t : from[r + t]));
-        const f64 a = root * (x - o);
+        f64 x = load(strips + 4 * (All ? r + t : from[r + t]));
+        if constexpr (Centred) x -= o;
+        if constexpr (!Rooted) store(away + (r + t) * 4, x);
+        const f64 share = broadcast(shares[r + t]), a = share * x;
         store(weighted + (r + t) * 4, a);
-        s[t] = fma(root, a, s[t]);
+        s[t] = Rooted ? fma(share, a, s[t]) : s[t] + a;
       }
     store(first + j, (s[0] + s[1]) + (s[2] + s[3]));
   }
 }
 
-// reach[j] = the largest |x_j| of the tile, where that is more.
+// `from` is null for all rows, `center` for o = 0.
+template <bool Rooted>
+KNOLL_INLINE void weigh_some(const double* strips, int64_t points, int64_t d, const double* shares, const int32_t* from,
+                             int64_t kept, const double* center, double* away, double* weighted, double* first) {
+  if (from == nullptr && center == nullptr)
+    weigh_rows<true, false, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
+  else if (from == nullptr)
+    weigh_rows<true, true, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
+  else if (center == nullptr)
+    weigh_rows<false, false, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
+  else
+    weigh_rows<false, true, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
+}
+
+// The same for V strips, all rows and o = 0, where x itself is `away`, while the first four rows of the product are
+// made: c(u, j) += x_u λ x_j.
+template <int V>
+KNOLL_INLINE void weigh_product(const double* strip, const double* x, int64_t height, const double* lambda,
+                                double* weighted, double* first, double* c, int64_t ldc) {
+  f64 s[4][V], sum[V];
+  for (int v = 0; v < V; ++v) {
+    sum[v] = load(first + v * kLanes);
+    for (int u = 0; u < 4; ++u) s[u][v] = load(c + u * ldc + v * kLanes);
+  }
+  int64_t r = 0;
+  do {
+    const f64 share = broadcast(lambda[r]);
+    f64 y[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) {
+      y[v] = share * load(x + (v * height + r) * kLanes);
+      store(weighted + (v * height + r) * kLanes, y[v]);
+      sum[v] += y[v];
+    }
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      const f64 g = broadcast(strip[r * kLanes + u]);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) s[u][v] = fma(g, y[v], s[u][v]);
+    }
+  } while (++r < height);
+  for (int v = 0; v < V; ++v) {
+    store(first + v * kLanes, sum[v]);
+    for (int u = 0; u < 4; ++u) store(c + u * ldc + v * kLanes, s[u][v]);
+  }
+}
+
+// Four rows and as many columns of c, from one strip of a and one of b: two points at a time, so that enough sums are
+// under way. `rows` is even.
+KNOLL_INLINE void product_single(const double* a, const double* b, int64_t rows, double* c, int64_t ldc) {
+  f64 even[4], odd[4] = {};
+  for (int u = 0; u < 4; ++u) even[u] = load(c + u * ldc);
+  int64_t r = 0;
+  do {
+    const f64 y = load(b + r), z = load(b + r + kLanes);
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      even[u] = fma(broadcast(a[r + u]), y, even[u]);
+      odd[u] = fma(broadcast(a[r + kLanes + u]), z, odd[u]);
+    }
+    r += 2 * kLanes;
+  } while (r < rows * kLanes);
+  for (int u = 0; u < 4; ++u) store(c + u * ldc, even[u] + odd[u]);
+}
+
+// The last three blocks of an upper triangle, of its last two strips.
+KNOLL_INLINE void product_corner(const double* a, const double* b, int64_t height, int64_t rows, double* c,
+                                 int64_t ldc) {
+  f64 s[4], t[4], w[4];
+  double* const below = c + 4 * ldc + kLanes;
+  for (int u = 0; u < 4; ++u) s[u] = load(c + u * ldc), t[u] = load(c + u * ldc + kLanes), w[u] = load(below + u * ldc);
+  int64_t r = 0;
+  do {
+    const f64 y = load(b + r), z = load(b + height * kLanes + r);
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) {
+      const f64 x = broadcast(a[r + u]);
+      s[u] = fma(x, y, s[u]);
+      t[u] = fma(x, z, t[u]);
+      w[u] = fma(broadcast(a[height * kLanes + r + u]), z, w[u]);
+    }
+    r += kLanes;
+  } while (r < rows * kLanes);
+  for (int u = 0; u < 4; ++u) store(c + u * ldc, s[u]), store(c + u * ldc + kLanes, t[u]), store(below + u * ldc, w[u]);
+}
+
+// The upper triangle of c (ld, ld) from row `i` on, in blocks of 4 × 4, += Σ_r a(r, i)·b(r, j); both in strips, `rows`
+// even. Not inlined, so that g++ has registers for all sums of a block.
+static __attribute__((noinline)) void triangle_product(const double* a, const double* b, int64_t height, int64_t rows,
+                                                       int64_t i, double* c, int64_t ld) {
+  for (; i < ld; i += 4) {
+    const double* const strip = a + i * height;
+    double* const row = c + i * ld;
+    if (ld - i == 8) return product_corner(strip, b + i * height, height, rows, row + i, ld);
+    for (int64_t j = i; j < ld;) {
+      const int64_t left = (ld - j) / kLanes;
+      if (left == 3 || left > 4) {
+        product_block<3>(strip, b + j * height, height, rows, row + j, ld);
+        j += 3 * kLanes;
+      } else if (left > 1) {
+        product_block<2>(strip, b + j * height, height, rows, row + j, ld);
+        j += 2 * kLanes;
+      } else {
+        product_single(strip, b + j * height, rows, row + j, ld);
+        j += kLanes;
+      }
+    }
+  }
+}
+
+// reach[j] = the largest |x_j| of the tile, where that is more; reach[ld + j] = 1 / reach[j]².
 static void mixture_reach(const double* columns, int64_t points, int64_t d, double* reach) {
+  double* const inverse = reach + (d + 3) / 4 * 4;
   for (int64_t j = 0; j < d; ++j, columns += points) {
     f64 top = broadcast(reach[j]);
     for (int64_t l = 0; l < points; l += kLanes) {
@@ -361,6 +558,7 @@ static void mixture_reach(const double* columns, int64_t points, int64_t d, doub
       top = at_least(at_least(top, x), -x);
     }
     for (int t = 0; t < kLanes; ++t) reach[j] = top[t] > reach[j] ? top[t] : reach[j];
+    inverse[j] = 1 / (reach[j] * reach[j]);
   }
 }
 
@@ -368,27 +566,35 @@ static void mixture_reach(const double* columns, int64_t points, int64_t d, doub
 // roundings are expected to leave.
 constexpr double kNothing = 0x1p-62;
 
-// λ up to this adds less than kNothing to any second moment about o, whose diagonal has come to second[j, j]. Those
-// off the diagonal, and the first moments, are then as small beside √(second[i, i] second[j, j]) and √(mass
+// A λ of t times this adds at most the share t to any second moment about o, whose diagonal has come to second[j, j].
+// Those off the diagonal, and the first moments, are then as small beside √(second[i, i] second[j, j]) and √(mass
 // second[j, j]), because no point lies further out than `reach`.
-KNOLL_INLINE double negligible(int64_t d, const double* center, const double* reach, const double* second,
-                               double mass) {
+KNOLL_INLINE double least_share(int64_t d, const double* center, const double* reach, const double* second,
+                                double mass) {
   const int64_t ld = (d + 3) / 4 * 4;
   double least = mass;  // second[j, j] ≤ mass · reach²
-  for (int64_t j = 0; j < d; ++j) {
-    const double r = reach[j] + __builtin_fabs(center[j]), share = second[j * (ld + 1)] / (r * r);
+  auto seen = [&](double share) __attribute__((always_inline)) {
     if (!(share >= least)) least = share >= 0 ? share : 0.0;  // 0 where all of a column lies in the centre
-  }
-  return kNothing * least;
+  };
+  if (center == nullptr)
+    for (int64_t j = 0; j < d; ++j) seen(second[j * (ld + 1)] * reach[ld + j]);
+  else
+    for (int64_t j = 0; j < d; ++j) {
+      const double r = reach[j] + __builtin_fabs(center[j]);
+      seen(second[j * (ld + 1)] / (r * r));
+    }
+  return least;
 }
 
-// weighted(r, j) = √λ_l (x − o)_j in strips, for the r-th point l whose λ_l is not negligible: the others would add
-// nothing. Its product with itself is what `second` (ld, ld), of the points before, will grow by. mass (4) += λ by
-// lanes, of all points; first[j] += λ (x − o)_j. Returns how many points there are.
-static int64_t mixture_weigh(const double* strips, int64_t points, int64_t d, const double* lambda,
-                             const double* center, const double* reach, const double* second, double* weighted,
-                             double* mass, double* first) {
-  double roots[kMixturePoints + 4];
+// mass (4) += λ by lanes; first[j] += λ (x − o)_j; second (ld, ld) += λ (x − o)_i (x − o)_j, the upper triangle in
+// blocks of 4 × 4. A null centre is o = 0. Points whose λ is negligible count in the mass alone: elsewhere they would
+// add nothing. Returns how many are left. `away` and `weighted` have room for strips.
+static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, const double* lambda,
+                               const double* center, const double* reach, double* away, double* weighted, double* mass,
+                               double* first, double* second) {
+  const int64_t ld = (d + 3) / 4 * 4;
+  const bool rooted = d > kRooted;
+  double shares[kMixturePoints + 4];
   f64 m = load(mass);
   const double before = hsum(m);
   const f64 bar = broadcast(kNothing * before);  // what is above is not negligible in any case
@@ -397,23 +603,41 @@ static int64_t mixture_weigh(const double* strips, int64_t points, int64_t d, co
     const f64 r = load(lambda + l);
     m += r;
     large &= less(bar, r);
-    store(roots + l, vsqrt(r));
+    store(shares + l, r);
   }
   store(mass, m);
-  if ((large[0] & large[1] & large[2] & large[3]) != 0) {
-    weigh_rows<true>(strips, points, d, roots, nullptr, points, center, weighted, first);
+  const bool all = (large[0] & large[1] & large[2] & large[3]) != 0;
+  if (all && !rooted && center == nullptr) {
+    int64_t j = 0;
+    for (; j + 8 <= ld; j += 8)
+      weigh_product<2>(strips, strips + j * points, points, lambda, weighted + j * points, first + j, second + j, ld);
+    if (j < ld)
+      weigh_product<1>(strips, strips + j * points, points, lambda, weighted + j * points, first + j, second + j, ld);
+    triangle_product(strips, weighted, points, points, 4, second, ld);
     return points;
   }
-  const double least = negligible(d, center, reach, second, before);
   int32_t from[kMixturePoints + 4];
-  int64_t kept = 0;
-  for (int64_t l = 0; l < points; ++l) {
-    roots[kept] = roots[l];
-    from[kept] = static_cast<int32_t>(l);
-    kept += lambda[l] > least ? 1 : 0;
+  int64_t kept = points;
+  if (!all) {
+    const double least = kNothing * least_share(d, center, reach, second, before);
+    kept = 0;
+    for (int64_t l = 0; l < points; ++l) {
+      shares[kept] = shares[l];
+      from[kept] = static_cast<int32_t>(l);
+      kept += lambda[l] > least ? 1 : 0;
+    }
+    if (kept == 0) return 0;
+    for (int64_t r = kept; r < kept + 4; ++r) shares[r] = 0.0, from[r] = 0;  // so that the last four are four
   }
-  for (int64_t r = kept; r < kept + 4; ++r) roots[r] = 0.0, from[r] = 0;  // so that the last four are four
-  weigh_rows<false>(strips, points, d, roots, from, kept, center, weighted, first);
+  const int32_t* const listed = all ? nullptr : from;
+  if (rooted) {
+    for (int64_t r = 0; r < kept; r += kLanes) store(shares + r, root(load(shares + r)));
+    weigh_some<true>(strips, points, d, shares, listed, kept, center, away, weighted, first);
+    tall_product(weighted, ld, weighted, ld, points, kept, second, ld, true, nullptr, 0);
+  } else {
+    weigh_some<false>(strips, points, d, shares, listed, kept, center, away, weighted, first);
+    triangle_product(away, weighted, points, kept + kept % 2, 0, second, ld);
+  }
   return kept;
 }
 
@@ -425,8 +649,9 @@ static constexpr MixtureKernels mixture_kernels = {
     .round = mixture_round,
     .whiten = mixture_whiten,
     .normalise = mixture_normalise,
+    .best = mixture_best,
     .column_sums = mixture_column_sums,
     .small_sums = mixture_small_sums,
     .reach = mixture_reach,
-    .weigh = mixture_weigh,
+    .scatter = mixture_scatter,
 };

@@ -1,7 +1,7 @@
 """The arrows of the paper's map as objects that run: each says what it claims and certifies it on your data.
 
 >>> import knoll
->>> X = knoll.datasets.load("x1500").data
+>>> X = knoll.datasets.load("x1500").X
 >>> certificate = knoll.relations.get("mixture-to-kmeans").certify(X, n_clusters=3)
 >>> certificate.verdict
 'holds'

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Fixed, Moments
+from knoll.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Fixed, Full, Moments
 from knoll.steps.blocks import Block
 from knoll.steps.gaussian import GaussianState
 from knoll.steps.loop import StepReport
@@ -44,6 +44,10 @@ DEAD = 2.0**-969
 # Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the
 # subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again.
 _FAR = 1e4
+# A mean whose squared distance from the frame's origin is at most this, in variances of every column, needs no centre
+# of its own: moments about the origin cost a digit at most, and points need not be shifted for each component. Worth it
+# beyond three columns.
+_NEAR = 9.0
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +74,11 @@ class Frame:
         return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
 
     @property
+    def doublings(self) -> int:
+        """How often the density of y is to be doubled for that of x: d·log₂ scale, exactly."""
+        return len(self.origin) * (int(np.frexp(self.scale)[1]) - 1)
+
+    @property
     def shift(self) -> float:
         """What the log-density of x has more than that of y."""
         return float(len(self.origin) * np.log(self.scale))
@@ -77,10 +86,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Noise:
-    """A uniform component: its weight, and log(1/volume) of where it lives, in the units of x."""
+    """A uniform component: its weight, and its density e^log_density · 2^doublings in the units of x.
+
+    The powers of two stand apart, so that a density made in a frame is the same there whatever the units of x are.
+    """
 
     weight: float
     log_density: float
+    doublings: int = 0
+
+    def log_density_in(self, doublings: int = 0) -> float:
+        """Return log(1/volume) in units whose density is doubled so often for that of x."""
+        return self.log_density + (self.doublings - doublings) * float(np.log(2.0))
 
 
 @dataclass(frozen=True)
@@ -91,7 +108,7 @@ class MixtureState:
     covariance: Covariance
     noise: Noise | None
     frame: Frame
-    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: the means
+    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `_centers` chooses
 
     @property
     def means(self) -> Floats:
@@ -123,7 +140,7 @@ class MixtureState:
         """Return the logarithm of the noise component's weighted density, −inf where there is none."""
         if self.noise is None or not self.noise.weight > 0:
             return -np.inf
-        return float(np.log(self.noise.weight) + self.noise.log_density - self.frame.shift)
+        return float(np.log(self.noise.weight)) + self.noise.log_density_in(self.frame.doublings)
 
     def model(self) -> tuple[int, Floats, float, Floats, Floats, Floats, float]:
         """Return the mixture as the kernels read it."""
@@ -294,7 +311,14 @@ def _deviations(frame: Frame) -> Floats:
 
 
 def _centers(state: MixtureState) -> Floats:
-    return state.covariance.means if state.centers is None else state.centers
+    if state.centers is not None:
+        return state.centers
+    shape = state.covariance
+    if not isinstance(shape, Full) or shape.means.shape[1] <= 3:
+        return shape.means
+    variances = shape.covariances.diagonal(axis1=1, axis2=2)  # (k, d)
+    near = (np.square(shape.means) <= _NEAR * variances).all(axis=1, keepdims=True)
+    return np.where(near, 0.0, shape.means)
 
 
 def _second(d: int, scatter: int) -> int:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.seeding import Multiset
-from knoll.steps.eigen import top_eigenpairs
 from knoll.steps.kernel_means import Problem, exact_sums
 from knoll.steps.kmeans import lloyd
 
@@ -131,6 +130,8 @@ def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
     The top eigenvectors V of W^½KW^½ put row i at (√λ_j V_ij / √w_i)_j, the best of all approximations of φ in k
     dimensions; k-means there begins at the rows `seeds`.
     """
+    from knoll.steps.eigen import top_eigenpairs  # for this start alone
+
     n, k = problem.n, len(seeds)
     root = np.ones((n, 1)) if problem.weights is None else np.sqrt(problem.weights)[:, None]
     size = float(problem.reach.max()) * problem.mass  # no eigenvalue is larger

@@ -115,10 +115,8 @@ class Start:
             some = extents[extents > 0]
             stand_in = math.sqrt(np.mean(np.square(some))) if len(some) else rows.down(1.0, 1)
             extents = np.where(extents > 0, extents, stand_in) * rows.frame.scale
-            log_density = rows.frame.shift - float(np.log(extents).sum())
-        else:
-            log_density = math.log(self.noise) + rows.shift
-        return Noise(1.0 / (self.k + 1), log_density)
+            return Noise(1.0 / (self.k + 1), -float(np.log(extents).sum()), rows.frame.doublings)
+        return Noise(1.0 / (self.k + 1), math.log(self.noise) + rows.shift)
 
     def _named(
         self, rows: Rows, state: MixtureState, distinct: Callable[[], seeding.Multiset], restart: int

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.exceptions import BadData, CostError
+from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
-from knoll.kernels import _check_matrix as check_matrix
 from knoll.steps.eigen import times
 
 __all__ = [

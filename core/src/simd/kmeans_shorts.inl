@@ -1,0 +1,199 @@
+// Kernels of k-means over whole numbers of seven bits: four columns a word, 32 products an instruction, sums without
+// rounding (docs/decisions/0008, eq. 11). simd_kmeans.hpp says what each computes.
+
+static float short_row(const float* y, int64_t d, float step, float inverse, uint8_t* q, int32_t* norm2) {
+  float rest = 0;
+  int32_t norm = 0;
+  int64_t j = 0;
+#ifdef __FMA__
+  __m256 sum = _mm256_setzero_ps();
+  __m256i squares = _mm256_setzero_si256();
+  const __m256 most = _mm256_set1_ps((float)kShortMost), least = _mm256_set1_ps((float)-kShortMost);
+  for (; j + kLanes32 <= d; j += kLanes32) {
+    const __m256 v = _mm256_loadu_ps(y + j);
+    const __m256 unit = _mm256_mul_ps(v, _mm256_set1_ps(inverse));
+    const __m256i whole = _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(unit, most), least));
+    const __m256 left = _mm256_sub_ps(v, _mm256_mul_ps(_mm256_cvtepi32_ps(whole), _mm256_set1_ps(step)));
+    sum = _mm256_add_ps(sum, _mm256_mul_ps(left, left));
+    squares = _mm256_add_epi32(squares, _mm256_mullo_epi32(whole, whole));
+    const __m256i shifted = _mm256_add_epi32(whole, _mm256_set1_epi32(kShortMost));
+    const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(shifted), _mm256_extracti128_si256(shifted, 1));
+    _mm_storel_epi64((__m128i*)(void*)(q + j), _mm_packus_epi16(halves, halves));
+  }
+  const f32 s = (f32)sum;
+  const i32 n = (i32)squares;
+  for (int l = 0; l < kLanes32; ++l) {
+    rest += s[l];
+    norm += n[l];
+  }
+#endif
+  for (; j < d; ++j) {
+    float unit = y[j] * inverse;
+    unit = unit < (float)kShortMost ? unit : (float)kShortMost;
+    unit = unit > (float)-kShortMost ? unit : (float)-kShortMost;
+    const int32_t whole = (int32_t)(unit + (unit < 0 ? -0.5f : 0.5f));
+    const float left = y[j] - (float)whole * step;
+    rest += left * left;
+    norm += whole * whole;
+    q[j] = (uint8_t)(whole + kShortMost);
+  }
+  for (; j % kQuad != 0; ++j) q[j] = kShortMost;
+  *norm2 = norm;
+  return rest;
+}
+
+#ifdef __FMA__
+
+// W words of kShortBlock centres against a panel: sums of 16 bits, then added to those of 32.
+template <int W>
+KNOLL_INLINE void add_words(const uint8_t* y, const int8_t* p, __m256i (&wide)[kShortBlock][kPanelVectors]) {
+  __m256i sum[kShortBlock][kPanelVectors];
+#pragma GCC unroll 8
+  for (int j = 0; j < W; ++j) {
+    __m256i point[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) {
+      point[v] = _mm256_loadu_si256((const __m256i*)(const void*)(y + (j * kPanelVectors + v) * kLanes32 * kQuad));
+      __asm__("" : "+x"(point[v]));
+    }
+    for (int t = 0; t < kShortBlock; ++t) {
+      int32_t four;
+      __builtin_memcpy(&four, p + (j * kShortBlock + t) * kQuad, sizeof four);
+      const __m256i center = _mm256_set1_epi32(four);
+      for (int v = 0; v < kPanelVectors; ++v) {
+        const __m256i product = _mm256_maddubs_epi16(point[v], center);
+        sum[t][v] = j == 0 ? product : _mm256_add_epi16(sum[t][v], product);
+        __asm__("" : "+x"(sum[t][v]));  // else g++ makes a tree of the additions, and spills all products
+      }
+    }
+  }
+  for (int t = 0; t < kShortBlock; ++t)
+    for (int v = 0; v < kPanelVectors; ++v)
+      wide[t][v] = _mm256_add_epi32(wide[t][v], _mm256_madd_epi16(sum[t][v], _mm256_set1_epi16(1)));
+}
+
+template <int W>
+KNOLL_INLINE void short_tile_of(const uint8_t* panel, int64_t quads, const int8_t* centers, const int32_t* offset,
+                                const int32_t* groups, int64_t count, int32_t* score, int32_t* lowest, int32_t* index) {
+  for (int v = 0; v < kPanelVectors; ++v) {
+    store(lowest + v * kLanes32, broadcast(INT32_MAX));
+    store(index + v * kLanes32, i32{});
+  }
+  for (int64_t e = 0; e < count; ++e)
+    for (int64_t c = (int64_t)groups[e] * kGroup, end = c + kGroup; c < end; c += kShortBlock) {
+      const int8_t* p = centers + c * quads * kQuad;
+      const uint8_t* y = panel;
+      __m256i wide[kShortBlock][kPanelVectors] = {};
+      int64_t j = 0;
+      for (; j + W <= quads; j += W, y += W * kPanel * kQuad, p += W * kShortBlock * kQuad) add_words<W>(y, p, wide);
+      for (; j < quads; ++j, y += kPanel * kQuad, p += kShortBlock * kQuad) add_words<1>(y, p, wide);
+      for (int t = 0; t < kShortBlock; ++t, score += kPanel)
+        for (int v = 0; v < kPanelVectors; ++v) {
+          const int64_t at = v * kLanes32;
+          const i32 here = broadcast(offset[c + t]) - (i32)_mm256_slli_epi32(wide[t][v], 1), low = load(lowest + at);
+          const i32 lower = (i32)_mm256_cmpgt_epi32((__m256i)low, (__m256i)here);
+          store(score + at, here);
+          store(index + at, select(lower, broadcast((int32_t)c + t), load(index + at)));
+          store(lowest + at, (i32)_mm256_min_epi32((__m256i)low, (__m256i)here));
+        }
+    }
+}
+static void short_tile(const uint8_t* panel, int64_t quads, const int8_t* centers, const int32_t* offset,
+                       const int32_t* groups, int64_t count, int64_t widen, int32_t* score, int32_t* lowest,
+                       int32_t* index) {
+  if (widen >= 8)
+    short_tile_of<8>(panel, quads, centers, offset, groups, count, score, lowest, index);
+  else if (widen >= 4)
+    short_tile_of<4>(panel, quads, centers, offset, groups, count, score, lowest, index);
+  else
+    short_tile_of<2>(panel, quads, centers, offset, groups, count, score, lowest, index);
+}
+
+static int64_t short_sweep(const int32_t* score, int64_t count, const int32_t* limit, int32_t* least, int32_t* all,
+                           ShortHit* hits) {
+  const __m256i none = _mm256_set1_epi32(kShortNone);
+  __m256i bound[kPanelVectors], lowest[kPanelVectors];
+  for (int v = 0; v < kPanelVectors; ++v) {
+    bound[v] = _mm256_loadu_si256((const __m256i*)(const void*)(limit + v * kLanes32));
+    lowest[v] = none;
+  }
+  int64_t found = 0;
+  for (int64_t e = 0; e < count; ++e, least += kPanel) {
+    __m256i low[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) low[v] = none;
+    for (int t = 0; t < kGroup; ++t, score += kPanel) {
+      uint32_t bits = 0;
+      for (int v = 0; v < kPanelVectors; ++v) {
+        const __m256i here = _mm256_loadu_si256((const __m256i*)(const void*)(score + v * kLanes32));
+        const __m256i above = _mm256_cmpgt_epi32(here, bound[v]);
+        bits |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) << (v * kLanes32);
+        low[v] = _mm256_min_epi32(low[v], _mm256_blendv_epi8(none, here, above));
+      }
+      hits[found] = {(int32_t)(e * kGroup) + t, ~bits & ((1u << kPanel) - 1)};
+      found += hits[found].lanes != 0;
+    }
+    for (int v = 0; v < kPanelVectors; ++v) {
+      _mm256_storeu_si256((__m256i*)(void*)(least + v * kLanes32), low[v]);
+      lowest[v] = _mm256_min_epi32(lowest[v], low[v]);
+    }
+  }
+  for (int v = 0; v < kPanelVectors; ++v) _mm256_storeu_si256((__m256i*)(void*)(all + v * kLanes32), lowest[v]);
+  return found;
+}
+
+#else  // right, not fast: has_fast_shorts tells
+
+static void short_tile(const uint8_t* panel, int64_t quads, const int8_t* centers, const int32_t* offset,
+                       const int32_t* groups, int64_t count, int64_t, int32_t* score, int32_t* lowest, int32_t* index) {
+  for (int l = 0; l < kPanel; ++l) {
+    lowest[l] = INT32_MAX;
+    index[l] = 0;
+  }
+  for (int64_t e = 0; e < count; ++e)
+    for (int64_t c = (int64_t)groups[e] * kGroup, end = c + kGroup; c < end; ++c, score += kPanel) {
+      const int8_t* const p = centers + (c / kShortBlock * quads * kShortBlock + c % kShortBlock) * kQuad;
+      for (int l = 0; l < kPanel; ++l) {
+        int32_t sum = 0;
+        for (int64_t j = 0; j < quads; ++j)
+          for (int b = 0; b < kQuad; ++b) sum += panel[(j * kPanel + l) * kQuad + b] * p[j * kShortBlock * kQuad + b];
+        score[l] = offset[c] - 2 * sum;
+        if (score[l] < lowest[l]) {
+          lowest[l] = score[l];
+          index[l] = (int32_t)c;
+        }
+      }
+    }
+}
+
+static int64_t short_sweep(const int32_t* score, int64_t count, const int32_t* limit, int32_t* least, int32_t* all,
+                           ShortHit* hits) {
+  int64_t found = 0;
+  for (int l = 0; l < kPanel; ++l) all[l] = kShortNone;
+  for (int64_t e = 0; e < count; ++e, least += kPanel) {
+    for (int l = 0; l < kPanel; ++l) least[l] = kShortNone;
+    for (int t = 0; t < kGroup; ++t, score += kPanel) {
+      uint32_t bits = 0;
+      for (int l = 0; l < kPanel; ++l) {
+        if (score[l] <= limit[l]) bits |= 1u << l;
+        if (score[l] > limit[l] && score[l] < least[l]) least[l] = score[l];
+      }
+      hits[found] = {(int32_t)(e * kGroup) + t, bits};
+      found += bits != 0;
+    }
+    for (int l = 0; l < kPanel; ++l) all[l] = least[l] < all[l] ? least[l] : all[l];
+  }
+  return found;
+}
+
+#endif
+
+static void short_bounds(const int32_t* least, int64_t count, const int32_t* norm2, const float* reach, float step,
+                         const float* travel, float* out) {
+  for (int64_t e = 0; e < count; ++e, least += kPanel, out += kPanel)
+    for (int v = 0; v < kPanelVectors; ++v) {
+      const int64_t at = v * kLanes32;
+      const i32 whole = load(least + at) + load(norm2 + at);
+      const f32 length = root(__builtin_convertvector(whole, f32)) * broadcast(step);
+      const f32 sum = length * broadcast(1.0f - 0x1p-20f) - load(reach + at) + broadcast(travel[e]);
+      store(out + at, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
+    }
+}

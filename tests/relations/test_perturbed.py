@@ -1,0 +1,161 @@
+"""Every certificate can fail: perturb one side a little, and the verdict turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import knoll
+from knoll import relations
+from knoll.relations import (
+    _kernel,
+    climb_to_mean_shift,
+    gaussian_and_mixture,
+    gaussian_to_heaviside,
+    graph_and_climb,
+    kernel_and_graph,
+    kernel_trick,
+    kmeans_and_kernel,
+    mean_shift_ascent,
+    mixture_distance,
+    mixture_to_kmeans,
+    normalized_cut,
+    relaxation,
+    single_linkage,
+    spectral_to_dbscan,
+)
+
+X = knoll.datasets.load("circles").X[::2]
+Patch = pytest.MonkeyPatch
+
+
+def shifted_mean(patch: Patch) -> None:
+    class Shifted(gaussian_and_mixture.Gaussian):
+        def fit(self, points, y=None, sample_weight=None):
+            super().fit(points)
+            self.mean_ = self.mean_ + 1e-8
+            return self
+
+    patch.setattr(gaussian_and_mixture, "Gaussian", Shifted)
+
+
+def softer_mixture(patch: Patch) -> None:
+    hard = mixture_to_kmeans._hard_eps
+    patch.setattr(mixture_to_kmeans, "_hard_eps", lambda *arguments: 1e4 * hard(*arguments))
+
+
+def one_label_moved(patch: Patch) -> None:
+    class Moved(mixture_distance.GaussianMixture):
+        def predict(self, points):
+            labels = super().predict(points)
+            labels[7] = (labels[7] + 1) % self.n_components
+            return labels
+
+    patch.setattr(mixture_distance, "GaussianMixture", Moved)
+
+
+def another_kernel(patch: Patch) -> None:
+    class Other(kmeans_and_kernel.KernelKMeans):
+        def __init__(self, n_clusters, kernel, init, max_iter):
+            super().__init__(n_clusters, kernel="rbf", sigma=0.3, init=init, max_iter=max_iter)
+
+    patch.setattr(kmeans_and_kernel, "KernelKMeans", Other)
+
+
+def a_kernel_that_is_off(patch: Patch) -> None:
+    plain = kernel_trick.weighted_kernel_kmeans
+    patch.setattr(kernel_trick, "weighted_kernel_kmeans", lambda K, labels: plain(K + 1e-6 * np.eye(len(K)), labels))
+
+
+def a_lower_bound(patch: Patch) -> None:
+    top = relaxation.top_eigenpairs
+    patch.setattr(relaxation, "top_eigenpairs", lambda M, k: (top(M, k)[0] - 0.2, top(M, k)[1]))
+
+
+def another_width(patch: Patch) -> None:
+    plain = kernel_and_graph.njw_spectral_graph
+    patch.setattr(kernel_and_graph, "njw_spectral_graph", lambda points, k, sigma: plain(points, k, sigma * (1 + 1e-4)))
+
+
+def a_cut_that_is_off(patch: Patch) -> None:
+    plain = normalized_cut.normalized_cut
+    patch.setattr(normalized_cut, "normalized_cut", lambda A, labels: plain(A, labels) + 1e-9)
+
+
+def a_sparser_graph(patch: Patch) -> None:
+    plain = spectral_to_dbscan.Heaviside
+    patch.setattr(spectral_to_dbscan, "Heaviside", lambda eps: plain(0.5 * eps))
+
+
+def a_wider_heaviside(patch: Patch) -> None:
+    wider = gaussian_to_heaviside.Heaviside
+    patch.setattr(gaussian_to_heaviside, "Heaviside", lambda eps: wider(1.01 * eps))
+
+
+def cores_that_move(patch: Patch) -> None:
+    climb = graph_and_climb.Hill.climb
+    patch.setattr(graph_and_climb.Hill, "climb", lambda self, starts, steps, level: climb(self, starts, steps))
+
+
+def a_level_too_high(patch: Patch) -> None:
+    level = climb_to_mean_shift._level
+    patch.setattr(climb_to_mean_shift, "_level", lambda *arguments: level(*arguments) + 1)
+
+
+def paths_backwards(patch: Patch) -> None:
+    paths = mean_shift_ascent.Hill.paths
+    patch.setattr(mean_shift_ascent.Hill, "paths", lambda self, *rest: [path[::-1] for path in paths(self, *rest)])
+
+
+def another_linkage(patch: Patch) -> None:
+    linkage = single_linkage.linkage
+    patch.setattr(single_linkage, "linkage", lambda distances, method: linkage(distances, method="complete"))
+
+
+PERTURBED: dict[str, Callable[[Patch], None]] = {
+    "gaussian-is-mixture-of-one": shifted_mean,
+    "mixture-to-kmeans": softer_mixture,
+    "mixture-distance": one_label_moved,
+    "kmeans-is-linear-kernel-kmeans": another_kernel,
+    "kernel-trick": a_kernel_that_is_off,
+    "trace-relaxation": a_lower_bound,
+    "spectral-kernel-is-graph": another_width,
+    "normalized-cut-is-kernel-kmeans": a_cut_that_is_off,
+    "spectral-is-dbscan": a_sparser_graph,
+    "gaussian-to-heaviside": a_wider_heaviside,
+    "dbscan-graph-and-climb": cores_that_move,
+    "climb-to-mean-shift": a_level_too_high,
+    "mean-shift-ascent": paths_backwards,
+    "dbscan-is-single-linkage": another_linkage,
+}
+
+
+def test_every_relation_is_perturbed() -> None:
+    assert set(PERTURBED) == {relation.name for relation in relations.all()}
+
+
+@pytest.mark.parametrize("name", PERTURBED)
+def test_the_verdict_turns(name: str, monkeypatch: Patch) -> None:
+    parameters = {"eps": 0.15, "min_samples": 8} if name in ("spectral-is-dbscan", "dbscan-graph-and-climb") else {}
+    relation = relations.get(name)
+    assert relation.certify(X, **parameters).verdict == "holds"
+    PERTURBED[name](monkeypatch)
+    certificate = relation.certify(X, **parameters)
+    assert certificate.verdict == "fails", str(certificate)
+
+
+def test_no_plane_parts_the_circles_but_one_does_once_lifted() -> None:
+    data = knoll.datasets.load("circles")
+    certificate = relations.get("kernel-trick").certify(data.X, labels=data.y)
+    assert certificate.numbers["a plane parts the two groups among the rows"] is False
+    assert certificate.numbers["a plane parts them once lifted"] is True
+    certificate = relations.get("kmeans-is-linear-kernel-kmeans").certify(data.X, labels=data.y)
+    assert certificate.numbers["k-means could give the labels you gave (disjoint hulls)"] is False
+
+
+def test_the_margin_is_that_of_a_plane() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 2.0]])
+    assert _kernel.margin(points, np.array([True, True, False, False])) > 0.5
+    assert _kernel.margin(points, np.array([True, False, False, True])) <= 1e-12
