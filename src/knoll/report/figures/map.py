@@ -70,7 +70,7 @@ _NAMED = (  # the paper's four: source, target, words, where
     ("GMM", "k-means", "Σ = εI,  ε → 0", (5.55, 10.65)),
     ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.2, 8.25)),
     ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.2, 4.05)),
-    ("DBSCAN", "Mean Shift", "no level: on to the peak", (5.55, 2.4)),
+    ("DBSCAN", "Mean Shift", "no level: to the peak", (5.55, 2.4)),
 )
 _SIZE = (5.2, 5.2)
 
