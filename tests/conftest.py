@@ -4,8 +4,28 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("fixed" if os.environ.get("CI") else "fresh")
+
+
+@pytest.fixture(scope="session")
+def tour_page(tmp_path_factory):
+    """The tour's page, made once for all who read it; certificates for the smallest data alone, the rest is whole."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from threadpoolctl import threadpool_limits
+
+    from knoll.report.page import STEPS, page
+
+    done = []
+    with threadpool_limits(1, "blas"):
+        text = page(done.append, data=("iris",))
+    assert len(done) == STEPS
+    file = tmp_path_factory.mktemp("tour") / "tour.html"
+    file.write_text(text, encoding="utf-8")
+    return file

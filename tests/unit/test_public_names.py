@@ -43,7 +43,8 @@ PUBLIC = {
         mutual_info_score
     """,
     "knoll.plots": """
-        climb dbscan eigenvalues embedding eps_curve gaussian gaussian_mixture kernel_kmeans kmeans scatter selection
+        agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
+        gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
@@ -62,7 +63,10 @@ PUBLIC = {
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.steps", "knoll.threads", "knoll.validation"}
+INNER = {
+    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.report", "knoll.steps", "knoll.threads",
+    "knoll.validation",
+}  # fmt: skip
 
 
 def public_things() -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 MENDABLE, BUG, INTERRUPTED, READER_GONE = 2, 1, 130, 141
-EXTRA = ("click", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
+EXTRA = ("click", "jinja2", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "Run the ten reference algorithms on the paper's data.",
     "info": "Show what was built and what it runs on.",
     "relate": "Certify the relations between the algorithms on your data.",
+    "tour": "Make the paper's figures, tables and relations anew, as one page.",
 }
 
 

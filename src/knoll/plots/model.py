@@ -19,7 +19,7 @@ from knoll.validation import Number, check_parameters, check_points
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["gaussian", "gaussian_mixture"]
+__all__ = ["gaussian", "gaussian_mixture", "matrices"]
 
 
 def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None, *, n_std: float = 3.0) -> Axes:
@@ -96,7 +96,7 @@ def gaussian_mixture(
     k, d = model.means_.shape
     if d < 2:
         raise BadData("plots.gaussian_mixture needs at least two columns; this mixture has 1.")
-    covariances = _matrices(model)
+    covariances = matrices(model)
     means, weights = (np.asarray(a, dtype=np.float64) for a in (model.means_, model.weights_))
     shares = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)
     center = shares @ means
@@ -116,7 +116,7 @@ def gaussian_mixture(
     return look(ax, plane.names)
 
 
-def _matrices(model: GaussianMixture) -> NDArray[np.float64]:
+def matrices(model: GaussianMixture) -> NDArray[np.float64]:
     """Return every Σ_c as a matrix, (k, d, d), whatever shape the model keeps it in."""
     k, d = model.means_.shape
     kept = np.asarray(model.covariances_, dtype=np.float64)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.relations.certificate import Certificate
@@ -40,7 +41,8 @@ class Relation(ABC):
         """Measure the relation on X and hold every number against its limit."""
         points, chosen = self._checked(X, parameters)
         begun = time.perf_counter()
-        certificate = self._certify(points, **chosen)
+        with threadpool_limits(1, "blas"):  # BLAS threads on a busy machine wait for each other
+            certificate = self._certify(points, **chosen)
         return replace(certificate, seconds=time.perf_counter() - begun)
 
     @property
@@ -84,7 +86,8 @@ class Limit(Relation):
         """Return the states on the way from one algorithm to the other."""
         check_parameters(self.name, {"steps": steps}, {"steps": (Number(2, whole=True),)})
         points, chosen = self._checked(X, parameters)
-        return self._path(points, int(steps), **chosen)
+        with threadpool_limits(1, "blas"):
+            return self._path(points, int(steps), **chosen)
 
     @abstractmethod
     def _path(self, X: NDArray[np.float64], steps: int, **parameters: Any) -> Path: ...

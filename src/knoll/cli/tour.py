@@ -1,0 +1,107 @@
+"""``knoll tour``: the paper, running, as one page or as files of its figures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from knoll.cli._files import CannotWrite, folder
+
+__all__ = ["command"]
+
+
+@click.command("tour")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("tour"),
+    show_default=True,
+    metavar="DIR",
+    help="Where the page or the figures go; made if it is not there.",
+)
+@click.option("--figures", is_flag=True, help="Write the figures as PNG and SVG instead of the page.")
+def command(out: Path, figures: bool) -> None:
+    """Make the paper's figures, tables and relations anew, as one page.
+
+    Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
+    fourteen figures, six tables and the certificates of fourteen relations, all from fits of this run. With --figures
+    writes DIR/figure-01.png, DIR/figure-01.svg and so on.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from threadpoolctl import threadpool_limits
+
+    with _whole_folder(out) as scratch, threadpool_limits(1, "blas"):  # busy BLAS threads wait for each other
+        told = _write_figures(scratch) if figures else _write_page(scratch)
+    click.echo(f"{told} in {out}")
+
+
+def _write_page(scratch: Path) -> str:
+    from knoll.report.page import STEPS, page
+
+    with _progress(STEPS) as done:
+        text = page(done)
+    target = scratch / "tour.html"
+    target.write_text(text, encoding="utf-8")
+    return f"tour.html ({target.stat().st_size / 1e6:.1f} MB)"
+
+
+def _write_figures(scratch: Path) -> str:
+    from knoll.report.figures import FIGURES
+    from knoll.report.picture import save
+
+    with _progress(len(FIGURES)) as done:
+        for make in FIGURES:
+            picture = make()
+            figure = picture.figure()
+            for kind in ("png", "svg"):
+                metadata = {"Description": picture.alt} | ({"Date": None} if kind == "svg" else {})
+                save(figure, scratch / f"figure-{picture.number:02}.{kind}", dpi=150, metadata=metadata)
+            done(f"figure {picture.number}: {picture.title}")
+    return f"{len(FIGURES)} figures, PNG and SVG,"
+
+
+@contextlib.contextmanager
+def _whole_folder(out: Path) -> Iterator[Path]:
+    """Give a folder to write into; its files appear in `out` together when the block ends well, or not at all."""
+    new = not out.exists()
+    target = folder(out)
+    scratch = target / f".tour.{os.getpid()}.part"
+    try:
+        scratch.mkdir()
+    except OSError as error:
+        raise CannotWrite(out, error) from error
+    try:
+        yield scratch
+        for file in sorted(scratch.iterdir()):
+            os.replace(file, target / file.name)
+    except OSError as error:
+        raise CannotWrite(out, error) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if new:
+            with contextlib.suppress(OSError):  # it is not empty when all went well
+                target.rmdir()
+
+
+@contextlib.contextmanager
+def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar on a terminal, and a line for each piece elsewhere; both on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        count = iter(range(1, steps + 1))
+        yield lambda text: click.echo(f"{next(count)}/{steps} {text}", err=True)
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=steps)
+        yield lambda text: bar.update(task, advance=1, description=text)

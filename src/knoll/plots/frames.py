@@ -1,0 +1,119 @@
+"""A path from one algorithm to the other, frame by frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knoll.exceptions import InvalidParameter
+from knoll.plots.graph import similarity_graph
+from knoll.plots.mixing import mixed_colors
+from knoll.plots.plane import Plane
+from knoll.plots.points import scatter
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, look
+from knoll.relations.path import Path
+from knoll.validation import Number, check_parameters
+
+if TYPE_CHECKING:
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.axes import Axes
+
+__all__ = ["animate", "frame"]
+
+
+def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
+    """Draw one state of a path: what it needs is read from what the frame holds.
+
+    Parameters
+    ----------
+    path : Path
+        What `path(X)` of a relation returned.
+    i : int, default=0
+        Which frame; negative numbers count from the end.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Where it was drawn. The title is the frame's.
+
+    Examples
+    --------
+    >>> from knoll import datasets, plots, relations
+    >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
+    >>> plots.frame(path, 0).get_title()
+    'level 1'
+    """
+    if not -len(path) <= i < len(path):
+        raise InvalidParameter(f"i must lie between {-len(path)} and {len(path) - 1}, the frames of the path, got {i}.")
+    ax = axes_or_new(ax)
+    state = path[i]
+    plane = Plane.of_points(path.points)
+    xy = plane.points(path.points)
+    arrays = state.arrays
+    if "similarities" in arrays:
+        similarity_graph(path.points, arrays["similarities"] * (arrays["similarities"] > 0.05), state.labels, ax)
+    elif "responsibilities" in arrays:
+        ax.scatter(xy[:, 0], xy[:, 1], c=mixed_colors(arrays["responsibilities"]), s=_size(len(xy)), linewidths=0)
+        ax.plot(*plane.points(arrays["means"]).T, "o", color=RED, markersize=7, markeredgecolor="white")
+        if path.points.shape[1] == 2:
+            for mean in arrays["means"]:  # 3σ with σ = √ε
+                turn = np.linspace(0, 2 * np.pi, 200)
+                ax.plot(*(mean[:, None] + 3 * np.sqrt(state.value) * np.array([np.cos(turn), np.sin(turn)])), color=RED)
+    elif "positions" in arrays:
+        ends = plane.points(arrays["positions"])
+        ax.scatter(xy[:, 0], xy[:, 1], color=NOISE, s=_size(len(xy)) / 2, linewidths=0, alpha=0.5)
+        ax.scatter(ends[:, 0], ends[:, 1], color=BLUE, s=_size(len(xy)), linewidths=0)
+    else:
+        scatter(path.points, state.labels, ax=ax, plane=plane)
+    look(ax, plane.names)
+    ax.set_aspect("equal", adjustable="box")  # every frame in the same window
+    low, high = xy.min(axis=0), xy.max(axis=0)
+    room = 0.1 * float((high - low).max()) or 1.0
+    ax.set_xlim(low[0] - room, high[0] + room)
+    ax.set_ylim(low[1] - room, high[1] + room)
+    ax.set_title(state.title, fontsize=10)
+    return ax
+
+
+def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> FuncAnimation:
+    """Animate a path from its first state to its last.
+
+    Parameters
+    ----------
+    path : Path
+        What `path(X)` of a relation returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    seconds : float, default=8
+        How long it takes.
+
+    Returns
+    -------
+    matplotlib.animation.FuncAnimation
+        Its `save` writes a film, its `to_jshtml` a page.
+
+    Examples
+    --------
+    >>> from knoll import datasets, plots, relations
+    >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
+    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") makes a film
+    """
+    from matplotlib.animation import FuncAnimation
+
+    check_parameters("plots.animate", {"seconds": seconds}, {"seconds": (Number(0, strict=True),)})
+    ax = axes_or_new(ax)
+
+    def draw(i: int) -> Any:
+        ax.clear()
+        frame(path, i, ax)
+        return []
+
+    figure: Any = ax.figure
+    return FuncAnimation(figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=list)
+
+
+def _size(n: int) -> float:
+    return float(np.clip(6000 / n, 3, 18))

@@ -1,0 +1,155 @@
+"""The tour as one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import platform
+import re
+import time
+from collections.abc import Callable
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from knoll import __version__, relations
+from knoll.report.certificates import DATA, Certified, certified
+from knoll.report.figures import ARROWS, FIGURES
+from knoll.report.paths import PATHS, Film
+from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
+from knoll.report.tables import TABLES
+from knoll.threads import available_threads
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["STEPS", "page"]
+
+SECTIONS = (
+    (1, "Introduction"),
+    (2, "Mixtures"),
+    (3, "k-means"),
+    (4, "Spectral clustering"),
+    (5, "DBSCAN"),
+    (6, "Mean Shift"),
+    (7, "Conclusions"),
+)
+STEPS = len(FIGURES) + len(TABLES) + len(PATHS) + len(relations.all())  # how often `done` is called
+
+_DPI = 190
+_MAPS = (1, 14)  # drawn larger than the others where there is room
+_LINKED = 14  # the figure whose parts are links: it stands in the page as SVG
+
+
+def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
+    """Make everything and return the page; `done` hears of each piece that is ready, certificates are for `data`."""
+    from jinja2 import Environment, StrictUndefined
+
+    begun = time.perf_counter()
+    pictures, tables, films, certificates = {}, {}, {}, []
+    for make in FIGURES:
+        picture = make()
+        pictures[picture.number] = _picture(picture)
+        done(f"figure {picture.number}: {picture.title}")
+    for tabulate in TABLES:
+        table = tabulate()
+        tables[table.number] = table
+        done(f"table {table.number}: {table.title}")
+    for walk in PATHS:
+        film = walk()
+        films[film.relation] = _film(film)
+        done(f"path: {film.title}")
+    for relation in relations.all():
+        certificates.append(_certificates(certified(relation, data)))
+        done(f"certificates: {relation.name}")
+    files = resources.files("knoll.report") / "templates"
+    words = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return template.from_string(words["tour.html"]).render(
+        pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS, arrows=_arrows(),
+        data_names=data, css=words["tour.css"], script=words["player.js"], version=__version__,
+        seconds=f"{time.perf_counter() - begun:.0f}", machine=f"{available_threads()} CPUs, {platform.machine()}",
+    )  # fmt: skip
+
+
+# ---- pieces --------------------------------------------------------------------------------------------------------
+
+
+def _picture(picture: Picture) -> dict[str, Any]:
+    return {
+        "number": picture.number, "title": picture.title, "finding": picture.finding,
+        "panels": [_panel(panel, picture.number) for panel in picture.panels],
+    }  # fmt: skip
+
+
+def _panel(panel: Panel, number: int) -> dict[str, Any]:
+    shown: dict[str, Any] = {"title": panel.title, "alt": panel.alt, "svg": "", "map": number in _MAPS}
+    if number == _LINKED:
+        return {**shown, "svg": _inline(panel.figure(), panel.alt)}
+    width, height = (round(_DPI * side) for side in panel.size)
+    light, dark = (_address(png(panel.figure(theme), _DPI)) for theme in (LIGHT, DARK))
+    return {**shown, "light": light, "dark": dark, "width": width // 2, "height": height // 2}
+
+
+def _address(image: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(image).decode()
+
+
+def _inline(figure: Figure, alt: str) -> str:
+    """Return the SVG as an element of the page: real text, links, and the page's own colours."""
+    import matplotlib as mpl
+
+    raw = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "knoll"}):
+        save(figure, raw, format="svg", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"<metadata>.*?</metadata>", "", raw.getvalue(), flags=re.DOTALL)
+    text = text[text.index("<svg") :]
+    opening = re.match(r"<svg[^>]*viewBox=\"([^\"]+)\"[^>]*>", text)
+    assert opening is not None
+    text = f'<svg viewBox="{opening[1]}" role="group" aria-label="{html.escape(alt)}">' + text[opening.end() :]
+    for fixed, ours in ((LIGHT.paper, "var(--card)"), (LIGHT.ink, "var(--ink)")):
+        text = text.replace(fixed, ours)
+    # links stay in the page and bear a name; that of a number's disc is for the mouse, that of the number for all
+    text = re.sub(r'<a xlink:href="#certificate-([^"]+)"[^>]*>', r'<a href="#certificate-\1" aria-label="\1">', text)
+    return re.sub(r"(<a [^>]*)>(\s*<path)", r'\1 tabindex="-1" aria-hidden="true">\2', text)
+
+
+def _film(film: Film) -> dict[str, Any]:
+    packed = json.dumps(film.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return {
+        "title": film.title, "text": film.text, "alt": film.alt, "count": len(film.data["frames"]),
+        "json": packed.replace("<", "\\u003c"),
+    }  # fmt: skip
+
+
+def _certificates(found: Certified) -> dict[str, Any]:
+    rows = []
+    for data, certificate in found.certificates.items():
+        if certificate.applies:
+            told = str(certificate.tightest)
+        else:
+            told = str(next(condition for condition in certificate.preconditions if not condition.holds))
+        measured, there = found.rows[data]
+        rows.append({
+            "data": data, "verdict": certificate.verdict, "told": told, "seconds": f"{certificate.seconds:.2f}",
+            "rows": str(there) if measured == there else f"{measured} of {there}", "full": str(certificate),
+        })  # fmt: skip
+    relation = found.relation
+    return {
+        "name": relation.name, "source": relation.source, "target": relation.target, "statement": relation.statement,
+        "formula": relation.formula, "rows": rows,
+    }  # fmt: skip
+
+
+def _arrows() -> list[dict[str, Any]]:
+    drawn = {arrow.relation: arrow.number for arrow in ARROWS}
+    return [
+        {
+            "number": drawn[relation.name],
+            "relation": relation.name,
+            "source": relation.source,
+            "target": relation.target,
+        }
+        for relation in relations.all()
+    ]

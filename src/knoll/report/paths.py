@@ -1,0 +1,146 @@
+"""Three paths from one algorithm to the next, as data small enough to travel inside a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import datasets, relations
+from knoll.dbscan import DBSCAN
+from knoll.kernels import Heaviside
+from knoll.relations import Limit
+from knoll.report import fits
+
+__all__ = ["PATHS", "Film"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Film:
+    """A path with its words: `data` is plain lists and numbers, ready for JSON."""
+
+    relation: str
+    title: str
+    text: str
+    alt: str
+    data: dict[str, Any]
+
+
+def mixture_to_kmeans() -> Film:
+    """Contract a mixture into k-means."""
+    X = datasets.load("x1500").X[::3]
+    path = _limit("mixture-to-kmeans").path(X, steps=28)
+    frames = []
+    for frame in path:
+        share = np.round(100 * frame.arrays["responsibilities"]).astype(int)
+        frames.append({
+            "title": f"ε = {frame.value:.2g}",
+            "means": _rounded(frame.arrays["means"], 3),
+            "radius": round(float(np.sqrt(frame.value)), 4),
+            "shares": share.ravel().tolist(),
+            "note": _softness(frame.arrays["responsibilities"]),
+        })  # fmt: skip
+    return Film(
+        path.relation,
+        "A mixture contracts into k-means",
+        "All covariances are εI, and ε falls from the variance of the data to where EM is k-means, step by step. "
+        "Colours mix by responsibility: between components a point is of both; at the end of one. Circles have radius "
+        "√ε.",
+        "Points in mixed colours about three means; as ε falls the circles about the means shrink and every point "
+        "takes the plain colour of its nearest mean.",
+        {"kind": "mixing", "points": _rounded(X, 3), "frames": frames},
+    )
+
+
+def gaussian_to_heaviside() -> Film:
+    """Turn the spectral graph into DBSCAN's."""
+    X = datasets.load("banana", n_samples=160).X
+    eps, min_pts = 0.22, 4
+    path = _limit("gaussian-to-heaviside").path(X, steps=24, eps=eps)
+    i, j = np.triu_indices(len(X), 1)
+    near = np.flatnonzero(path[0].arrays["similarities"][i, j] > 0.05)
+    pairs = np.stack([i[near], j[near]], axis=1)
+    frames = []
+    for frame in path:
+        strength = np.round(100 * frame.arrays["similarities"][pairs[:, 0], pairs[:, 1]]).astype(int)
+        curve = np.round(frame.arrays["curve"][::4], 3).tolist()
+        frames.append({
+            "title": f"p = {frame.value:.3g}" + (", the Gaussian kernel" if frame.value == 1 else ""),
+            "strength": strength.tolist(), "curve": curve, "labels": _labels(frame.labels),
+            "note": f"{int((strength >= 5).sum())} edges of 0.05 or more",
+        })  # fmt: skip
+    last = Heaviside(eps).tile(X, X)[pairs[:, 0], pairs[:, 1]]
+    radius = np.linspace(0, 2, 51)
+    model = DBSCAN(eps, min_samples=min_pts).fit(X)
+    frames.append({
+        "title": f"p = ∞, the Heaviside kernel, and the filter: DBSCAN, minPts = {min_pts}",
+        "strength": (100 * last).astype(int).tolist(), "curve": (radius <= 1).astype(int).tolist(),
+        "labels": _labels(model.labels_), "note": f"{int(last.sum())} edges, {int((model.labels_ < 0).sum())} noise",
+    })  # fmt: skip
+    return Film(
+        path.relation,
+        "The graph of spectral clustering turns into DBSCAN's",
+        f"Similarities are κ_p(r) = exp(−½(r/ε)^2p) with ε = {eps:g}: a Gaussian at p = 1, ever steeper, in the end a "
+        "step. The small curve shows the kernel. Colours are the clusters of spectral clustering, with as many "
+        "clusters as the step's graph has components, and at the end DBSCAN's.",
+        "Two crescents of points with edges between them; as the kernel grows steeper, edges longer than ε fade and "
+        "those shorter become equally dark, until only the graph of DBSCAN is left.",
+        {
+            "kind": "graph", "points": _rounded(X, 3), "pairs": pairs.ravel().tolist(), "frames": frames,
+        },
+    )  # fmt: skip
+
+
+def climb_to_mean_shift() -> Film:
+    """Let points climb past the level to the peak."""
+    X = datasets.load("three_component_density", n_samples=400).X
+    path = _limit("climb-to-mean-shift").path(X, steps=36, bandwidth=fits.HILL_EPS)
+    frames = []
+    for frame in path:
+        moved = int((frame.arrays["steps"] > 0).sum())
+        assert frame.labels is not None
+        frames.append({
+            "title": f"minPts = {int(frame.value)}",
+            "positions": _rounded(frame.arrays["positions"], 3),
+            "labels": _labels(frame.labels),
+            "note": f"{moved} of {len(X)} points climb, {len(np.unique(frame.labels))} groups of ends",
+        })  # fmt: skip
+    frames[-1]["title"] = f"{frames[-1]['title']} = L*: Mean Shift"
+    return Film(
+        path.relation,
+        "Points climb past the level to the peak",
+        f"Every point moves to the mean of its neighbours (ε = {fits.HILL_EPS:g}) until it has minPts of them. At low "
+        "levels nobody needs to move; as the level rises more and more points climb, and from L* on all of them reach "
+        "the ends that Mean Shift gives them.",
+        "Points begin where the data lie; as the level rises they draw together on the hills, in the end at a few "
+        "peaks.",
+        {"kind": "climb", "points": _rounded(X, 3), "frames": frames},
+    )
+
+
+PATHS: tuple[Callable[[], Film], ...] = (mixture_to_kmeans, gaussian_to_heaviside, climb_to_mean_shift)
+
+
+def _limit(name: str) -> Limit:
+    relation = relations.get(name)
+    assert isinstance(relation, Limit)
+    return relation
+
+
+def _softness(shares: Floats) -> str:
+    soft = int((shares.max(axis=1) < 0.99).sum())
+    return f"{soft} of {len(shares)} points belong to more than one component by 1 % or more"
+
+
+def _rounded(points: Floats, digits: int) -> list[float]:
+    return np.round(points, digits).ravel().tolist()
+
+
+def _labels(labels: NDArray[np.int64] | None) -> list[int]:
+    assert labels is not None
+    return [int(label) for label in labels]
