@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -30,6 +31,12 @@ inline void fail(const char* file, int line, const std::string& what) {
   std::printf("%s:%d: %s\n", file, line, what.c_str());
 }
 
+// Where a processor is emulated or watched (KNOLL_TEST_QUICK), a test may take fewer sizes of the same kinds.
+inline bool quick() {
+  static const bool set = std::getenv("KNOLL_TEST_QUICK") != nullptr;
+  return set;
+}
+
 }  // namespace knoll_test
 
 #define KNOLL_JOIN2(a, b) a##b
@@ -39,7 +46,7 @@ inline void fail(const char* file, int line, const std::string& what) {
   static const knoll_test::Register KNOLL_JOIN(register_, __LINE__){name, KNOLL_JOIN(test_, __LINE__), is_long}; \
   static void KNOLL_JOIN(test_, __LINE__)()
 #define TEST(name) KNOLL_TEST(name, false)
-// For what takes more than a second: left out where a processor is emulated.
+// For what takes more than a second and has a smaller sister: left out where a processor is emulated.
 #define TEST_LONG(name) KNOLL_TEST(name, true)
 #define CHECK(condition)                                                                 \
   do {                                                                                   \

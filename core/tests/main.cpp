@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   for (const auto& test : knoll_test::cases()) {
     if (argc > 1 && std::strstr(test.name, argv[1]) == nullptr) continue;
     if (place++ % shards != shard) continue;
-    if (test.is_long && std::getenv("KNOLL_TEST_QUICK") != nullptr) {
+    if (test.is_long && knoll_test::quick()) {
       std::printf("skip %s\n", test.name);
       continue;
     }

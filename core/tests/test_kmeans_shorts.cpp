@@ -189,7 +189,7 @@ TEST("kmeans shorts: steps by groups give the labels of direct differences, ties
   for (int64_t d : {32, 45})
     for (int64_t k : {11, 40})
       for (const char* kind : {"clouds", "lattice", "duplicates", "outliers", "one far cloud", "shifted"}) {
-        const int64_t n = 1500;
+        const int64_t n = knoll_test::quick() ? 300 : 1500;
         auto x = normal_rows(n, d, 6);
         std::mt19937_64 random(7);
         const auto is = [&](const char* name) { return std::strcmp(kind, name) == 0; };
