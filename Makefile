@@ -69,15 +69,15 @@ clean:
 # ---- make test ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test-core test-python
-test-core: $(VENV)/.build-tools
+test-core: $(VENV)/.knoll
 	@$(STEP) 'core tests, every instruction set' scripts/core-tests.sh release
 
-test-python: $(VENV)/.knoll | test-core
+test-python: | test-core
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses=4 $(ARGS)
 
 # ---- make check, from the quick to the slow -----------------------------------------------------------------------------
 
-CHECKS := check-lint check-format check-types check-gcc check-clang check-symbols check-portable \
+CHECKS := check-lint check-format check-types check-clang check-symbols check-portable \
           check-address check-thread check-old-x86 check-arm
 .PHONY: $(CHECKS)
 check: $(CHECKS)
@@ -89,19 +89,17 @@ check-format: $(VENV)/.check-tools
 	@$(STEP) 'format: C++' $(BIN)/clang-format --dry-run -Werror $(shell find core -name '*.[chi]pp' -o -name '*.inl')
 check-types: $(VENV)/.check-tools $(VENV)/.knoll
 	@$(STEP) 'mypy: strict' scripts/check-types.sh
-check-gcc: $(VENV)/.build-tools
-	@$(STEP) 'g++: warnings are errors' scripts/core-tests.sh gcc
 check-clang: $(VENV)/.build-tools
 	@$(STEP) 'clang++: warnings are errors' scripts/core-tests.sh clang
-check-symbols: check-gcc
-	@$(STEP) 'no wide instruction leaks' scripts/check-symbols.sh build/core-gcc
+check-symbols: $(VENV)/.knoll
+	@$(STEP) 'no wide instruction leaks' scripts/check-symbols.sh
 check-portable: $(VENV)/.build-tools
 	@$(STEP) 'portable kernels' scripts/core-tests.sh portable
 check-address: $(VENV)/.build-tools
 	@$(STEP) 'sanitizers: address, undefined' scripts/core-tests.sh address
 check-thread: $(VENV)/.build-tools
 	@$(STEP) 'sanitizer: thread' scripts/core-tests.sh thread
-check-old-x86: check-gcc
+check-old-x86: $(VENV)/.knoll
 	@$(STEP) 'x86-64 without AVX (qemu)' scripts/core-tests.sh old-x86
 check-arm: $(VENV)/.build-tools
 	@$(STEP) 'aarch64 (qemu)' scripts/core-tests.sh arm

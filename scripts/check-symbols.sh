@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# check-symbols.sh BUILD: the objects of one instruction set may offer the linker nothing outside their own namespace.
+# check-symbols.sh: the objects of one instruction set may offer the linker nothing outside their own namespace.
 #
 # Two files that both instantiate, say, std::vector<int>::push_back give the linker a free choice. Had it taken the one
 # compiled for AVX2, a machine without AVX2 would crash in code that never asked for it.
 set -euo pipefail
 
-build=$1
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || { echo "only an x86-64 build has objects of several instruction sets"; exit 77; }
+build=$(scripts/installed-build.sh)
 
 # leaks OBJECT NAMESPACE: the external symbols that OBJECT defines outside knoll::NAMESPACE.
 leaks() {

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # core-tests.sh VARIANT: build the core and its tests in build/core-VARIANT and run them, once per instruction set.
 #
-#   release    as users get it                  gcc, clang   warnings are errors, that compiler
-#              (built by `gcc` already: that one)            (gcc: built only; `release` runs it)
-#   portable   no instruction set is assumed    address      AddressSanitizer and UndefinedBehaviorSanitizer
-#   thread     ThreadSanitizer                  old-x86      the gcc build on an emulated processor without AVX
-#   arm        cross-compiled for aarch64 and emulated
+#   release    the library as it is installed   clang        warnings are errors, the widest kernels
+#   portable   no instruction set is assumed    address      AddressSanitizer and UndefinedBehaviorSanitizer, g++'s
+#   thread     ThreadSanitizer                               warnings are errors
+#   arm        cross-compiled and emulated      old-x86      release on an emulated processor without AVX
 set -euo pipefail
 
 variant=$1
@@ -35,16 +34,7 @@ esac
 
 case $variant in
   release)
-    # The same compiler and flags but for -Werror: no need to build it twice.
-    if [ -z "${CXX:-}" ] && [ -x build/core-gcc/core_tests ]; then
-      build=build/core-gcc
-      flags=(-DCMAKE_CXX_COMPILER=g++ -DKNOLL_WERROR=ON)
-    fi
-    ;;
-  gcc)
-    need g++ g++
-    flags=(-DCMAKE_CXX_COMPILER=g++ -DKNOLL_WERROR=ON)
-    sets=
+    build=$(scripts/installed-build.sh)
     ;;
   clang)
     need clang++ clang
@@ -58,7 +48,7 @@ case $variant in
     sets=portable
     ;;
   address)
-    flags=(-DKNOLL_SANITIZE=address,undefined -DKNOLL_PRECOMPILE=ON)
+    flags=(-DKNOLL_SANITIZE=address,undefined -DKNOLL_PRECOMPILE=ON -DKNOLL_WERROR=ON)
     sets=${sets##* } # the widest alone: the kernels are one body, and sanitizers are slow
     export KNOLL_TEST_QUICK=1
     ;;
@@ -72,8 +62,7 @@ case $variant in
   old-x86)
     [ "$(uname -m)" = x86_64 ] || skip "this machine is not x86-64"
     need qemu-x86_64 qemu-user
-    build=build/core-gcc
-    flags=(-DCMAKE_CXX_COMPILER=g++ -DKNOLL_WERROR=ON)
+    build=$(scripts/installed-build.sh)
     runner=(qemu-x86_64 -cpu Nehalem)
     sets=baseline
     export KNOLL_TEST_QUICK=1
@@ -94,8 +83,9 @@ case $variant in
     ;;
 esac
 
-cmake -S . -B "$build" -G Ninja -DKNOLL_TESTS=ON -DKNOLL_PYTHON=OFF ${flags[@]+"${flags[@]}"}
-cmake --build "$build"
+if [ ${#flags[@]} -gt 0 ]; then flags+=(-S . -G Ninja -DKNOLL_PYTHON=OFF); fi
+cmake -B "$build" -DKNOLL_TESTS=ON ${flags[@]+"${flags[@]}"}
+cmake --build "$build" --target core_tests
 
 # Two processes share the cases, since most of these use one thread.
 for set in $sets; do
