@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from knoll import relations
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
@@ -30,6 +32,11 @@ def test_there_are_examples():
 def test_an_example_runs_prints_and_saves_nothing(script, tmp_path):
     assert run(script, tmp_path).strip()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_relation_has_an_example():
+    stems = {path.stem for path in EXAMPLES}
+    assert {f"relation_{relation.name.replace('-', '_')}" for relation in relations.all()} <= stems
 
 
 def test_the_gaussian_draws_when_asked(tmp_path):
