@@ -1,4 +1,4 @@
-"""What the algorithms cost, by counting distances: how the count grows with n, k and T, and what the fast path saves."""
+"""What the algorithms cost, in counted distances: how they grow with n, k and T, and what the fast path saves."""
 
 import numpy as np
 

@@ -64,9 +64,9 @@ class Ends:
 
     def only(self, rows: NDArray[np.bool_]) -> Ends:
         """Return the ends of some of the paths."""
-        return self if rows.all() else replace(
-            self, points=self.points[rows], steps=self.steps[rows], weight=self.weight[rows], reason=self.reason[rows]
-        )
+        if rows.all():
+            return self
+        return Ends(self.points[rows], self.steps[rows], self.weight[rows], self.reason[rows], self.distances)
 
 
 @dataclass(frozen=True)
