@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from knoll.relations._common import separate_rows
 from knoll.relations._density import bandwidth, density_scale
 from knoll.relations._kernel import sigma_of
+from knoll.relations._rules import rules_of
 from knoll.relations._work import FAST, REFERENCE, Run, Scales, Seen
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-from knoll.validation import Number
 
 __all__ = ["ComplexityTable"]
 
@@ -78,13 +78,7 @@ class ComplexityTable(Relation):
     )
     formula: ClassVar = "EM-GMM, k-means: nkT;  spectral: n², or n²T_eig without a matrix;  DBSCAN: n²;  climbs: n²T"
     _defaults: ClassVar = {"eps": None, "min_samples": None, "bandwidth": None, "sigma": None, "random_state": 0}
-    _rules: ClassVar = {
-        "eps": (None, Number(0, strict=True)),
-        "min_samples": (None, Number(1, whole=True)),
-        "bandwidth": (None, Number(0, strict=True)),
-        "sigma": (None, Number(0, strict=True)),
-        "random_state": (Number(0, 2**64 - 1, whole=True),),
-    }
+    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         few, many = _sample(X, _REFERENCE_ROWS), _sample(X, _FAST_ROWS)
