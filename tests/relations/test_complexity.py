@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -69,6 +70,14 @@ def test_tallies_nest_and_end() -> None:
             reference.run(reference.dbscan_graph(X[:20], 1.0, 2))
     reference.run(reference.dbscan_graph(X[:30], 1.0, 2))
     assert (outer.distances, inner.distances) == (500, 400)
+
+
+def test_another_thread_counts_for_itself() -> None:
+    with reference.counted() as tally:
+        thread = threading.Thread(target=lambda: reference.run(reference.dbscan_graph(X[:20], 1.0, 2)))
+        thread.start()
+        thread.join()
+    assert tally.distances == 0
 
 
 def test_the_climb_counts_every_distance() -> None:

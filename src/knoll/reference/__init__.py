@@ -21,7 +21,7 @@ is done instead. ``counted`` tells how many distances a box evaluates.
 from __future__ import annotations
 
 from knoll.reference._common import run
-from knoll.reference._count import Tally, counted
+from knoll.reference._count import counted
 from knoll.reference._dbscan_climbing import ClimbingState, dbscan_climbing
 from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
 from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
@@ -44,7 +44,6 @@ __all__ = [
     "MeanShiftState",
     "SpectralGraphState",
     "SpectralState",
-    "Tally",
     "counted",
     "dbscan_climbing",
     "dbscan_graph",

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+_open: ContextVar[tuple[counted, ...]] = ContextVar("_open", default=())
 
 
-@dataclass
-class Tally:
-    """Distances evaluated since it was opened: Euclidean ones of two points, Mahalanobis ones of point and component.
-
-    A kernel of two points is one distance. Running totals may be read while a box runs, between its states.
-    """
-
-    distances: int = 0
-
-
-_open: ContextVar[tuple[Tally, ...]] = ContextVar("_open", default=())
-
-
-@contextmanager
-def counted() -> Iterator[Tally]:
+class counted:
     """Count the distances that boxes evaluate inside the ``with`` block.
+
+    They are Euclidean distances of two points and Mahalanobis distances of a point and a component; a kernel of two
+    points is one distance. Other threads count for themselves.
+
+    Attributes
+    ----------
+    distances : int
+        Evaluated so far; may be read between the states of a box.
 
     Examples
     --------
@@ -33,12 +26,16 @@ def counted() -> Iterator[Tally]:
     >>> tally.distances
     16
     """
-    tally = Tally()
-    token = _open.set((*_open.get(), tally))
-    try:
-        yield tally
-    finally:
-        _open.reset(token)
+
+    def __init__(self) -> None:
+        self.distances = 0
+
+    def __enter__(self) -> counted:
+        self._token = _open.set((*_open.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _open.reset(self._token)
 
 
 def spent(distances: int) -> None:

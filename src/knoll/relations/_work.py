@@ -63,7 +63,7 @@ Run = Callable[[Floats, int, Scales], list[Seen]]
 # ---- the reference -------------------------------------------------------------------------------------------------
 
 
-def _each(states: Iterator[Any], X: Floats, k: int, step: str, tally: reference.Tally) -> list[Seen]:
+def _each(states: Iterator[Any], X: Floats, k: int, step: str, tally: reference.counted) -> list[Seen]:
     """Read the tally after every state of that name: the first is the first pass."""
     chosen = (state for state in states if state.step == step)
     return [Seen(len(X), k, t, tally.distances) for t, _ in enumerate(chosen, 1)]
@@ -106,7 +106,7 @@ def _reference_mean_shift(X: Floats, k: int, scales: Scales) -> list[Seen]:
         return _rounds(reference.mean_shift(X, scales.bandwidth), X, k, tally)
 
 
-def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.Tally) -> list[Seen]:
+def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.counted) -> list[Seen]:
     """Read the tally after every round of a climb; its graph, one more look at all pairs, is left out."""
     seen, looks = [], len(X)  # the first look is from where a row stands
     for state in states:
