@@ -90,7 +90,9 @@ class ComplexityTable(Relation):
         scales = Scales(eps, level, h, sigma, int(parameters["random_state"]))
         checks: list[Check] = []
         numbers: dict[str, Any] = {"ε": eps, "minPts": level, "bandwidth": h, "σ": sigma}
-        notes = [f"Counted on {len(few)} (reference) and {len(many)} (fast path) rows of {len(X)}."]
+        notes = []
+        if len(few) < len(X):
+            notes.append(f"Counted on {len(few)} (reference) and {len(many)} (fast path) rows of {len(X)}.")
         for cost in TABLE:
             found, told = _measured(cost, few, many, scales)
             checks += found
