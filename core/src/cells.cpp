@@ -225,9 +225,7 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
       const uint64_t number = key(i);
       const int32_t p = to[number >> shift]++;
       places_[p] = {static_cast<uint32_t>(number) & mask, static_cast<int32_t>(i)};
-#ifdef SD_CARRY
       for (int64_t j = 0; j < D; ++j) columns_[j * stride_ + p] = static_cast<double>(x(i, j));
-#endif
     }
   });
 
@@ -235,53 +233,35 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
   const int passes = (shift + kDigit - 1) / kDigit, digit = (shift + passes - 1) / passes;
   std::vector<Count> counts(buckets);
   for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
-    std::vector<int32_t> to(size_t{1} << digit);
-    std::vector<Place> from, other;
-    std::vector<double> values;
+    std::vector<int32_t> to(size_t{1} << digit), order, before;
+    std::vector<Place> from;
+    std::vector<double> at;  // (D, m)
     for (int64_t bucket = first_bucket; bucket < last; ++bucket) {
       const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
                     end = bucket_begin[static_cast<size_t>(bucket) + 1];
-      if (begin == end) continue;
-      run.poll();
+      const auto m = static_cast<size_t>(end - begin);
+      if (m == 0) continue;
       from.assign(places_ + begin, places_ + end);
-#ifdef SD_CARRY
-      const int64_t m = end - begin;
-      values.resize(D * m);
-      for (int64_t j = 0; j < D; ++j) std::copy_n(columns_ + j * stride_ + begin, m, values.data() + j * m);
-      for (int64_t k = 0; k < m; ++k) from[k].row = static_cast<int32_t>(k);
-#endif
-      for (int pass = 0;; ++pass) {
-        const auto value = [&](const Place& point) {
-          return point.low_bits >> pass * digit & ((uint32_t{1} << digit) - 1);
-        };
+      at.resize(D * m);
+      for (size_t j = 0; j < D; ++j) std::copy_n(columns_ + static_cast<int64_t>(j) * stride_ + begin, m, &at[j * m]);
+      for (int pass = 0; pass < passes; ++pass) {
+        const auto value = [&](size_t k) { return from[k].low_bits >> pass * digit & ((uint32_t{1} << digit) - 1); };
         std::fill(to.begin(), to.end(), 0);
-        for (const Place& point : from) ++to[value(point)];
+        for (size_t k = 0; k < m; ++k) ++to[value(k)];
         int32_t sum = 0;
         for (int32_t& count : to) count = std::exchange(sum, sum + count);
-        if (pass + 1 < passes) {
-          other.resize(from.size());
-          for (const Place& point : from) other[static_cast<size_t>(to[value(point)]++)] = point;
-          from.swap(other);
-          continue;
+        before.swap(order);
+        if (pass + 1 < passes) order.resize(m);
+        for (size_t i = 0; i < m; ++i) {
+          const size_t k = pass == 0 ? i : static_cast<size_t>(before[i]);
+          const int32_t p = to[value(k)]++;
+          if (pass + 1 < passes) {
+            order[static_cast<size_t>(p)] = static_cast<int32_t>(k);
+            continue;
+          }
+          places_[begin + p] = from[k];
+          for (size_t j = 0; j < D; ++j) columns_[static_cast<int64_t>(j) * stride_ + begin + p] = at[j * m + k];
         }
-#ifdef SD_CARRY
-        // rows are in order in places_: need originals
-        other.assign(places_ + begin, places_ + end);
-        for (const Place& point : from) {
-          const int32_t p = begin + to[value(point)]++;
-          places_[p] = other[point.row];
-          for (int64_t j = 0; j < D; ++j) columns_[j * stride_ + p] = values[j * m + point.row];
-        }
-#else
-        for (size_t k = 0; k < from.size(); ++k) {
-          const Place point = from[k];
-          if (k + kAhead < from.size()) __builtin_prefetch(&x(from[k + kAhead].row, 0));  // rows come from anywhere
-          const int32_t p = begin + to[value(point)]++;
-          places_[p] = point;
-          for (int64_t j = 0; j < D; ++j) columns_[j * stride_ + p] = static_cast<double>(x(point.row, j));
-        }
-#endif
-        break;
       }
       Count& count = counts[static_cast<size_t>(bucket)];
       uint32_t last_bits = ~places_[begin].low_bits;  // unlike the first in every bit
@@ -341,7 +321,9 @@ void Cells::sort_at_once(View<const T, 2> x, const Key& key, Run run) {
     }
   });
 
-  const auto new_cell = [&](int64_t p) { return p == 0 || keys[static_cast<size_t>(p)] != keys[static_cast<size_t>(p - 1)]; };
+  const auto new_cell = [&](int64_t p) {
+    return p == 0 || keys[static_cast<size_t>(p)] != keys[static_cast<size_t>(p - 1)];
+  };
   const auto block_of = [&](int64_t p) { return keys[static_cast<size_t>(p)] >> cell_bits_; };
   const auto new_block = [&](int64_t p) { return p == 0 || block_of(p) != block_of(p - 1); };
   std::vector<Count> counts(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk

@@ -107,7 +107,8 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (backend == "cells" && (!try_cells || !given.nonnegative))
     throw std::invalid_argument("cells are for the euclidean metric, up to five columns and weights >= 0");
   DbscanReport report;
-  if (try_cells && given.nonnegative && dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run, room))
+  if (try_cells && given.nonnegative &&
+      dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run, room))
     return report;
   if (backend == "tiles" && (metric.name() != MetricName::euclidean || !squares_are_normal(eps)))
     throw std::invalid_argument("tiles are for the euclidean metric and a radius whose square is a normal number");

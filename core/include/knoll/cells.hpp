@@ -25,9 +25,8 @@ class Cells {
 
   // ok() is false where the cells cannot be numbered in 63 bits, or ε is at the ends of float64's range.
   template <class T>
-  Cells(View<const T, 2> x,  // in  (n, d), d ≤ kMostDims
-        double eps, Run run,
-        Room room = {});  // in which the points are kept
+  Cells(View<const T, 2> x,                    // in  (n, d), d ≤ kMostDims
+        double eps, Run run, Room room = {});  // in which the points are kept
 
   Cells(const Cells&) = delete;
   Cells& operator=(const Cells&) = delete;
