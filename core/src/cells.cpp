@@ -30,7 +30,7 @@ double side_of(double eps, int64_t d) {
 }
 
 // Buckets of some kBucketPoints points, so that a bucket's points fit in a second-level cache.
-constexpr int64_t kBucketPoints = 1024, kMostInBucket = 1 << 16, kBucketsAtOnce = 8;
+constexpr int64_t kBucketPoints = 2048, kMostInBucket = 1 << 16, kBucketsAtOnce = 8;
 constexpr int kMostLeading = 11, kDigit = 11;  // bits: so many places to write to are as many as the caches hold
 
 // body(d) with a number of columns that the compiler knows.
@@ -235,15 +235,13 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
   for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
     std::vector<int32_t> to(size_t{1} << digit), order, before;
     std::vector<Place> from;
-    std::vector<double> at;  // (D, m)
+    std::vector<double> at;
     for (int64_t bucket = first_bucket; bucket < last; ++bucket) {
       const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
                     end = bucket_begin[static_cast<size_t>(bucket) + 1];
       const auto m = static_cast<size_t>(end - begin);
       if (m == 0) continue;
       from.assign(places_ + begin, places_ + end);
-      at.resize(D * m);
-      for (size_t j = 0; j < D; ++j) std::copy_n(columns_ + static_cast<int64_t>(j) * stride_ + begin, m, &at[j * m]);
       for (int pass = 0; pass < passes; ++pass) {
         const auto value = [&](size_t k) { return from[k].low_bits >> pass * digit & ((uint32_t{1} << digit) - 1); };
         std::fill(to.begin(), to.end(), 0);
@@ -251,17 +249,18 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
         int32_t sum = 0;
         for (int32_t& count : to) count = std::exchange(sum, sum + count);
         before.swap(order);
-        if (pass + 1 < passes) order.resize(m);
+        order.resize(m);
         for (size_t i = 0; i < m; ++i) {
           const size_t k = pass == 0 ? i : static_cast<size_t>(before[i]);
-          const int32_t p = to[value(k)]++;
-          if (pass + 1 < passes) {
-            order[static_cast<size_t>(p)] = static_cast<int32_t>(k);
-            continue;
-          }
-          places_[begin + p] = from[k];
-          for (size_t j = 0; j < D; ++j) columns_[static_cast<int64_t>(j) * stride_ + begin + p] = at[j * m + k];
+          order[static_cast<size_t>(to[value(k)]++)] = static_cast<int32_t>(k);
         }
+      }
+      // Read from anywhere, written in order: a processor waits for its writes one after the other, not for its reads.
+      for (size_t i = 0; i < m; ++i) places_[begin + static_cast<int64_t>(i)] = from[static_cast<size_t>(order[i])];
+      for (int64_t j = 0; j < D; ++j) {
+        double* const column = columns_ + j * stride_ + begin;
+        at.assign(column, column + m);
+        for (size_t i = 0; i < m; ++i) column[i] = at[static_cast<size_t>(order[i])];
       }
       Count& count = counts[static_cast<size_t>(bucket)];
       uint32_t last_bits = ~places_[begin].low_bits;  // unlike the first in every bit
