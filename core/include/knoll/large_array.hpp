@@ -43,7 +43,7 @@ LargeArray<T> make_large_array(size_t n) {
 }
 
 // Touches all pages of an array that holds nothing yet, each by one thread. Threads that write all over an array come
-// to its pages at the same time, and the system would make a large page ready once for each, to throw all but one away.
+// to its pages at the same time, and the system may make a large page ready once for each, to throw all but one away.
 inline void touch_pages(void* array, size_t bytes, Run run) {
   const auto first = reinterpret_cast<uintptr_t>(array), end = first + bytes, base = first / kLargePage * kLargePage;
   for_chunks(static_cast<int64_t>(end - base), static_cast<int64_t>(kLargePage), run,
