@@ -18,7 +18,7 @@ from knoll.exceptions import (
     SuspiciousResultWarning,
 )
 from knoll.metrics import adjusted_rand_score
-from knoll.steps import spectral as steps
+from knoll.steps.graph_parts import heaviest
 from knoll.steps.operators import has_finufft
 
 
@@ -382,7 +382,7 @@ def test_bad_parameters_are_told():
 def test_sparse_rows_are_made_dense_while_they_fit(monkeypatch):
     X = np.abs(moons(50)[0])
     np.testing.assert_array_equal(fit(sp.csr_matrix(X), sigma=0.3).labels_, fit(X, sigma=0.3).labels_)
-    monkeypatch.setattr("knoll.spectral._DENSE_BYTES", 10)
+    monkeypatch.setattr("knoll.steps.spectral_door._DENSE_BYTES", 10)
     with pytest.raises(CostError, match="sparse rows are made dense"):
         fit(sp.csr_matrix(X), sigma=0.3)
 
@@ -428,7 +428,7 @@ def test_a_solver_that_stops_early_says_so(capsys):
 def test_a_large_matrix_is_not_made(monkeypatch):
     X, _ = moons(50)
     model = fit(X, sigma=0.3)
-    monkeypatch.setattr("knoll.spectral._MATRIX_BYTES", 100)
+    monkeypatch.setattr("knoll.steps.spectral_answers._MATRIX_BYTES", 100)
     with pytest.raises(AttributeError, match="affinity_matrix_ of 50 rows would take"):
         _ = model.affinity_matrix_
     assert not hasattr(model, "affinity_matrix_")
@@ -467,6 +467,6 @@ def test_a_low_rank_start_and_its_refinement(monkeypatch):
 
 def test_certificates_of_known_vectors_are_measured():
     labels = np.zeros(5, dtype=np.int64)
-    found = steps.heaviest(labels, np.array([1.0, 2.0, 0.0, 3.0, 1.0]), np.ones(5))
+    found = heaviest(labels, np.array([1.0, 2.0, 0.0, 3.0, 1.0]), np.ones(5))
     assert found.labels.tolist() == [0, 0, -1, 0, 0]
     assert found.volumes.tolist() == [7.0]

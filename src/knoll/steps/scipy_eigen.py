@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from knoll.steps import spectral as steps
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, random_block, rayleigh_ritz, times
+from knoll.steps.graph_parts import Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity
 
 __all__ = ["scipy_spectrum"]
@@ -31,13 +32,13 @@ def scipy_spectrum(
     seed: int,
     threads: int,
     hook: steps.Hook | None = None,
-) -> tuple[steps.Spectrum, steps.Components]:
+) -> tuple[steps.Spectrum, Components]:
     """Solve for m pairs by "arpack" or "lobpcg"; one more application of the operator gives the residuals."""
     n = operator.n
     degrees = operator.apply(weights[:, None])[:, 0]
-    found = steps.heaviest(labels, degrees, weights)
-    first = steps.known_vectors(found, degrees, weights, m + 1)
-    scale = steps.inverse_roots(weights, degrees)
+    found = heaviest(labels, degrees, weights)
+    first = known_vectors(found, degrees, weights, m + 1)
+    scale = inverse_roots(weights, degrees)
     many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
     rest = max(0, many - first.shape[1])
     count = 0
