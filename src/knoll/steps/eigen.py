@@ -173,11 +173,14 @@ def top_eigenpairs(
         return Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
     limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
     firm = k - loose
-    basis, image, count = _begin(apply, n, block, known, start, applied, seed, threads)
+    begun, began, count = _begin(apply, n, block, known, start, applied, seed, threads)
     most = _most(n, free, block)
+    grown, imaged = _Columns(begun, most), _Columns(began, most)
     least = _LEAST if start is not None and applied is None else 0
-    small = inner(basis, image, threads)  # (m, m): basisᵀ M basis
+    small = inner(begun, began, threads)  # (m, m): basisᵀ M basis
+    del begun, began
     while True:
+        basis, image = grown.filled, imaged.filled
         values, turn = _largest_first(small)
         wanted = min(k, len(values))
         lead = min(len(values), block)
@@ -196,7 +199,8 @@ def top_eigenpairs(
             break
         if basis.shape[1] + block > most:  # thick restart: the best half stays
             keep = min(basis.shape[1], max(lead, most // 2 - block))
-            basis, image = times(basis, turn[:, :keep], threads), times(image, turn[:, :keep], threads)
+            basis = grown.restart(times(basis, turn[:, :keep], threads))
+            image = imaged.restart(times(image, turn[:, :keep], threads))
             small = np.diag(values[:keep])
         new = orthonormal(rest[:, residuals > 0], [known, basis], threads)
         if not new.shape[1]:  # an invariant subspace, too small to hold k pairs
@@ -209,8 +213,39 @@ def top_eigenpairs(
         count += 1
         side = inner(basis, more, threads)
         small = np.block([[small, side], [side.T, inner(new, more, threads)]])
-        basis, image = np.hstack([basis, new]), np.hstack([image, more])
+        grown.append(new)
+        imaged.append(more)
     return Eigenpairs(values[:k], vectors[:, :k], images[:, :k], residuals[:k], count, done)
+
+
+class _Columns:
+    """Columns (n, m) that grow in place: a copy of all of them for each new block would cost more than the block."""
+
+    def __init__(self, block: Floats, most: int) -> None:
+        self._most, self._count = most, 0
+        self._room = np.empty((len(block), max(block.shape[1], min(most, 4 * block.shape[1]))))
+        self.append(block)
+
+    @property
+    def filled(self) -> Floats:
+        """The columns so far."""
+        return self._room[:, : self._count]
+
+    def append(self, block: Floats) -> None:
+        """Add columns at the end."""
+        count = self._count + block.shape[1]
+        if count > self._room.shape[1]:
+            wider = np.empty((len(block), max(count, min(2 * self._room.shape[1], self._most))))
+            wider[:, : self._count] = self.filled
+            self._room = wider
+        self._room[:, self._count : count] = block
+        self._count = count
+
+    def restart(self, block: Floats) -> Floats:
+        """Begin again with these columns."""
+        self._count = 0
+        self.append(block)
+        return self.filled
 
 
 def _begin(
