@@ -120,7 +120,7 @@ class Source:
     def links_of(self, queries: Any, threads: int) -> Any:
         """Turn queries into what the operator takes: points, or their rows of links."""
         if self.wish.name == "nearest_neighbors":
-            links = near.link_rows(queries, self.points, self.radius, int(self.wish.n_neighbors), threads)
+            links = near.link_rows(queries, self.points, self.radius, int(self.wish.n_neighbors), threads, OWNER)
             if not self.wish.zero_diagonal:
                 return links
             return _without_self(links, _twins(self.points, queries, threads=threads))
