@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.steps.small import eigh
 
 __all__ = ["Eigenpairs", "inner", "orthonormal", "random_block", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
 
@@ -84,7 +84,7 @@ def orthonormal(block: Floats, against: list[Floats], threads: int = 1) -> Float
         block = block[:, size > 0] / size[size > 0]
         if not block.shape[1]:
             return block
-        weight, turn = scipy.linalg.eigh(inner(block, block, threads))
+        weight, turn = eigh(inner(block, block, threads))
         kept = weight > _DEPENDENT * weight[-1]
         block = times(block, turn[:, kept] / np.sqrt(weight[kept]), threads)
     return block
@@ -119,6 +119,7 @@ def top_eigenpairs(
     start: Floats | None = None,
     applied: Floats | None = None,
     tol: float = 1e-8,
+    relative: bool = False,
     loose: int = 0,
     above: float | None = None,
     max_applications: int = 300,
@@ -145,6 +146,8 @@ def top_eigenpairs(
         orthogonal to `first`, leaves no larger eigenvalue out.
     tol : float
         Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs.
+    relative : bool
+        Measure residuals by |λ|: an inverse, whose eigenvalues are large, has rounding of that size.
     loose : int
         Pairs at the end of the k that only tell the gap: √tol or 2 % of the gap are enough for their residual.
     above : float, optional
@@ -189,9 +192,11 @@ def top_eigenpairs(
         residuals = _norms(rest)
         if loose and wanted == k and (firm or above is not None):
             gap = (values[firm - 1] if firm else above) - values[firm]
-            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap)
+            size = max(abs(values[firm]), _ROUNDING) if relative else 1.0
+            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap / size)
         floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
-        worst = float((residuals[:wanted] / np.maximum(limits[:wanted], floor)).max())
+        sizes = np.abs(values[:wanted]) if relative else 1.0
+        worst = float((residuals[:wanted] / np.maximum(limits[:wanted] * sizes, floor)).max())
         done = worst <= 1 and wanted == k and count >= least
         if hook is not None:
             hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
@@ -284,7 +289,7 @@ def _most(n: int, free: int, block: int) -> int:
 
 
 def _largest_first(small: Floats) -> tuple[Floats, Floats]:
-    values, turn = scipy.linalg.eigh((small + small.T) / 2)
+    values, turn = eigh((small + small.T) / 2)
     return values[::-1].copy(), turn[:, ::-1].copy()
 
 

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
@@ -14,6 +13,7 @@ from knoll.steps import spectral as steps
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, random_block, rayleigh_ritz, times
 from knoll.steps.graph_parts import Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity
+from knoll.steps.small import eigh
 
 __all__ = ["scipy_spectrum"]
 
@@ -58,7 +58,7 @@ def scipy_spectrum(
         return steps.joined(first, pairs, m, degrees, 1, solver), found
     vectors: Any
     if rest + GUARD >= n // 3:  # too close to the whole spectrum for either
-        vectors = scipy.linalg.eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
+        vectors = eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
     elif solver == "arpack":
         linear: Any = scipy.sparse.linalg.LinearOperator((n, n), matvec=deflated, matmat=deflated, dtype=np.float64)
         start = random_block(n, 1, seed)[:, 0]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll.steps.eigen import inner, times, top_eigenpairs
 from knoll.steps.operators import modes
+from knoll.steps.small import eigh
 
 __all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum"]
 
@@ -54,7 +54,7 @@ def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Ske
     factor *= np.sqrt(weights[:, None] / degree)  # (n, r): now that of D^-½KD^-½
     gram = inner(factor, factor, threads)  # (r, r)
     r = len(gram)
-    values, turn = scipy.linalg.eigh(gram, subset_by_index=(max(0, r - p), r - 1))
+    values, turn = eigh(gram, subset_by_index=(max(0, r - p), r - 1))
     vectors = times(factor, turn[:, ::-1] / np.sqrt(np.maximum(values[::-1], 2.0**-40)), threads)
     functions = vectors / np.sqrt(weights[:, None] * degree)
     return Sketch(functions, f"rank {r}, trace left {float(left.sum()) / n:.1e} of n")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, t
 from knoll.steps.graph_parts import NO_LINK, Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity, Route
 from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
+from knoll.steps.small import eigh
 from knoll.steps.sparse import is_sparse
 
 __all__ = [
@@ -159,7 +159,7 @@ def _deflated(
     for _ in range(2):
         share = inner(first, basis, threads)
         basis, image = basis - times(first, share, threads), image - times(first, share, threads)  # M·first = first
-        weight, turn = scipy.linalg.eigh(inner(basis, basis, threads))
+        weight, turn = eigh(inner(basis, basis, threads))
         turn = turn[:, weight > 1e-9 * weight[-1]] / np.sqrt(weight[weight > 1e-9 * weight[-1]])
         basis, image = times(basis, turn, threads), times(image, turn, threads)
     return basis, image
@@ -178,7 +178,7 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
         rows = np.flatnonzero(found.labels == c)
         if len(rows) == 1:
             continue
-        own, turned = scipy.linalg.eigh(M[np.ix_(rows, rows)])
+        own, turned = eigh(M[np.ix_(rows, rows)])
         lead = int(np.argmax(np.abs(turned.T @ first[rows, np.flatnonzero(found.order == c)[0]])))
         turned = np.delete(turned, lead, axis=1)  # √d, which `first` has exactly
         block = np.zeros((n, len(rows) - 1))
@@ -270,14 +270,13 @@ def _by_inverse(
     factor = scipy.sparse.linalg.splu(
         system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )
-    # a residual r of the inverse's pair is one of at most 2r(1 + δ − λ) of M's, and the look through M tells exactly
-    scaled_tol = tol / (2 * (1 + shift - float(begun.values.min())))
     pairs = top_eigenpairs(
         lambda B: factor.solve(np.ascontiguousarray(B)),
         n,
         k,
         start=begun.vectors,
-        tol=scaled_tol,
+        tol=tol / 3,  # a residual rθ of the inverse's pair is one of at most (2 + δ)r of M's
+        relative=True,
         max_applications=max_applications,
         **(options | {"hook": None}),  # its residuals are the inverse's, not M's
     )

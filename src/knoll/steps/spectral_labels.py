@@ -25,7 +25,7 @@ __all__ = ["CHUNK", "Clusters", "find_clusters"]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-CHUNK = 1 << 15  # rows at a time
+CHUNK = 1 << 17  # rows at a time
 
 
 @dataclass(frozen=True)
