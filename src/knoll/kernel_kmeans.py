@@ -6,7 +6,6 @@ steps/kernel_answers.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +18,8 @@ from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernel_matrix import check_matrix
 from knoll.steps import kernel_kmeans as steps
-from knoll.steps.kernel_answers import BLOCK, Kept, in_core
+from knoll.steps.kernel_answers import Kept
+from knoll.steps.kernel_cost import KernelKMeansCost, estimate
 from knoll.steps.kernel_inits import Starts, check_init, runs_of
 from knoll.steps.kernel_means import Means, Problem
 from knoll.steps.kernel_words import warn_of
@@ -45,21 +45,6 @@ Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
-
-
-@dataclass(frozen=True)
-class KernelKMeansCost:
-    """What a fit will take, before it is run."""
-
-    memory: int  # bytes beyond X
-    first: float  # entries of K for the first products
-    step: float  # entries of K for a step, at most
-
-    def __str__(self) -> str:
-        return (
-            f"about {self.memory / 2**20:.0f} MB beyond the data; {self.first:.3g} kernel values for a start, up to "
-            f"{self.step:.3g} more for each step (n_samples for each row that changes cluster)."
-        )
 
 
 class KernelKMeans(ClusterMixin, Estimator):
@@ -429,7 +414,7 @@ class KernelKMeans(ClusterMixin, Estimator):
     # ---- before a fit ----------------------------------------------------------------------------------------------
 
     def estimate_cost(self, X: Any) -> KernelKMeansCost:
-        """Say what a fit would take, from the shape of the data.
+        """Say what a fit would take, from the data and a product of some rows.
 
         Parameters
         ----------
@@ -439,17 +424,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         Returns
         -------
         KernelKMeansCost
-            Memory beyond X, kernel values for the first products, and for a step.
+            The operator, memory beyond X at most, kernel values for the first products and for a step, seconds.
         """
         self._check_parameters()
+        kernel = self._kernel(1.0)
         points = check_points(X, sparse=self._given_matrix(), n_jobs=self._threads())
-        n, d = points.shape
-        k = int(self.n_clusters)
-        of_points = 0 if self._given_matrix() else 24 * n * d  # a copy to keep, tiles, and their order
-        blocks = 8 * BLOCK * (1 if self._given_matrix() or in_core(self._kernel(1.0)) else 2)
-        memory = 8 * n * k * 4 + 120 * n + of_points + blocks
-        runs = runs_of(self.init, self.n_init)
-        return KernelKMeansCost(int(memory), float(runs) * n * n / 2, float(n) * n / 2)
+        if self._width_is_open():
+            kernel = self._kernel(float(scales.estimate_sigma(points, n_jobs=self.n_jobs).value))
+        return estimate(kernel, points, int(self.n_clusters), runs_of(self.init, self.n_init), self._threads())
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from knoll.steps import spectral_words as words
 from knoll.steps.affinity import Source, make_source
 from knoll.steps.eigengap import eigengap
 from knoll.steps.spectral_answers import SpectralAnswers
+from knoll.steps.spectral_cost import SpectralCost, estimate
 from knoll.steps.spectral_door import clusters_of, points_of, weights_of
 from knoll.steps.spectral_labels import find_clusters
 from knoll.steps.spectral_solve import Demand, Solved, solve
@@ -35,7 +36,7 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["SpectralClustering"]
+__all__ = ["SpectralClustering", "SpectralCost"]
 
 Floats = NDArray[np.float64]
 
@@ -317,6 +318,27 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         words.warn_of_parts(solved, source, k)
         words.warn_of_gap(solved, source, k)
         return self
+
+    def estimate_cost(self, X: ArrayLike) -> SpectralCost:
+        """Say what a fit would take: operator, memory and processor time, from the data and a product of some rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples)
+            As in `fit`.
+
+        Returns
+        -------
+        SpectralCost
+            The operator, memory beyond X at most, pairs of rows in an application, seconds with their bounds.
+        """
+        self._check_parameters()
+        wish, threads = self._wish(), self._threads()
+        points, _ = points_of(X, wish, None, threads, reset=True)
+        k = clusters_of(self.n_clusters, points.shape[0])
+        m = min(points.shape[0], k if self.n_components is None else int(self.n_components))
+        options = {"n_init": int(self.n_init), "operator": self.operator, "solver": self.eigen_solver}
+        return estimate(wish, points, m, threads=threads, **options)  # type: ignore[arg-type]
 
     def _keep(self, source: Source, solved: Solved, w: Floats, rule: partition.Rule, labels: NDArray[np.int32]) -> None:
         """Set what a fit leaves."""

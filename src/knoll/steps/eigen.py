@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.steps.small import eigh
 
-__all__ = ["Eigenpairs", "inner", "orthonormal", "random_block", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
+__all__ = [
+    "Eigenpairs",
+    "inner",
+    "most_columns",
+    "orthonormal",
+    "random_block",
+    "rayleigh_ritz",
+    "signed",
+    "times",
+    "top_eigenpairs",
+]
 
 Floats = NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
@@ -177,7 +187,7 @@ def top_eigenpairs(
     limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
     firm = k - loose
     begun, began, count = _begin(apply, n, block, known, start, applied, seed, threads)
-    most = _most(n, free, block)
+    most = most_columns(n, free, block)
     grown, imaged = _Columns(begun, most), _Columns(began, most)
     least = _LEAST if start is not None and applied is None else 0
     small = inner(begun, began, threads)  # (m, m): basisᵀ M basis
@@ -282,7 +292,7 @@ def random_block(n: int, columns: int, seed: int) -> Floats:
     return out.reshape(n, columns)
 
 
-def _most(n: int, free: int, block: int) -> int:
+def most_columns(n: int, free: int, block: int) -> int:
     """Choose how many columns the basis may have: what a gigabyte holds, between 4 and 16 blocks."""
     fits = _BASIS_BYTES // (16 * n)
     return int(min(free, max(4 * block, min(fits, 16 * block))))

@@ -14,6 +14,7 @@ import scipy.sparse.csgraph
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.steps.sparse import is_sparse
 
 __all__ = [
     "NO_LINK",
@@ -29,6 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
+_ROWS = 64  # rows of a full matrix at a time
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,31 @@ def near_components(points: NDArray[Any], cutoff: float, threads: int) -> Ints:
 
 
 def sparse_components(matrix: Any) -> Ints:
-    """Label the components of a matrix that is there, dense or sparse."""
+    """Label the components of a matrix that is there, dense or sparse, in the order of their first rows."""
+    if not is_sparse(matrix):
+        return _dense_components(np.asarray(matrix))
     _, labels = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(matrix), directed=False)
     return labels.astype(np.int64)
+
+
+def _dense_components(matrix: NDArray[Any]) -> Ints:
+    """Label by breadth first, each row read once: a sparse copy of a full matrix would be larger than it."""
+    n, count = len(matrix), 0
+    labels = np.full(n, -1, dtype=np.int64)
+    for first in range(n):
+        if labels[first] >= 0:
+            continue
+        labels[first] = count
+        front = np.array([first])
+        while len(front):
+            reached = np.zeros(n, dtype=np.bool_)
+            for begin in range(0, len(front), _ROWS):
+                some = front[begin : begin + _ROWS]
+                reached |= (matrix[some] != 0).any(axis=0)
+            front = np.flatnonzero(reached & (labels < 0))
+            labels[front] = count
+        count += 1
+    return labels
 
 
 def heaviest(labels: Ints, degrees: Floats, weights: Floats) -> Components:

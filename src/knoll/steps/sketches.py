@@ -17,7 +17,7 @@ from knoll.steps.eigen import inner, times, top_eigenpairs
 from knoll.steps.operators import modes
 from knoll.steps.small import eigh
 
-__all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum"]
+__all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum", "most_rank"]
 
 Floats = NDArray[np.float64]
 
@@ -38,12 +38,17 @@ class Sketch:
     note: str
 
 
+def most_rank(n: int) -> int:
+    """Tell how many columns a factor may have."""
+    return int(min(_RANK, n, _FACTOR_BYTES // (8 * n)))
+
+
 def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Sketch | None:
     """Take the Ritz vectors of D^-½FFᵀD^-½ from pivoted Cholesky K ≈ FFᵀ; None where K is not of low rank.
 
     ‖K − FFᵀ‖ ≤ trace(K − FFᵀ), which the factorisation gives away.
     """
-    rank = int(min(_RANK, n, _FACTOR_BYTES // (8 * n)))
+    rank = most_rank(n)
     if rank < p:
         return None
     factor, _, left = core.pivoted_cholesky(rank, _LEFT if rank == _RANK else _LEFT_SHORT, threads)

@@ -15,7 +15,7 @@ from knoll.steps.graph_parts import Components, near_components, sparse_componen
 from knoll.steps.scipy_eigen import scipy_spectrum
 from knoll.steps.sparse import is_sparse
 
-__all__ = ["Demand", "Solved", "solve"]
+__all__ = ["Demand", "Solved", "route_wish", "solve", "takes_whole"]
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +59,16 @@ class Solved:
     cutoff: float = 0.0
 
 
+def route_wish(operator: str, solver: str | None, pairs: int, n: int) -> str:
+    """Tell which operator is wished for: LAPACK, and most of the spectrum, need the matrix."""
+    return "stored" if operator == "auto" and (solver == "dense" or pairs + 9 >= n // 2) else operator
+
+
+def takes_whole(solver: str | None, pairs: int, n: int) -> bool:
+    """Tell whether LAPACK takes a stored matrix whole."""
+    return solver == "dense" or (solver not in ("arpack", "lobpcg") and (n <= _SMALL or pairs + 9 >= n // 2))
+
+
 def solve(source: Source, w: Floats, demand: Demand) -> Solved:
     """Solve for the leading eigenpairs by the route that suits the affinity."""
     return _of_graph(source, w, demand) if source.graph is not None else _of_kernel(source, w, demand)
@@ -82,9 +92,7 @@ def _of_graph(source: Source, w: Floats, demand: Demand) -> Solved:
 def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
     assert source.kernel is not None
     n, threads, rows = len(w), demand.threads, source.points
-    wish = "stored" if demand.solver == "dense" and demand.operator == "auto" else demand.operator
-    if demand.pairs + 9 >= n // 2 and wish == "auto":
-        wish = "stored"  # most of the spectrum is wanted
+    wish = route_wish(demand.operator, demand.solver, demand.pairs, n)
     whole = bool(source.wish.zero_diagonal)
     route = operators.choose(source.kernel, rows, wish, threads, whole=whole, owner=OWNER)
     reason = route.reason
@@ -101,7 +109,7 @@ def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
     m = demand.pairs_for(labels)
     if demand.solver in ("arpack", "lobpcg"):
         spectrum, parts = scipy_spectrum(demand.solver, operator, labels, w, m, **demand.options())
-    elif matrix is not None and (demand.solver == "dense" or n <= _SMALL or m + 9 >= n // 2):
+    elif matrix is not None and takes_whole(demand.solver, m, n):
         spectrum, parts = steps.dense_spectrum(matrix, labels, w, m, threads)
     else:
         exact = replace(route, operator=operator, sketch="none" if whole else route.sketch)
