@@ -1,7 +1,7 @@
 """The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
 
     python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
-    python -m benchmarks.operators --rows 5000  a part of it, printed only
+    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write writes it too
 
 A solve is modelled as the setting up of an operator and twelve applications to twelve columns: seconds of processor
 time, one thread, so that other work on the machine does not count. What would take longer than some seconds is
@@ -185,8 +185,9 @@ def page(places: list[Place]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only; nothing is written")
-    parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only; nothing is written")
+    parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
+    parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
+    parser.add_argument("--write", action="store_true", help="write the page for a part of the map too")
     asked = parser.parse_args()
     places = []
     print(" ".join(f"{name:>14}" for name in HEAD), flush=True)
@@ -195,7 +196,7 @@ def main() -> None:
             for share in SHARES:
                 places.append(visit(n, d, share))
                 print(" ".join(f"{cell:>14}" for cell in row(places[-1])), flush=True)
-    if asked.rows or asked.columns:
+    if (asked.rows or asked.columns) and not asked.write:
         return
     PAGE.write_text(page(places), encoding="utf-8")
     print(f"written to {PAGE}")

@@ -375,8 +375,15 @@ def test_bad_parameters_are_told():
         fit(X, affinity="nearest_neighbors", n_neighbors=31)
     with pytest.raises(BadData, match=r"X has 29 features, but SpectralClustering is expecting 30"):
         fit(X @ X.T + 9, affinity="precomputed").predict(np.ones((2, 29)))
-    with pytest.raises(BadData, match=r"precomputed affinities must be >= 0, got"):
-        fit(X @ X.T + 9, affinity="precomputed").predict(-np.ones((2, 30)))
+    rows = np.ones((2, 30))
+    rows[1, 7] = -2.0
+    for queries in (rows, sp.csr_matrix(rows)):
+        with pytest.raises(BadData, match=r"precomputed affinities must be >= 0, but has -2\.0 at row 1, column 7"):
+            fit(X @ X.T + 9, affinity="precomputed").predict(queries)
+    distances = kneighbors_graph(X, 12, mode="distance", include_self=True)
+    distances.data[15] = -1.0
+    with pytest.raises(BadData, match=r"precomputed distances must be >= 0, but has -1\.0 at row 1, column"):
+        fit(distances, affinity="precomputed_nearest_neighbors", n_neighbors=5)
 
 
 def test_sparse_rows_are_made_dense_while_they_fit(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.exceptions import BadData, CostError, InvalidParameter
-from knoll.kernel_matrix import check_matrix
+from knoll.kernel_matrix import check_matrix, refuse_negative
 from knoll.steps.affinity import OWNER, Wish
 from knoll.steps.sparse import is_sparse
 from knoll.validation import check_points, check_weights
@@ -28,9 +28,9 @@ def points_of(X: Any, wish: Wish, estimator: Any, threads: int, *, reset: bool) 
             raise BadData(f"{OWNER}: with affinity={wish.name!r} X must be square, got shape {points.shape}.")
         if wish.name == "precomputed" and reset:
             check_matrix(points, f"{OWNER}: the precomputed affinity", negative=False)
-        values = points.data if is_sparse(points) else points
-        if not reset and values.size and values.min() < 0:
-            raise BadData(f"{OWNER}: precomputed affinities must be >= 0, got {values.min()!r}.")
+        if not reset or wish.name != "precomputed":
+            what = "affinities" if wish.name == "precomputed" else "distances"
+            refuse_negative(points, f"{OWNER}: precomputed {what} must be >= 0")
         return points, kind
     if is_sparse(points):
         needed = 8 * points.shape[0] * points.shape[1]
