@@ -58,8 +58,8 @@ def test_many_pieces_that_hang_together_by_a_thread(gap, k):
 @pytest.mark.parametrize("chains", [1, 5])
 def test_long_thin_chains_of_neighbours(chains):
     generator = np.random.default_rng(0)
-    X = np.c_[generator.uniform(0, 60, 1_500), 3.0 * generator.integers(chains, size=1_500)]
-    X[:, 1] += generator.normal(scale=0.05, size=1_500)
+    X = np.c_[generator.uniform(0, 40, 1_020), 3.0 * generator.integers(chains, size=1_020)]
+    X[:, 1] += generator.normal(scale=0.05, size=1_020)
     model = fit(X, chains + 4, affinity="nearest_neighbors", row_scaling="none")
     assert model.n_iter_ < 60
     assert residuals(model, model.affinity_matrix_).max() <= 1.1e-8
