@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -172,8 +173,12 @@ class Stored:
 
     def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
         self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
-        self.matrix = self._tile(points)
-        self.n = len(self.matrix)
+        self.n = points.shape[0]
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The matrix, made when it is first asked for: other rows can do without."""
+        return self._tile(self.points)
 
     def _tile(self, Y: Any) -> Floats:
         tile = self.kernel.tile(Y, self.points, self.threads)
