@@ -24,7 +24,7 @@ class KernelKMeansCost:
 
     operator: str  # tiles, truncated, function or stored
     memory: int  # bytes beyond X, at most
-    first: float  # entries of K for the first products
+    first: float  # entries of K for the first products; those beyond a truncation cost nothing
     step: float  # entries of K for a step, at most
     seconds: Seconds
 
@@ -65,4 +65,4 @@ def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: in
         for moved in _MOVED
     )
     seconds = Seconds(expected, few / 2, 2 * many + 0.2)
-    return KernelKMeansCost(name, int(memory), float(runs) * share * pairs, share * pairs, seconds)
+    return KernelKMeansCost(name, int(memory), float(runs) * n * n / 2, float(n) * n / 2, seconds)
