@@ -20,7 +20,7 @@ from knoll.kmeans import KMeans
 from knoll.steps.blocks import Block
 from knoll.steps.eigengap import eigengap as _eigengap
 from knoll.steps.mixture_rows import look
-from knoll.steps.scaling import Scale, largest_of
+from knoll.steps.scaling import Scale, largest_of, without_absent
 from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
@@ -283,9 +283,11 @@ def choose_n_clusters(
     if criterion == "elbow" and len(numbers) < 3:
         raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
     seed = draw_seed(random_state)
-    given = points
-    scale = Scale.fitting(largest_of(points), 1.0, [Block(points, None)])  # squares of extreme data leave float64
-    points = scale.block(Block(points, None)).points
+    given = Block(points, weights)
+    counted, largest = without_absent(given, largest_of(points))
+    weights = counted.weights
+    scale = Scale.fitting(largest, 1.0, [counted])  # squares of extreme data leave float64
+    points = scale.block(Block(counted.points, None)).points
     models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
     inertia = np.array([model.inertia_ for model in models])
     match criterion:
@@ -297,7 +299,7 @@ def choose_n_clusters(
             at, curve, reason = _by_gap(points, numbers, inertia, n_init, n_references, seed, n_jobs)
     reason += _at_the_end(int(numbers[at]), numbers) + "."
     best = int(numbers[at])
-    model = models[at] if points is given else _kmeans(given, weights, best, n_init, seed, n_jobs)
+    model = models[at] if points is given.points else _kmeans(*given, best, n_init, seed, n_jobs)
     return Selection(best, criterion, numbers, {"inertia": scale.up_squares(inertia)} | curve, reason, model)
 
 

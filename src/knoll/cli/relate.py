@@ -38,9 +38,15 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.option("--eps", type=float, callback=_positive, help="ε; from the k-distance curve if not given.")
 @click.option("--min-samples", type=click.IntRange(1), help="minPts; 2·columns if not given.")
 @click.option("--bandwidth", type=float, callback=_positive, help="Mean Shift's radius; from the data if not given.")
-@click.option("--sigma", type=float, callback=_positive, help="Width of the Gaussian kernel; from the data if not given.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="Where random starts are drawn from."
+    "--sigma", type=float, callback=_positive, help="Width of the Gaussian kernel; from the data if not given."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Where random starts are drawn from.",
 )
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
 @click.option(
@@ -67,7 +73,11 @@ def command(
     """
     from knoll import relations
 
-    chosen = relations.all() if only is None else tuple(relations.get(name.strip()) for name in dict.fromkeys(only.split(",")))
+    chosen = (
+        relations.all()
+        if only is None
+        else tuple(relations.get(name.strip()) for name in dict.fromkeys(only.split(",")))
+    )
     if list_only:
         for relation in chosen:
             click.echo(f"{relation.name}: {relation.source} → {relation.target}\n    {relation.statement}")
