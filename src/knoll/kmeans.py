@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import seeding
 from knoll.base import Estimator, all_or_nothing
-from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType
+from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, KnollError
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
 from knoll.steps.blocks import Block, BlockSource
@@ -131,7 +131,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     _rules: ClassVar = {
         "n_clusters": (Number(1, whole=True),),
-        "n_init": (Choice(("auto",)), Number(1, whole=True)),
+        "n_init": (Choice(("auto",)), Number(1, 2**16, whole=True)),  # a draw has 16 bits for its restart
         "max_iter": (Number(1, whole=True),),
         "tol": (Number(0),),
         "verbose": VERBOSE,
@@ -631,7 +631,13 @@ class _Starts:
         if is_sparse(init):
             check_compressed(init, "KMeans", "init")
             init = init.toarray()
-        centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
+        try:
+            centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
+        except KnollError:
+            whose = "what init returned" if callable(self._model.init) else "init"
+            raise InvalidParameter(
+                f"KMeans: {whose} must be centres, an array of numbers of shape {(k, d)}, got {init!r:.60}."
+            ) from None
         if not np.isfinite(centers).all():
             row, column = np.argwhere(~np.isfinite(centers))[0]
             what = "a NaN" if np.isnan(centers[row, column]) else "an infinity"
@@ -657,7 +663,9 @@ class _Starts:
         return centers
 
     def _unscaled(self) -> Any:
-        return self._scale.raw(self._sample.points)
+        """Bring the points back, as a copy: a callable may write into what it is given, and X is never changed."""
+        points = self._scale.raw(self._sample.points)
+        return points.copy() if points is self._sample.points else points
 
 
 def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:

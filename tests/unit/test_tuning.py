@@ -201,3 +201,10 @@ def test_an_absent_row_does_not_choose_the_scale():
         assert choice.best == alone.best == 3
         np.testing.assert_array_equal(choice.curve["inertia"], alone.curve["inertia"])
         assert len(choice.model.labels_) == 28
+
+
+@pytest.mark.parametrize("choose", [tuning.choose_n_clusters, tuning.choose_n_components])
+def test_weights_that_leave_float64_are_told(choose):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(BadData, match=rf"{choose.__name__}: the sum of sample_weight leaves float64. Divide"):
+        choose(X, [2, 3], sample_weight=np.full(30, 1e308))
