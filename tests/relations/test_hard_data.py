@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from knoll import relations
-from knoll.exceptions import BadData, KnollError
+from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.relations._common import brought_near
 from knoll.relations._kernel import indicator
 
@@ -96,3 +98,13 @@ def test_an_empty_cluster_has_no_column() -> None:
     Y = indicator(np.array([0, 2, 2]), np.ones(3))
     assert Y.shape == (3, 2)
     assert np.allclose(Y.T @ Y, np.eye(2))
+
+
+@pytest.mark.parametrize("relation", relations.all(), ids=lambda relation: relation.name)
+@pytest.mark.parametrize("length", [1e-300, 1e300])
+def test_a_scale_whose_square_leaves_float64_is_refused(relation: relations.Relation, length: float) -> None:
+    for scale in {"eps", "bandwidth", "sigma"} & set(relation.parameters):
+        with pytest.raises(
+            InvalidParameter, match=rf"{scale} must lie between .*, got {re.escape(f'{length:g}')}.*Multiply X and"
+        ):
+            relation.certify(PLAIN, **{scale: length})

@@ -72,6 +72,12 @@ class Relation(ABC):
                 f"{self.name} is measured on at most {self.most_rows} rows, got {n}: it compares with a dense or "
                 "quadratic computation. Pass a sample of the rows, say X[::10]."
             )
+        for scale in ("eps", "bandwidth", "sigma"):
+            if (length := chosen.get(scale)) is not None and not 1 / _FAR <= length <= _FAR:
+                raise InvalidParameter(
+                    f"{self.name}: {scale} must lie between {1 / _FAR:.0e} and {_FAR:.0e}, got {length:g}: float64 "
+                    f"cannot hold its square. Multiply X and {scale} by the same power of two."
+                )
         self._refuse_extreme(points)
         return points, chosen
 
