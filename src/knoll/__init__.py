@@ -18,9 +18,22 @@ _HOME = {
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.mean_shift",
     "SpectralClustering": "knoll.spectral",
+    "load": "knoll.models",
+    "save": "knoll.models",
     "show_build": "knoll.build",
 }
-_MODULES = ("datasets", "exceptions", "kernels", "metrics", "plots", "reference", "relations", "scales", "tuning")
+_MODULES = (
+    "datasets",
+    "exceptions",
+    "kernels",
+    "metrics",
+    "models",
+    "plots",
+    "reference",
+    "relations",
+    "scales",
+    "tuning",
+)
 
 __all__ = [
     "DBSCAN",
@@ -34,17 +47,20 @@ __all__ = [
     "datasets",
     "exceptions",
     "kernels",
+    "load",
     "metrics",
+    "models",
     "plots",
     "reference",
     "relations",
+    "save",
     "scales",
     "show_build",
     "tuning",
 ]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, kernels, metrics, plots, reference, relations, scales, tuning
+    from knoll import datasets, exceptions, kernels, metrics, models, plots, reference, relations, scales, tuning
     from knoll.build import show_build
     from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian
@@ -52,6 +68,7 @@ if TYPE_CHECKING:
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans
     from knoll.mean_shift import MeanShift
+    from knoll.models import load, save
     from knoll.spectral import SpectralClustering
 else:
 

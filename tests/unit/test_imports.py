@@ -30,7 +30,7 @@ LEVELS = (
     ("kernels", "kernel_matrix", "covariance", "seeding", "scales"),
     ("steps",),
     ("gaussian", "gaussian_mixture", "kmeans", "kernel_kmeans", "spectral", "dbscan", "mean_shift"),
-    ("tuning",),
+    ("tuning", "models"),
     ("relations",),
     ("plots",),
     ("report",),

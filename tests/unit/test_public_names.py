@@ -16,7 +16,7 @@ import knoll
 PUBLIC = {
     "knoll": """
         DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ datasets
-        exceptions kernels metrics plots reference relations scales show_build tuning
+        exceptions kernels load metrics models plots reference relations save scales show_build tuning
     """,
     "knoll.build": "build_facts show_build",
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
@@ -42,6 +42,7 @@ PUBLIC = {
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
+    "knoll.models": "Info Model Preparation inspect load read save",
     "knoll.plots": """
         agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
         gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph

@@ -1,0 +1,132 @@
+"""What was done to a table before a model saw it, so that the same is done to the next table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from knoll.exceptions import BadData, InvalidParameter
+from knoll.models._format import Damage
+
+__all__ = ["MISSING", "SCALES", "Preparation"]
+
+SCALES = ("standard", "robust", "none")
+MISSING = ("error", "drop", "median")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Which columns of a table a model takes, and how they are scaled: (x − center) / spread, column by column.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns, in the order of the model's.
+    scale : {"standard", "robust", "none"}
+        "standard": the mean goes to 0 and the standard deviation to 1; "robust": the median to 0 and the distance
+        between the quartiles to 1; "none": columns are left as they are. A column whose spread is 0 is only moved.
+    missing : {"error", "drop", "median"}
+        What was done about missing values.
+    center, spread : tuple of float
+        What is taken off, and what is divided by.
+    fill : tuple of float
+        The median of each column, which stands in for a missing value.
+
+    Examples
+    --------
+    >>> from knoll.models import Preparation
+    >>> made = Preparation.fit([[1.0, 10.0], [3.0, 10.0]], ["a", "b"], scale="standard")
+    >>> made.center, made.spread
+    ((2.0, 10.0), (1.0, 1.0))
+    >>> made.apply([[5.0, 11.0]])
+    array([[3., 1.]])
+    """
+
+    columns: tuple[str, ...]
+    scale: str
+    missing: str
+    center: tuple[float, ...]
+    spread: tuple[float, ...]
+    fill: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, X: ArrayLike, columns: Sequence[str], *, scale: str = "standard", missing: str = "error") -> Self:
+        """Take the scales from the rows of X, which has no missing values any more; their order does not matter."""
+        if scale not in SCALES:
+            raise InvalidParameter(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+        if missing not in MISSING:
+            raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
+        points = np.asarray(X, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != len(columns) or not len(points) or not np.isfinite(points).all():
+            raise BadData(
+                f"X must be finite, with a row at least and a column for each of {len(columns)} names; "
+                f"its shape is {points.shape}."
+            )
+        measured = [_measures(column, scale) for column in points.T]
+        center, spread, fill = zip(*measured) if measured else ((), (), ())
+        return cls(tuple(columns), scale, missing, center, spread, fill)
+
+    def apply(self, X: ArrayLike) -> Floats:
+        """Scale the rows of X, whose columns are those of the model; what is not finite stays so."""
+        points = np.array(X, dtype=np.float64, ndmin=2)
+        if points.shape[1] != len(self.columns):
+            raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")
+        if self.scale != "none":
+            with np.errstate(over="ignore", invalid="ignore"):
+                points -= self.center
+                points /= self.spread
+        return points
+
+    # ---- in a file -------------------------------------------------------------------------------------------------
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
+        return {"scale": self.scale, "missing": self.missing, **lists}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Self:
+        """Read what `plain` returned, from anybody's file."""
+        match plain:
+            case {
+                "columns": list(columns), "scale": str(scale), "missing": str(missing), "center": list(center),
+                "spread": list(spread), "fill": list(fill),
+            }:  # fmt: skip
+                numbers = [*center, *spread, *fill]
+                good = (
+                    all(isinstance(name, str) for name in columns)
+                    and len({len(columns), len(center), len(spread), len(fill)}) == 1
+                    and all(type(x) is float and math.isfinite(x) for x in numbers)
+                    and all(x > 0 for x in spread)
+                    and scale in SCALES
+                    and missing in MISSING
+                )
+                if good:
+                    return cls(tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill))
+        raise Damage("the preparation of its data makes no sense")
+
+
+def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
+    """Return centre, spread and median of a column; sums are rounded once, so that no order of rows changes a bit."""
+    median = float(np.median(column))
+    if scale == "none":
+        return 0.0, 1.0, median
+    power = math.frexp(float(np.abs(column).max()))[1]
+    values = np.ldexp(column, -power)  # squares stay within float64
+    if scale == "standard":
+        center = math.fsum(values.tolist()) / len(values)
+        spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
+    else:
+        low, center, high = (float(x) for x in np.quantile(values, [0.25, 0.5, 0.75]))
+        spread = high - low
+    if spread < 1e-14 * abs(center) or spread == 0.0:  # nothing but rounding: a constant column
+        spread = 0.0
+    spread = math.ldexp(spread, power)
+    return math.ldexp(center, power), spread or 1.0, median

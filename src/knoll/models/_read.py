@@ -1,0 +1,383 @@
+"""A file becomes a fitted estimator again; whatever the file says, nothing is run and nothing large is allocated."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+import knoll
+from knoll.base import Estimator
+from knoll.exceptions import ModelFileError, SuspiciousResultWarning
+from knoll.models._classes import CLASSES
+from knoll.models._format import DIGEST, MAGIC, MAJOR, MOST_HEADER, PREFIX, Damage, Place, Prefix, check_places, parse
+from knoll.models._preparation import Preparation
+
+__all__ = ["Info", "Model", "inspect", "load", "read"]
+
+_CHUNK = 1 << 20  # bytes
+_LETTERS = 0x110000  # code points of Unicode
+_SURROGATES = (0xD800, 0xDFFF)
+
+
+class Model(NamedTuple):
+    """What a model file holds.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The fitted estimator.
+    preparation : Preparation or None
+        What was done to its data; None where the file does not say.
+    """
+
+    estimator: Any
+    preparation: Preparation | None
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a model file says about itself, its arrays unread.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    nbytes : int
+        Its length.
+    format : str
+        The version of its format.
+    knoll : str
+        The version of knoll that wrote it.
+    kind : str
+        The class.
+    parameters, fitted : dict
+        Parameters and fitted attributes; an array is told by its kind and shape.
+    arrays : dict
+        The bytes of each array.
+    preparation : Preparation or None
+        What was done to the data.
+    digest : str
+        The SHA-256 of the contents, which was found to be right.
+    """
+
+    path: str
+    nbytes: int
+    format: str
+    knoll: str
+    kind: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+    arrays: dict[str, int]
+    preparation: Preparation | None
+    digest: str
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load the estimator that `knoll.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        With the same parameters and fitted attributes, to the bit.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model, of a later format, cut short, damaged, or makes no sense.
+
+    Notes
+    -----
+    The check sum at the end finds damage. It does not tell who wrote the file: anybody can compute it. Nothing in a
+    file is run, but numbers from a stranger are a stranger's numbers.
+
+    Examples
+    --------
+    >>> import knoll
+    >>> knoll.save(knoll.Gaussian().fit([[1.0], [3.0]]), "one.knoll")
+    >>> knoll.load("one.knoll").mean_
+    array([2.])
+    """
+    model = read(path)
+    if model.preparation is not None and model.preparation.scale != "none":
+        warnings.warn(
+            f"{os.fspath(path)}: the columns were scaled ({model.preparation.scale}) before this model was fitted, so "
+            "it must be given scaled ones. knoll.models.read(path) returns the estimator and the preparation, whose "
+            "apply(X) does it.",
+            SuspiciousResultWarning,
+            stacklevel=2,
+        )
+    return model.estimator
+
+
+def read(path: str | os.PathLike[str]) -> Model:
+    """Read a model file: the estimator, and what was done to the data that it was fitted to.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Model
+        estimator and preparation.
+
+    Examples
+    --------
+    >>> import knoll
+    >>> from knoll import models
+    >>> X = [[1.0, 100.0], [3.0, 500.0], [2.0, 900.0]]
+    >>> made = models.Preparation.fit(X, ["a", "b"], scale="robust")
+    >>> models.save(knoll.KMeans(2, random_state=0).fit(made.apply(X)), "two.knoll", preparation=made)
+    >>> model = models.read("two.knoll")
+    >>> model.estimator.predict(model.preparation.apply(X)).shape
+    (3,)
+    """
+    with _opened(path) as (file, prefix, header, _):
+        places = check_places(header.get("arrays"), prefix.room)
+        kind = _class(header)
+        preparation = _preparation(header)
+        arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
+        try:
+            estimator = kind.from_state(header, arrays)
+        except ModelFileError as error:
+            raise Damage(_reason(error)) from None
+        except Exception as error:  # whatever a strange header can bring about
+            raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
+        _check_sparse(estimator, header)
+        _check_labels(estimator)
+    return Model(estimator, preparation)
+
+
+def inspect(path: str | os.PathLike[str]) -> Info:
+    """Tell what a model file holds, without reading its arrays into memory; its check sum is verified.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Info
+        Class, parameters, sizes, versions, columns, digest.
+
+    Examples
+    --------
+    >>> import knoll
+    >>> from knoll import models
+    >>> knoll.save(knoll.KMeans(2, random_state=0).fit([[1.0], [3.0], [4.0]]), "two.knoll")
+    >>> info = models.inspect("two.knoll")
+    >>> info.kind, info.parameters["n_clusters"], info.fitted["cluster_centers_"]
+    ('KMeans', 2, 'float64 (2, 1)')
+    """
+    with _opened(path) as (_, prefix, header, digest):
+        places = check_places(header.get("arrays"), prefix.room)
+        sections = {name: header.get(name) for name in ("parameters", "fitted")}
+        if not all(isinstance(section, dict) for section in sections.values()):
+            raise Damage("its header has no parameters or no fitted attributes")
+        shown = {
+            name: {key: _shown(value, places) for key, value in (section or {}).items()}
+            for name, section in sections.items()
+        }
+        return Info(
+            os.fspath(path),
+            prefix.file,
+            f"{prefix.major}.{prefix.minor}",
+            _version(header),
+            _class(header).__name__,
+            shown["parameters"],
+            shown["fitted"],
+            {name: place.nbytes for name, place in places.items()},
+            _preparation(header),
+            digest,
+        )
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], Prefix, dict[str, Any], str]]:
+    """Open a file, see that it is whole, give its prefix, header and digest; what is wrong is told with its name."""
+    name = os.fspath(path)
+    header: dict[str, Any] = {}
+    try:
+        with Path(path).open("rb") as file:
+            prefix, digest = _verified(file, name)
+            file.seek(PREFIX)
+            header = parse(_exactly(file, prefix.header))
+            yield file, prefix, header, digest
+    except FileNotFoundError:
+        raise ModelFileError(f"There is no file {name}.") from None
+    except OSError as error:
+        raise ModelFileError(f"{name} cannot be read: {error.strerror or error}.") from None
+    except Damage as damage:
+        later = _version(header, strict=False)
+        if _numbers(later) > _numbers(knoll.__version__):
+            raise ModelFileError(
+                f"{name} was written by knoll {later} and this is {knoll.__version__}, which does not know it all: "
+                f"{damage}. Upgrade knoll."
+            ) from None
+        raise ModelFileError(f"{name} is damaged: {damage}. Save the model again.") from None
+
+
+def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
+    """Check magic, version, lengths and digest, in that order."""
+    facts = os.fstat(file.fileno())
+    if not stat.S_ISREG(facts.st_mode):
+        raise ModelFileError(f"{name} is no file on a disk. Copy it to one first.")
+    start = file.read(PREFIX)
+    if not start:
+        raise ModelFileError(f"{name} is empty.")
+    if start[: len(MAGIC)] != MAGIC[: len(start)]:
+        raise ModelFileError(f"{name} is no model file of knoll: it begins with {start[:8]!r}. knoll.save writes one.")
+    if len(start) < PREFIX:
+        raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
+    prefix = Prefix.of(start)
+    if prefix.major != MAJOR:
+        raise ModelFileError(
+            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x. "
+            "Upgrade knoll."
+        )
+    if facts.st_size < prefix.file:
+        raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")
+    if facts.st_size > prefix.file:
+        raise ModelFileError(
+            f"{name} has {facts.st_size - prefix.file} bytes after the end of the model. Copy it again."
+        )
+    digest = hashlib.sha256(start)
+    left = prefix.file - PREFIX - DIGEST
+    while left > 0:
+        chunk = _exactly(file, min(left, _CHUNK))
+        digest.update(chunk)
+        left -= len(chunk)
+    if left < 0 or _exactly(file, DIGEST) != digest.digest():
+        raise ModelFileError(
+            f"{name} is damaged: its contents do not match their SHA-256. Copy it again, or save the model again."
+        )
+    if prefix.header > MOST_HEADER or prefix.room < 0:
+        raise Damage(f"its header has {prefix.header} bytes")
+    return prefix, digest.hexdigest()
+
+
+def _exactly(file: IO[bytes], count: int) -> bytes:
+    data = file.read(count)
+    if len(data) != count:
+        raise Damage("it grew shorter while it was read")
+    return data
+
+
+def _array(file: IO[bytes], start: int, name: str, place: Place) -> NDArray[Any]:
+    """Read an array whose place has been checked against the length of the file."""
+    raw = np.empty(place.nbytes, dtype=np.uint8)
+    file.seek(start + place.offset)
+    if raw.nbytes and file.readinto(raw.data) != raw.nbytes:  # type: ignore[attr-defined]
+        raise Damage("it grew shorter while it was read")
+    if place.dtype == "|b1" and raw.max(initial=0) > 1:
+        raise Damage(f"array {name!r} has an entry that is neither true nor false")
+    if place.dtype.startswith("<U"):
+        letters = raw.view("<u4")
+        if ((letters >= _LETTERS) | ((letters >= _SURROGATES[0]) & (letters <= _SURROGATES[1]))).any():
+            raise Damage(f"array {name!r} has a letter that is no Unicode")
+    dtype = np.dtype(place.dtype)
+    if not raw.nbytes:
+        return np.empty(place.shape, dtype.newbyteorder("="), order=place.order)  # type: ignore[call-overload]
+    values = raw.view(dtype).astype(dtype.newbyteorder("="), copy=False)
+    return values.reshape(place.shape[::-1]).T if place.order == "F" else values.reshape(place.shape)
+
+
+# ---- the header ------------------------------------------------------------------------------------------------------
+
+
+def _class(header: dict[str, Any]) -> type[Estimator]:
+    name = header.get("class")
+    if not isinstance(name, str) or name not in CLASSES:
+        raise Damage(f"its class is {name!r:.60}, which is none of {', '.join(CLASSES)}")
+    return CLASSES[name]
+
+
+def _preparation(header: dict[str, Any]) -> Preparation | None:
+    return Preparation.from_plain(header["preparation"]) if "preparation" in header else None
+
+
+def _version(header: dict[str, Any], *, strict: bool = True) -> str:
+    version = header.get("knoll")
+    if isinstance(version, str) and len(version) < 40:
+        return version
+    if strict:
+        raise Damage("its header does not say which knoll wrote it")
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])
+
+
+def _reason(error: ModelFileError) -> str:
+    """Take the middle out of a message that says that a state is damaged and to save it again."""
+    found = re.search(r"is damaged: (.*)\. Save the model again\.$", str(error), re.DOTALL)
+    return found[1] if found else str(error)
+
+
+def _check_sparse(estimator: Estimator, header: dict[str, Any]) -> None:
+    """Let no index of a sparse array lead outside it, and give it back the type that it had."""
+    matrices = header.get("matrices", [])
+    for name, value in list(vars(estimator).items()):
+        if scipy.sparse.issparse(value):
+            rows: Any = value
+            try:
+                rows.check_format(full_check=True)
+            except (ValueError, TypeError) as error:
+                raise Damage(f"{name} is no sparse array ({error})") from None
+            if name in matrices:
+                setattr(estimator, name, scipy.sparse.csr_matrix(rows))
+
+
+def _check_labels(estimator: Any) -> None:
+    """Let the labels that make the centres of kernel k-means number its centres: they will be used as indices."""
+    if isinstance(estimator, CLASSES["KernelKMeans"]):
+        labels, norms = estimator.center_labels_, estimator.center_norms_
+        arrays = isinstance(labels, np.ndarray) and isinstance(norms, np.ndarray) and norms.ndim == 1
+        if not (arrays and labels.dtype.kind == "i" and ((labels >= 0) & (labels < len(norms))).all()):
+            raise Damage("center_labels_ does not number the centres")
+
+
+def _shown(value: Any, places: dict[str, Place]) -> Any:
+    """Return a packed value as a person reads it; arrays by kind and shape."""
+    match value:
+        case {"array": str(path), "object": bool()} if path in places:
+            place = places[path]
+            kind = "text" if place.dtype.startswith("<U") else np.dtype(place.dtype).name
+            return f"{kind} ({', '.join(map(str, place.shape))}{',' if len(place.shape) == 1 else ''})"
+        case {"scalar": str(path)} if path in places:
+            return f"{np.dtype(places[path].dtype).name} scalar"
+        case {"csr": list(), "shape": list(shape)}:
+            return f"sparse {tuple(shape)!r}"
+        case {"float": str(text)}:
+            return text
+        case {"mapping": dict(items)}:
+            return {name: _shown(item, places) for name, item in items.items()}
+        case {"list": list(items)} | {"tuple": list(items)}:
+            return [_shown(item, places) for item in items]
+        case dict():
+            raise Damage(f"its header has the unknown entry {value!r:.60}")
+        case _:
+            return value

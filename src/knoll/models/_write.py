@@ -1,0 +1,192 @@
+"""A fitted estimator goes into a file: whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from knoll.base import Estimator
+from knoll.exceptions import InvalidType, ModelFileError
+from knoll.models._classes import CLASSES
+from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay
+from knoll.models._preparation import Preparation
+
+__all__ = ["save", "write"]
+
+_CHUNK = 1 << 24  # bytes
+_NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync
+
+
+def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
+    """Save a fitted estimator in a .knoll file, which `knoll.load` reads; a file of that name is replaced.
+
+    The file holds numbers, text and arrays, and nothing that runs. It is written under another name and renamed when it
+    is complete: at no time is there half a model under `path`.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of knoll. One with a callable among its parameters (a start, a metric, a kernel), or with a
+        random generator, is refused by name.
+    path : str or path
+        Where to.
+    preparation : Preparation, optional
+        What was done to the data before: kept in the file for `knoll predict` and `knoll.models.read`.
+
+    Examples
+    --------
+    >>> import knoll
+    >>> X = knoll.datasets.load("iris").X
+    >>> model = knoll.KMeans(3, random_state=0).fit(X)
+    >>> knoll.save(model, "iris.knoll")
+    >>> again = knoll.load("iris.knoll")
+    >>> bool((again.predict(X) == model.labels_).all())
+    True
+    """
+    packed = _packed(model, preparation)  # what cannot be saved is told before a file is opened
+    target = Path(os.path.realpath(path))  # a link stays a link
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as device:  # it cannot be replaced, only written to
+                _put(packed, device)
+            return
+        scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+        with contextlib.ExitStack() as cleanup:
+            with scratch.open("xb") as file:
+                cleanup.callback(scratch.unlink, missing_ok=True)
+                _put(packed, file)
+            os.replace(scratch, target)
+            cleanup.pop_all()
+        _settle(target.parent)
+    except OSError as error:
+        raise ModelFileError(f"cannot write {path}: {error.strerror or error}. Choose another place.") from error
+
+
+def write(model: Any, file: IO[bytes], *, preparation: Preparation | None = None) -> str:
+    """Write a model into an open file, force it to the disk, and return its SHA-256."""
+    return _put(_packed(model, preparation), file)
+
+
+# ---- what is written -------------------------------------------------------------------------------------------------
+
+_Packed = tuple[bytes, dict[str, NDArray[Any]], dict[str, Place]]
+
+
+def _packed(model: Any, preparation: Preparation | None) -> _Packed:
+    """Turn a model into a header, arrays, and their places."""
+    if not isinstance(model, Estimator):
+        raise InvalidType(f"knoll.save takes a fitted estimator of knoll, got {model!r:.60}.")
+    kind = type(model)
+    if CLASSES.get(kind.__name__) is not kind:
+        raise InvalidType(
+            f"{kind.__module__}.{kind.__qualname__} is no class that a model file can name: {', '.join(CLASSES)} are."
+        )
+    _refuse_unfaithful(model)
+    state, arrays = model.to_state()
+    header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
+    matrices = sorted(name for name, value in vars(model).items() if isinstance(value, scipy.sparse.csr_matrix))
+    if matrices:  # a state makes sparse arrays of them
+        header["matrices"] = matrices
+    if preparation is not None:
+        header["preparation"] = preparation.plain()
+    try:
+        places = lay(arrays)
+        text = dump({**header, "arrays": {name: place._asdict() for name, place in places.items()}})
+    except Damage as error:
+        raise ModelFileError(f"{kind.__name__} cannot be saved: {error}.") from None
+    except UnicodeEncodeError:
+        raise ModelFileError(f"{kind.__name__} cannot be saved: a text in it is no Unicode.") from None
+    return text, arrays, places
+
+
+def _refuse_unfaithful(model: Estimator) -> None:
+    """Refuse, by name, what would come back as something else."""
+    for name, value in vars(model).items():
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            raise ModelFileError(
+                f"{type(model).__name__} cannot be saved: {name} is {value!r:.60}, a random generator. "
+                f"Call set_params({name}=None) first (the fit has used it), or fit with a whole number."
+            )
+        for path, item in _leaves(name, value):
+            if isinstance(item, np.ndarray) and item.dtype == object and not all(type(x) is str for x in item.flat):
+                raise ModelFileError(
+                    f"{type(model).__name__} cannot be saved: {path} is an array of Python objects. "
+                    "Give it as an array of numbers."
+                )
+            if isinstance(item, Mapping) and not all(type(key) is str for key in item):
+                raise ModelFileError(f"{type(model).__name__} cannot be saved: {path} has a key that is no text.")
+            kept: Any = item
+            if scipy.sparse.issparse(item) and kept.format != "csr":
+                raise ModelFileError(
+                    f"{type(model).__name__} cannot be saved: {path} is a sparse array in the format "
+                    f"{kept.format!r}. Give it as compressed rows (.tocsr())."
+                )
+
+
+def _leaves(path: str, value: Any) -> list[tuple[str, Any]]:
+    """Return a value and all that it holds, each with its name."""
+    found = [(path, value)]
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            found += _leaves(f"{path}.{name}", item)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            found += _leaves(f"{path}.{i}", item)
+    return found
+
+
+# ---- bytes -----------------------------------------------------------------------------------------------------------
+
+
+def _put(packed: _Packed, file: IO[bytes]) -> str:
+    text, arrays, places = packed
+    end = max((place.offset + place.nbytes for place in places.values()), default=0)
+    start = aligned(PREFIX + len(text))
+    prefix = Prefix(MAJOR, MINOR, len(text), start + end + hashlib.sha256().digest_size)
+    digest = hashlib.sha256()
+    position = 0
+
+    def put(data: bytes | memoryview) -> None:
+        nonlocal position
+        for i in range(0, len(data), _CHUNK):
+            digest.update(data[i : i + _CHUNK])
+            file.write(data[i : i + _CHUNK])
+        position += len(data)
+
+    put(prefix.packed())
+    put(text)
+    put(bytes(start - position))
+    for name, place in places.items():
+        put(bytes(start + place.offset - position))
+        array = arrays[name].astype(np.dtype(place.dtype), copy=False)
+        flat = np.ascontiguousarray(array.T if place.order == "F" else array).reshape(-1)
+        if flat.nbytes:
+            put(flat.view(np.uint8).data)
+    file.write(digest.digest())
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in _NO_DISK:
+            raise
+    return digest.hexdigest()
+
+
+def _settle(folder: Path) -> None:
+    """Force the new name to the disk too, where folders can be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

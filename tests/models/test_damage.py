@@ -1,0 +1,397 @@
+"""Files that are foreign, later, cut, flipped, forged or hostile: knoll's error each time, in little memory."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib.util
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import knoll
+from knoll import models
+from knoll.exceptions import ModelFileError
+
+_spec = importlib.util.spec_from_file_location("files", Path(__file__).with_name("files.py"))
+files = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(files)
+
+
+def refused(path: Path, words: str = "") -> str:
+    """Both readers refuse the file, with one message that names it, and take no memory to speak of."""
+    tracemalloc.start()
+    try:
+        messages = []
+        for reader in (models.read, models.inspect):
+            with pytest.raises(ModelFileError, match=words) as caught:
+                reader(path)
+            messages.append(str(caught.value))
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000 + 8 * path.stat().st_size
+    finally:
+        tracemalloc.stop()
+    assert str(path) in messages[0]
+    assert "\n" not in messages[0]
+    return messages[0]
+
+
+# ---- the file as a whole ---------------------------------------------------------------------------------------------
+
+
+def array_file(save, *arrays) -> bytes:
+    sink = io.BytesIO()
+    save(sink, *arrays)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pickle.dumps(knoll.KMeans()), array_file(np.save, np.zeros(3)), array_file(np.savez, np.zeros(3)),
+        b"\x00" * 500, b"x,y\n1,2\n", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, b"\x89knoll\n" + b"\x00" * 100, b"k",
+    ],
+)  # fmt: skip
+def test_a_foreign_file_is_told(put, data):
+    refused(put(data), r"model\.knoll is no model file of knoll: it begins with b'.*'\. knoll\.save writes one\.")
+
+
+def test_a_missing_or_empty_file_a_folder_and_a_pipe(put, tmp_path):
+    refused(put(b""), r"is empty\.")
+    with pytest.raises(ModelFileError, match=r"There is no file .*gone\.knoll\."):
+        knoll.load(tmp_path / "gone.knoll")
+    with pytest.raises(ModelFileError, match="cannot be read: Is a directory"):
+        knoll.load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    handle = os.open(tmp_path / "pipe", os.O_RDWR)  # so that opening it does not wait for a writer
+    try:
+        with pytest.raises(ModelFileError, match="is no file on a disk"):
+            knoll.load(tmp_path / "pipe")
+    finally:
+        os.close(handle)
+
+
+@pytest.mark.parametrize("major", [0, 2, 300])
+def test_another_major_version_is_told_before_anything_else(put, small, major):
+    data = bytearray(small)
+    data[8:10] = major.to_bytes(2, "little")
+    refused(put(bytes(data)), rf"has format {major}\.0, and knoll {knoll.__version__} reads 1\.x\. Upgrade knoll\.")
+
+
+def test_a_later_minor_version_is_read(put, small):
+    header, arrays = files.parts(small)
+    path = put(files.forged({**header, "novelty": [1]}, arrays, version=(1, 9)))
+    assert models.read(path).estimator.n_clusters == 2
+    assert models.inspect(path).format == "1.9"
+
+
+def test_a_file_of_a_later_knoll_says_so(put, small):
+    header, arrays = files.parts(small)
+    later = {**header, "knoll": "99.1.0", "parameters": {**header["parameters"], "warp": 9}}
+    with pytest.raises(ModelFileError, match=r"written by knoll 99\.1\.0 and this is .*'warp'.*Upgrade knoll\."):
+        models.read(put(files.forged(later, arrays)))
+
+
+def test_every_truncation_is_told(put, small):
+    for length in range(len(small)):
+        path = put(small[:length])
+        with pytest.raises(ModelFileError) as caught:
+            models.read(path)
+        told = str(caught.value)
+        assert "is empty" in told if length == 0 else "is cut short" in told, (length, told)
+
+
+def test_bytes_after_the_end_are_told(put, small):
+    refused(put(small + b"\x00"), "has 1 bytes after the end of the model")
+    refused(put(small + small), f"has {len(small)} bytes after the end of the model")
+
+
+def test_every_flipped_bit_is_told(put, small):
+    """All bits of the prefix and the digest, and every third byte's of the rest."""
+    path = put(small)
+    places = {*range(32), *range(len(small) - 32, len(small)), *range(32, len(small), 3)}
+    for place in sorted(places):
+        data = bytearray(small)
+        data[place] ^= 1 << (place % 8)
+        path.write_bytes(data)
+        with pytest.raises(ModelFileError):
+            models.read(path)
+    data = bytearray(small)
+    data[len(data) // 2] ^= 16
+    refused(put(bytes(data)), "is damaged: its contents do not match their SHA-256. Copy it again")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_bytes_changed_under_a_fitting_digest_never_bring_another_error(put, small, data):
+    """Damage that the check sum cannot see: the model is refused, or what is read is a model."""
+    changed = bytearray(small)
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(8, len(small) - 33))] = data.draw(st.integers(0, 255))
+    path = put(files.resigned(bytes(changed)))
+    for reader in (models.read, models.inspect):
+        with contextlib.suppress(ModelFileError):
+            reader(path)
+
+
+# ---- headers ---------------------------------------------------------------------------------------------------------
+
+LABELS = "fitted.labels_"
+
+
+def edited(header, **entry):
+    changed = copy.deepcopy(header)
+    changed["arrays"][LABELS].update(entry)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"dtype": "|O"}, r"array 'fitted.labels_' has the unknown dtype '\|O'"),
+        ({"dtype": "O"}, "unknown dtype"),
+        ({"dtype": ">i4"}, "unknown dtype"),
+        ({"dtype": "<f16"}, "unknown dtype"),
+        ({"dtype": "<M8[s]"}, "unknown dtype"),
+        ({"dtype": "<U99999999"}, "unknown dtype"),
+        ({"dtype": "i4,f8"}, "unknown dtype"),
+        ({"dtype": 3}, "the entry of array"),
+        ({"dtype": "<f8"}, "ends 16 bytes after the room for arrays"),
+        ({"shape": [-4]}, r"has the shape \[-4\]"),
+        ({"shape": [4.0]}, "has the shape"),
+        ({"shape": [True]}, "has the shape"),
+        ({"shape": "4"}, "the entry of array"),
+        ({"shape": [2] * 33}, "has the shape"),
+        ({"shape": [1 << 40, 1 << 40]}, "more than memory can address"),
+        ({"shape": [0, 1 << 62]}, "more than memory can address"),
+        ({"shape": [1 << 50]}, "bytes after the room for arrays"),
+        ({"shape": [10**4000]}, "more than memory can address"),
+        ({"shape": [3]}, "4 bytes belong to no array"),
+        ({"offset": 0}, "lies at 0, not at"),
+        ({"offset": -64}, "lies at -64, not at"),
+        ({"offset": 1 << 70}, "not at"),
+        ({"offset": "64"}, "the entry of array"),
+        ({"order": "K"}, "the entry of array"),
+    ],
+)
+def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
+    header, arrays = files.parts(small)
+    assert list(header["arrays"])[-1] == LABELS
+    refused(put(files.forged(edited(header, **entry), arrays)), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"class": "OrderedDict"}, "its class is 'OrderedDict', which is none of DBSCAN, "),
+        ({"class": "os.system"}, "which is none of"),
+        ({"class": None}, "which is none of"),
+        ({"class": ["KMeans"]}, "which is none of"),
+        ({"arrays": None}, "it has no table of arrays"),
+        ({"arrays": {}}, "bytes belong to no array"),
+        ({"preparation": {"columns": ["a"]}}, "the preparation of its data makes no sense"),
+        ({"preparation": None}, "the preparation of its data makes no sense"),
+    ],
+)
+def test_forged_headers_are_refused(put, small, change, words):
+    header, arrays = files.parts(small)
+    refused(put(files.forged({**header, **change}, arrays)), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"class": "DBSCAN"}, "unexpected keyword argument"),
+        ({"parameters": []}, "damaged"),
+        ({"fitted": {"a_": {"float": "1e"}}}, "damaged"),
+        ({"fitted": {"predict": 1}}, "missing"),
+        ({"fitted": {"a_": {"array": "fitted.labels_", "object": 3}}}, "unknown entry"),
+        ({"fitted": {"a_": {"csr": [], "shape": [1, 2]}}}, "damaged"),
+        ({"fitted": {"a_": {"csr": [1, 2, 3], "shape": [1e400, 2]}}}, "damaged"),
+        ({"fitted": {"a_": {"csr": ["x", "y", "z"], "shape": [2**62, 2**62]}}}, "damaged"),
+        ({"fitted": {"a_": {"array": "elsewhere", "object": False}}}, "elsewhere"),
+    ],
+)
+def test_states_that_make_no_estimator_are_refused(put, small, change, words):
+    header, arrays = files.parts(small)
+    with pytest.raises(ModelFileError, match=words):
+        models.read(put(files.forged(json.dumps({**header, **change}).replace("Infinity", "1e400").encode(), arrays)))
+
+
+@pytest.mark.parametrize("missing", ["knoll", "class", "arrays", "parameters", "fitted"])
+def test_every_part_of_the_header_is_needed(put, small, missing):
+    header, arrays = files.parts(small)
+    path = put(files.forged({name: value for name, value in header.items() if name != missing}, arrays))
+    with pytest.raises(ModelFileError):
+        models.inspect(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep, 64 at most"),
+        (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested 5000 deep, 64 at most"),
+        (b"[]", "its header is no mapping"),
+        (b"{", "its header is no JSON"),
+        (b"", "its header is no JSON"),
+        (b'{"a": NaN}', "has NaN, which is no JSON"),
+        (b'{"a": -Infinity}', "has -Infinity, which is no JSON"),
+        (b'{"a": 1, "a": 2}', "has a name twice"),
+        (b'{"a": ' + b"9" * 100_000 + b"}", "its header is no JSON"),
+        (b"\xff\xfe{}", "its header is no JSON"),
+        (b'"' + b"\\" * 10_001, "its header is no JSON"),
+    ],
+)
+def test_headers_that_are_no_json_are_refused(put, text, words):
+    refused(put(files.forged(text)), words)
+
+
+def test_brackets_in_text_are_no_nesting(tmp_path):
+    model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
+    model.extra_ = '\\"[[[{' * 100
+    knoll.save(model, tmp_path / "m.knoll")
+    assert knoll.load(tmp_path / "m.knoll").extra_ == model.extra_
+
+
+@pytest.mark.parametrize("length", [1 << 40, 1 << 63, (1 << 64) - 1])
+def test_a_header_longer_than_the_file_is_refused(put, small, length):
+    header, arrays = files.parts(small)
+    refused(put(files.forged(header, arrays, length=length)), rf"its header has {length} bytes")
+
+
+def test_values_that_no_array_has_are_refused(put, tmp_path):
+    model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
+    model.flags_, model.words_ = np.array([True] * 64), np.array(["abcdefgh"])
+    knoll.save(model, tmp_path / "m.knoll")
+    data = (tmp_path / "m.knoll").read_bytes()
+    for old, new, words in (
+        (b"\x01" * 64, b"\x01" * 63 + b"\x02", "an entry that is neither true nor false"),
+        ("abcdefgh".encode("utf-32-le"), b"\xff" * 32, "a letter that is no Unicode"),
+        ("abcdefgh".encode("utf-32-le"), b"\x00\xd8\x00\x00" * 8, "a letter that is no Unicode"),
+    ):
+        assert data.count(old) == 1
+        with pytest.raises(ModelFileError, match=words):
+            models.read(put(files.resigned(data.replace(old, new))))
+
+
+def test_a_preparation_must_make_sense(put, small):
+    header, arrays = files.parts(small)
+    good = models.Preparation.fit([[1.0, 2.0]], ["a", "b"]).plain()
+    assert models.read(put(files.forged({**header, "preparation": good}, arrays))).preparation is not None
+    for change in (
+        {"scale": "odd"}, {"missing": "?"}, {"columns": ["a"]}, {"columns": [1, 2]}, {"spread": [0.0, 1.0]},
+        {"spread": [-1.0, 1.0]}, {"center": [1, 2]}, {"center": ["1", "2"]}, {"fill": None},
+    ):  # fmt: skip
+        refused(put(files.forged({**header, "preparation": {**good, **change}}, arrays)), "makes no sense")
+
+
+# ---- models that are well-formed and lie -----------------------------------------------------------------------------
+
+
+def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
+    X = np.arange(20.0).repeat(2)[:, None] + np.arange(3)
+    knoll.save(knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(X)), tmp_path / "m.knoll")
+    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    place = header["arrays"]["fitted.components_.indices"]
+    assert place["dtype"] == "<i4"
+    for value in (3, -1, 2**31 - 1):
+        lies = bytearray(arrays)
+        lies[place["offset"] : place["offset"] + 4] = value.to_bytes(4, "little", signed=True)
+        with pytest.raises(ModelFileError, match="components_ is no sparse array"):
+            models.read(put(files.forged(header, bytes(lies))))
+
+
+def test_labels_that_number_no_centre_are_refused(put, tmp_path):
+    knoll.save(knoll.KernelKMeans(2, sigma=1.0, random_state=0).fit([[0.0], [1.0], [8.0]]), tmp_path / "m.knoll")
+    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    place = header["arrays"]["fitted.center_labels_"]
+    for value in (2, -1, 2**31 - 1):
+        lies = bytearray(arrays)
+        lies[place["offset"] : place["offset"] + 4] = value.to_bytes(4, "little", signed=True)
+        with pytest.raises(ModelFileError, match="center_labels_ does not number the centres"):
+            models.read(put(files.forged(header, bytes(lies))))
+
+
+LIES = """
+    import importlib.util, sys, warnings
+    import numpy as np, scipy.sparse
+    import knoll
+    from knoll import models
+    from knoll.models._format import lay
+    spec = importlib.util.spec_from_file_location("files", sys.argv[1])
+    files = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(files)
+    warnings.simplefilter("ignore")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3)) + 6.0 * np.arange(3).repeat(20)[:, None]
+    cases = [
+        (knoll.Gaussian(), X), (knoll.GaussianMixture(3), X), (knoll.KMeans(3), X),
+        (knoll.KernelKMeans(3, sigma=2.0), X), (knoll.SpectralClustering(3, sigma=2.0), X),
+        (knoll.SpectralClustering(3, affinity="nearest_neighbors", n_neighbors=9), X),
+        (knoll.DBSCAN(eps=1.5), X), (knoll.DBSCAN(eps=1.5), scipy.sparse.csr_array(X)),
+        (knoll.MeanShift(bandwidth=3.0), X), (knoll.GaussianMixture(3, covariance_type="tied"), X),
+    ]
+
+    def lie(a):
+        match random.integers(6):
+            case 0: return a.reshape(-1)[: max(1, a.size // 2)]
+            case 1: return np.concatenate([a.reshape(-1)] * 2)
+            case 2: return a[..., None].repeat(2, axis=-1)
+            case 3: return np.full_like(a, random.choice([-1, 100]) if a.dtype.kind == "i" else a.dtype.type(1))
+            case 4: return a.astype(random.choice(["<f4", "<i8", "<i4", "|u1", "<f8"]))
+            case _: return a.T.copy()
+
+    read = 0
+    for model, data in cases:
+        header, arrays = model.fit(data).to_state()
+        for _ in range(int(sys.argv[2])):
+            told = dict(arrays)
+            name = random.choice(sorted(told))
+            told[name] = np.ascontiguousarray(lie(told[name]))
+            raw = b""
+            for place, array in zip(lay(told).values(), told.values()):
+                raw += bytes(place.offset - len(raw)) + array.tobytes()
+            table = {name: place._asdict() for name, place in lay(told).items()}
+            with open("lie.knoll", "wb") as file:
+                file.write(files.forged({**header, "arrays": table}, raw))
+            try:
+                liar = models.read("lie.knoll").estimator
+            except knoll.exceptions.ModelFileError:
+                continue
+            read += 1
+            for method in ("predict", "predict_proba", "transform", "score_samples"):
+                if hasattr(liar, method):
+                    try:
+                        getattr(liar, method)(data[:20])
+                    except Exception:
+                        pass  # any error will do; what must not happen is a crash of the process
+    print(read)
+"""
+
+
+def test_models_that_lie_about_their_arrays_do_not_crash_the_process(tmp_path):
+    """The check sum does not tell who wrote a file: arrays of any shape and kind may reach the core."""
+    words = [sys.executable, "-c", textwrap.dedent(LIES), str(Path(__file__).with_name("files.py")), "25"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
+
+
+def test_the_forger_forges_well(put, small):
+    """What the tests above change is what they mean to change."""
+    header, arrays = files.parts(small)
+    again = models.read(put(files.forged(header, arrays))).estimator
+    assert again.cluster_centers_.tolist() == [[0.25, 1.0], [9.0, 8.75]]
+    assert files.resigned(small) == small
+    assert json.loads(json.dumps(header)) == header
