@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["HEIGHT", "WIDTH", "chart", "number"]
 
 WIDTH, HEIGHT = 420, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 42
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
 _MOST = 160  # points of a curve: a screen shows no more
 _ROWS = 24  # rows of the table beside it
 
@@ -29,6 +29,8 @@ def chart(evidence: Evidence) -> dict[str, Any]:
     if not len(x) or not len(finite):
         return {}
     x0, x1 = _padded(min(float(x.min()), evidence.chosen), max(float(x.max()), evidence.chosen), 0.03)
+    if len(x) == 1 and _whole(x):
+        x0, x1 = float(x[0]) - 1, float(x[0]) + 1
     y0, y1 = _padded(float(finite.min()), float(finite.max()), 0.06)
 
     def across(value: float) -> float:
@@ -56,7 +58,7 @@ def chart(evidence: Evidence) -> dict[str, Any]:
         "x_label": evidence.x_label or evidence.parameter,
         "y_label": evidence.y_label or evidence.name,
         "lines": lines,
-        "x_ticks": [(across(value), number(value)) for value in _round_numbers(x0, x1, 6)],
+        "x_ticks": [(across(value), number(value)) for value in _round_numbers(x0, x1, 8, whole=_whole(x))],
         "y_ticks": [(down(value), number(value)) for value in _round_numbers(y0, y1, 4)],
         "chosen": across(evidence.chosen),
         "chosen_y": None if height is None else down(height),
@@ -104,9 +106,14 @@ def _height_at(chosen: float, x: Floats, curves: dict[str, Floats]) -> float | N
     return min(heights) if heights else None
 
 
-def _round_numbers(low: float, high: float, most: int) -> list[float]:
+def _whole(x: Floats) -> bool:
+    return bool((x == np.rint(x)).all())
+
+
+def _round_numbers(low: float, high: float, most: int, whole: bool = False) -> list[float]:
     step = 10.0 ** math.floor(math.log10((high - low) / most))
     step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= most)
+    step = max(step, 1.0) if whole else step
     return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 

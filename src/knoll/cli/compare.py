@@ -1,0 +1,436 @@
+"""``knoll compare``: six methods on a person's table, judged alike; labels, models, a summary and a report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from knoll.cli._progress import Show, showing
+from knoll.cli._results import refuse_results, whole_results
+
+if TYPE_CHECKING:
+    from knoll.cli._table import Table
+    from knoll.compare import Comparison
+
+__all__ = ["command"]
+
+RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
+EMBEDDED = "wine"
+_SHORT = {"gmm": "gaussian-mixture"}
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+_RELATIONS = 0.05  # of the budget goes to the report's certificates, and at most
+_MOST_SECONDS = 6.0
+
+
+@click.command("compare")
+@click.argument("data", required=False, metavar="[DATA]")
+@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
+              help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
+@click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
+              "dbscan, mean-shift; all if not given.")  # fmt: skip
+@click.option("--k", default="2..15", show_default=True, metavar="A..B", help="Numbers of clusters to try.")
+@click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
+              help="What to do about missing values.")  # fmt: skip
+@click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number if not given.")
+@click.option("--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them.")
+@click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
+              help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Where samples and random starts are drawn from.")  # fmt: skip
+@click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
+              help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
+@click.option("--exact", is_flag=True, help="Fit every method on every row, whatever that takes; the cost is shown first.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
+              help="Where the results go; made if it is not there.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace results that are there already.")
+@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
+              help="Of the file of labels.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    data: str | None,
+    columns: str | None,
+    scale: str,
+    methods: str | None,
+    k: str,
+    missing: str,
+    id_column: str | None,
+    truth: str | None,
+    settings: tuple[str, ...],
+    seed: int,
+    jobs: int | None,
+    budget: float,
+    exact: bool,
+    out: Path,
+    force: bool,
+    form: str,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Find out which clusters your table has, by six methods.
+
+    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    data set of ours; without it the table wine, which comes with scikit-learn, is taken. Parameters are chosen from the
+    data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
+    DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
+    finished.
+
+    \b
+    Examples:
+      knoll compare
+      knoll compare customers.csv --id customer --out customers
+      knoll compare flowers.csv --truth species --methods gmm,kmeans --set dbscan.eps=0.3
+    """
+    silent = quiet or as_json
+    asked = _methods(methods)
+    numbers = _numbers(k)
+    parameters = _parameters(settings)
+    refuse_results(out, RESULTS, force)
+    table, facts = _table(data, columns, missing, id_column, truth)
+    if not silent:
+        click.echo(f"{table.name}: {len(table.X)} rows, {len(table.columns)} columns; scaled: {scale}")
+        for fact in facts:
+            click.echo(f"  {fact}")
+    from threadpoolctl import threadpool_limits
+
+    from knoll.compare import compare
+
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(whole_results(out, RESULTS))  # a place that cannot be written to is told at once
+        stack.enter_context(threadpool_limits(1, "blas"))  # busy BLAS threads wait for each other
+        show = stack.enter_context(showing(silent))
+        if exact:
+            _tell_cost(table, asked, budget, silent)
+        found = compare(
+            table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
+            n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
+        )  # fmt: skip
+        if not found.candidates:
+            _nothing(found)
+        line = _command_line(click.get_current_context())
+        summary = _write(found, table, facts, line, scratch, form, missing, id_column, show)
+    if as_json:
+        click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
+    elif not quiet:
+        _tell(found, out, form)
+    if found.interrupted:
+        click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
+        raise click.exceptions.Exit(130)
+
+
+# ---- words of the command line ---------------------------------------------------------------------------------------
+
+
+def _methods(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    from knoll.compare import METHODS
+
+    asked = [_SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+    for name in asked:
+        if name not in METHODS:
+            raise click.UsageError(f"--methods: there is no '{name}'. There are: {', '.join(METHODS)}.")
+    if not asked:
+        raise click.UsageError(f"--methods is empty. There are: {', '.join(METHODS)}.")
+    return asked
+
+
+def _numbers(text: str) -> list[int]:
+    """Read 2..15, 3, or 2,4,8."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
+        if found is None:
+            raise click.UsageError(f"--k takes a range such as 2..15, or numbers such as 2,4,8, got '{text}'.")
+        numbers |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
+    if not numbers or min(numbers) < 2:
+        raise click.UsageError(f"--k must be whole numbers from 2 on, got '{text}'. For two to fifteen: 2..15.")
+    if len(numbers) > 100:
+        raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
+    return sorted(numbers)
+
+
+def _parameters(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Read method.parameter=value; the comparison knows which there are."""
+    given: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        place, equals, text = (part.strip() for part in setting.partition("="))
+        method, dot, name = place.partition(".")
+        if not (equals and dot and method and name and text):
+            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")
+        given.setdefault(_SHORT.get(method, method), {})[name] = _value(text)
+    return given
+
+
+def _value(text: str) -> Any:
+    """Read a number, true, false or none; anything else is text."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _command_line(context: click.Context) -> str:
+    """Return the command that does the same again, with what was not left to its default, and the seed."""
+    words = ["knoll", "compare"]
+    if context.params["data"] is not None:
+        words.append(context.params["data"])
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if not isinstance(option, click.Option) or option.name in ("quiet", "as_json", "force"):
+            continue
+        if value == option.get_default(context) and option.name != "seed":
+            continue
+        name = option.opts[0]
+        for one in value if option.multiple else [value]:
+            words += [name] if option.is_flag else [name, str(one)]
+    return shlex.join(words)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _table(
+    data: str | None, columns: str | None, missing: str, id_column: str | None, truth: str | None
+) -> tuple[Table, list[str]]:
+    """Read the table and say what was done on the way."""
+    from knoll import datasets
+    from knoll.cli._table import complete, read_table
+    from knoll.exceptions import BadData
+
+    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    facts: list[str] = []
+    if data is None or (data in datasets.names() and not Path(data).exists()):
+        table = _embedded(data or EMBEDDED, wanted, id_column, truth)
+        if data is None:
+            facts.append("No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE")
+    else:
+        table, note = complete(read_table(data, columns=wanted, ids=id_column, truth=truth), missing)
+        left = [f"{name} ({why})" for name, why in table.left_out.items() if why != "not asked for"]
+        if left:
+            facts.append("left out: " + ", ".join(left[:12]) + (f" and {len(left) - 12} more" if len(left) > 12 else ""))
+        if note:
+            facts.append(note)
+    if len(table.X) < 2:
+        raise BadData(f"{table.name} has {len(table.X)} row. Two are the least that can be parted.")
+    if (table.X == table.X[0]).all():
+        raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
+    return table, facts
+
+
+def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth: str | None) -> Table:
+    """Return a data set of ours; its classes are the truth, where it has some."""
+    import numpy as np
+
+    from knoll import datasets
+    from knoll.cli._table import Table
+
+    known = datasets.load(name)
+    names = list(known.feature_names)
+    for column in (*(wanted or ()), id_column, truth):
+        if column is not None and column not in names:
+            raise click.UsageError(f"{name} has no column '{column}'. It has: {', '.join(names)}.")
+    beside = {id_column, truth}
+    taken = [column for column in (wanted or names) if column not in beside]
+    ids, given = (None if column is None else known.X[:, names.index(column)] for column in (id_column, truth))
+    if truth is None and known.y is not None:
+        given = np.asarray(known.target_names)[known.y] if known.target_names else known.y
+    X = np.ascontiguousarray(known.X[:, [names.index(column) for column in taken]])
+    return Table(name, X, tuple(taken), {}, np.arange(len(X)), ids, given)
+
+
+def _tell_cost(table: Table, asked: list[str] | None, budget: float, silent: bool) -> None:
+    """Say what --exact will take before it is taken."""
+    from knoll.compare import METHODS
+    from knoll.compare.plan import make_plan
+
+    n, d = table.X.shape
+    plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)
+    if not silent:
+        click.echo(f"  every row, as asked with --exact: about {plan.seconds:.2g} s")
+        for name, route in plan.routes.items():
+            click.echo(f"    {name}: about {route.seconds:.2g} s, {route.memory / 1e6:.0f} MB beyond the data")
+
+
+def _nothing(found: Comparison) -> None:
+    """There is no answer to write down."""
+    if found.interrupted:
+        raise KeyboardInterrupt
+    from knoll.exceptions import BadData
+
+    reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in found.failures)
+    raise BadData(f"no method could be fitted. {reasons}")
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def _write(
+    found: Comparison,
+    table: Table,
+    facts: list[str],
+    line: str,
+    scratch: Path,
+    form: str,
+    missing: str,
+    id_column: str | None,
+    show: Show,
+) -> dict[str, Any]:
+    """Write everything into the scratch folder and return the summary."""
+    from knoll import __version__
+    from knoll.compare import Event
+    from knoll.report.comparison import comparison_page
+
+    def tell(text: str) -> None:
+        show(Event("report", text, 1.0, None, _memory()))
+
+    page = comparison_page(
+        found, table.X, name=table.name, ids=table.rows if table.ids is None else table.ids, truth=table.truth,
+        facts=facts, command=line, seconds=min(_MOST_SECONDS, _RELATIONS * found.budget), done=tell,
+    )  # fmt: skip
+    (scratch / "report.html").write_text(page, encoding="utf-8")
+    tell("labels")
+    _write_labels(found, table, id_column or "row", scratch / f"labels.{form}")
+    tell("models")
+    with _named_by_result(scratch):
+        _write_models(found, table, missing, scratch / "models")
+    summary = {
+        "knoll": __version__, "command": line,
+        "data": {"name": table.name, "rows": len(table.X), "columns": list(table.columns),
+                 "left_out": table.left_out, "facts": facts},
+        "files": {"report": "report.html", "labels": f"labels.{form}",
+                  "models": {name: f"models/{name}.knoll" for name in found.candidates}},
+        **found.summary(),
+    }  # fmt: skip
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
+    (scratch / "summary.json").write_text(text + "\n", encoding="utf-8")
+    return summary
+
+
+def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
+    """One row for each of the table's: what names it, the label by every method, the mixture's probabilities."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    columns: dict[str, Any] = {}
+    for name, candidate in found.candidates.items():
+        columns[name] = candidate.labels
+    for name, candidate in found.candidates.items():
+        shares = candidate.probabilities
+        for c in range(0 if shares is None else shares.shape[1]):
+            columns[f"{name}-p{c}"] = shares[:, c]  # type: ignore[index]
+    while id_name in columns:
+        id_name += "'"
+    ids = table.rows if table.ids is None else table.ids
+    labels = pa.table({id_name: pa.array(ids), **{name: pa.array(values) for name, values in columns.items()}})
+    if path.suffix == ".csv":
+        with path.open("wb") as file:
+            pa.csv.write_csv(labels, file)
+    else:
+        with path.open("wb") as file:
+            pa.parquet.write_table(labels, file, compression="zstd")
+
+
+def _write_models(found: Comparison, table: Table, missing: str, folder: Path) -> None:
+    """One file a method; each remembers columns and scales, so that knoll predict does the same to new rows."""
+    import numpy as np
+
+    from knoll.models import Preparation, save
+
+    scaling = found.scaling
+    medians = [float(np.median(column)) for column in table.X.T]
+    numbers = {"center": scaling.centre, "spread": scaling.spread, "fill": medians}
+    made = Preparation(
+        columns=table.columns, scale=scaling.kind, missing=missing,
+        **{name: tuple(float(value) for value in values) for name, values in numbers.items()},
+    )  # fmt: skip
+    folder.mkdir()
+    for name, candidate in found.candidates.items():
+        save(candidate.model, folder / f"{name}.knoll", preparation=made)
+
+
+@contextlib.contextmanager
+def _named_by_result(scratch: Path) -> Iterator[None]:
+    """A model that finds no room fails as any other file does: by the disk's reason."""
+    from knoll.exceptions import ModelFileError
+
+    try:
+        yield
+    except ModelFileError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from error
+        raise
+
+
+def _memory() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+# ---- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def _tell(found: Comparison, out: Path, form: str) -> None:
+    """Show the profile's remarks, a short table, the recommendation, and where the files are."""
+    for remark in (*found.profile.remarks, *found.notes):
+        click.echo(f"  {remark}")
+    click.echo()
+    for line in _lines(found):
+        click.echo(line)
+    advice = found.recommendation
+    click.echo()
+    if advice.method is None:
+        click.echo("No clusters: the table looks like one group.")
+    else:
+        click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
+    for reason in advice.reasons:
+        click.echo(f"  {reason}")
+    if advice.runner_up is not None:
+        why = f" {advice.why_not}" if advice.why_not else ""
+        click.echo(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
+    click.echo(advice.caution)
+    click.echo()
+    click.echo(f"{out / 'report.html'}  the pictures and what they rest on: open it in a browser")
+    click.echo(f"{out / f'labels.{form}'}, {out / 'summary.json'}, {out / 'models'}{'/'}  {found.seconds:.1f} s")
+
+
+def _clusters(found: Comparison, method: str) -> str:
+    from knoll.compare.result import _of_candidate
+
+    candidate = found.candidates[method]
+    sizes = sorted(_of_candidate(candidate)["sizes"], reverse=True)
+    shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
+    noise = f", {100 * candidate.noise:.1f} % noise" if candidate.noise else ""
+    return f"{len(sizes)} cluster{'' if len(sizes) == 1 else 's'} ({shown} rows{noise})"
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    truth: Mapping[str, Mapping[str, float]] | None = found.truth_scores
+    told = f"{'truth':>7}" if truth is not None else ""
+    yield f"  {'method':<17}{'clusters':>9}{'noise':>8}{'stable':>8}{told}{'seconds':>9}  fitted on"
+    for name, candidate in found.candidates.items():
+        mark = "→" if name == found.recommendation.method else " "
+        stable = "–" if candidate.stability is None else f"{candidate.stability:.2f}"
+        told = f"{truth[name]['ari']:>7.2f}" if truth is not None else ""
+        yield (
+            f"{mark} {name:<17}{candidate.n_clusters:>9}{100 * candidate.noise:>6.1f} %{stable:>8}{told}"
+            f"{candidate.seconds:>9.2f}  {candidate.how}"
+        )
+    for failure in found.failures:
+        yield f"  {failure.method:<17} no answer: {' '.join(failure.reason.split())}"
+    if truth is not None:
+        yield "  truth: adjusted Rand index with the known classes, which nothing was chosen by"
