@@ -24,10 +24,6 @@ __all__ = ["command"]
 
 RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
 EMBEDDED = "wine"
-_SHORT = {"gmm": "gaussian-mixture"}
-_WORDS = {"true": True, "false": False, "none": None, "null": None}
-_RELATIONS = 0.05  # of the budget goes to the report's certificates, and at most
-_MOST_SECONDS = 6.0
 
 
 @click.command("compare")
@@ -92,9 +88,9 @@ def command(
       knoll compare flowers.csv --truth species --methods gmm,kmeans --set dbscan.eps=0.3
     """
     silent = quiet or as_json
-    asked = _methods(methods)
-    numbers = _numbers(k)
-    parameters = _parameters(settings)
+    asked = read_methods(methods)
+    numbers = read_numbers(k)
+    parameters = read_settings(settings)
     refuse_results(out, RESULTS, force)
     table, facts = _table(data, columns, missing, id_column, truth)
     if not silent:
@@ -117,7 +113,7 @@ def command(
         )  # fmt: skip
         if not found.candidates:
             _nothing(found)
-        line = _command_line(click.get_current_context())
+        line = command_line(click.get_current_context())
         summary = _write(found, table, facts, line, scratch, form, missing, id_column, show)
     if as_json:
         click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
@@ -126,77 +122,6 @@ def command(
     if found.interrupted:
         click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
         raise click.exceptions.Exit(130)
-
-
-# ---- words of the command line ---------------------------------------------------------------------------------------
-
-
-def _methods(text: str | None) -> list[str] | None:
-    if text is None:
-        return None
-    from knoll.compare import METHODS
-
-    asked = [_SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
-    for name in asked:
-        if name not in METHODS:
-            raise click.UsageError(f"--methods: there is no '{name}'. There are: {', '.join(METHODS)}.")
-    if not asked:
-        raise click.UsageError(f"--methods is empty. There are: {', '.join(METHODS)}.")
-    return asked
-
-
-def _numbers(text: str) -> list[int]:
-    """Read 2..15, 3, or 2,4,8."""
-    numbers: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
-        if found is None:
-            raise click.UsageError(f"--k takes a range such as 2..15, or numbers such as 2,4,8, got '{text}'.")
-        numbers |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
-    if not numbers or min(numbers) < 2:
-        raise click.UsageError(f"--k must be whole numbers from 2 on, got '{text}'. For two to fifteen: 2..15.")
-    if len(numbers) > 100:
-        raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
-    return sorted(numbers)
-
-
-def _parameters(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Read method.parameter=value; the comparison knows which there are."""
-    given: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        place, equals, text = (part.strip() for part in setting.partition("="))
-        method, dot, name = place.partition(".")
-        if not (equals and dot and method and name and text):
-            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")
-        given.setdefault(_SHORT.get(method, method), {})[name] = _value(text)
-    return given
-
-
-def _value(text: str) -> Any:
-    """Read a number, true, false or none; anything else is text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
-
-
-def _command_line(context: click.Context) -> str:
-    """Return the command that does the same again, with what was not left to its default, and the seed."""
-    words = ["knoll", "compare"]
-    if context.params["data"] is not None:
-        words.append(context.params["data"])
-    for option in context.command.params:
-        value = context.params.get(option.name or "")
-        if not isinstance(option, click.Option) or option.name in ("quiet", "as_json", "force"):
-            continue
-        if value == option.get_default(context) and option.name != "seed":
-            continue
-        name = option.opts[0]
-        for one in value if option.multiple else [value]:
-            words += [name] if option.is_flag else [name, str(one)]
-    return shlex.join(words)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -272,113 +197,6 @@ def _nothing(found: Comparison) -> None:
 
     reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in found.failures)
     raise BadData(f"no method could be fitted. {reasons}")
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
-
-
-def _write(
-    found: Comparison,
-    table: Table,
-    facts: list[str],
-    line: str,
-    scratch: Path,
-    form: str,
-    missing: str,
-    id_column: str | None,
-    show: Show,
-) -> dict[str, Any]:
-    """Write everything into the scratch folder and return the summary."""
-    from knoll import __version__
-    from knoll.compare import Event
-    from knoll.report.comparison import comparison_page
-
-    def tell(text: str) -> None:
-        show(Event("report", text, 1.0, None, _memory()))
-
-    page = comparison_page(
-        found, table.X, name=table.name, ids=table.rows if table.ids is None else table.ids, truth=table.truth,
-        facts=facts, command=line, seconds=min(_MOST_SECONDS, _RELATIONS * found.budget), done=tell,
-    )  # fmt: skip
-    (scratch / "report.html").write_text(page, encoding="utf-8")
-    tell("labels")
-    _write_labels(found, table, id_column or "row", scratch / f"labels.{form}")
-    tell("models")
-    with _named_by_result(scratch):
-        _write_models(found, table, missing, scratch / "models")
-    summary = {
-        "knoll": __version__, "command": line,
-        "data": {"name": table.name, "rows": len(table.X), "columns": list(table.columns),
-                 "left_out": table.left_out, "facts": facts},
-        "files": {"report": "report.html", "labels": f"labels.{form}",
-                  "models": {name: f"models/{name}.knoll" for name in found.candidates}},
-        **found.summary(),
-    }  # fmt: skip
-    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
-    (scratch / "summary.json").write_text(text + "\n", encoding="utf-8")
-    return summary
-
-
-def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
-    """One row for each of the table's: what names it, the label by every method, the mixture's probabilities."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    columns: dict[str, Any] = {}
-    for name, candidate in found.candidates.items():
-        columns[name] = candidate.labels
-    for name, candidate in found.candidates.items():
-        shares = candidate.probabilities
-        for c in range(0 if shares is None else shares.shape[1]):
-            columns[f"{name}-p{c}"] = shares[:, c]  # type: ignore[index]
-    while id_name in columns:
-        id_name += "'"
-    ids = table.rows if table.ids is None else table.ids
-    labels = pa.table({id_name: pa.array(ids), **{name: pa.array(values) for name, values in columns.items()}})
-    if path.suffix == ".csv":
-        with path.open("wb") as file:
-            pa.csv.write_csv(labels, file)
-    else:
-        with path.open("wb") as file:
-            pa.parquet.write_table(labels, file, compression="zstd")
-
-
-def _write_models(found: Comparison, table: Table, missing: str, folder: Path) -> None:
-    """One file a method; each remembers columns and scales, so that knoll predict does the same to new rows."""
-    import numpy as np
-
-    from knoll.models import Preparation, save
-
-    scaling = found.scaling
-    medians = [float(np.median(column)) for column in table.X.T]
-    numbers = {"center": scaling.centre, "spread": scaling.spread, "fill": medians}
-    made = Preparation(
-        columns=table.columns, scale=scaling.kind, missing=missing,
-        **{name: tuple(float(value) for value in values) for name, values in numbers.items()},
-    )  # fmt: skip
-    folder.mkdir()
-    for name, candidate in found.candidates.items():
-        save(candidate.model, folder / f"{name}.knoll", preparation=made)
-
-
-@contextlib.contextmanager
-def _named_by_result(scratch: Path) -> Iterator[None]:
-    """A model that finds no room fails as any other file does: by the disk's reason."""
-    from knoll.exceptions import ModelFileError
-
-    try:
-        yield
-    except ModelFileError as error:
-        if isinstance(error.__cause__, OSError):
-            raise error.__cause__ from error
-        raise
-
-
-def _memory() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # ---- the terminal ----------------------------------------------------------------------------------------------------
