@@ -93,7 +93,8 @@ def _moons(rng: Rng, n: int, thick: float, count: int) -> Set:
     parts = []
     for i in range(count):
         up = arc(rng, n, 0, 1, 1.0, thick)
-        parts.append(up + [i, 0] if i % 2 == 0 else up * [1, -1] + [i, 0.45])
+        place = np.array([1.25 * i if count > 2 else i, 0.0])  # further apart where the first and the third would touch
+        parts.append(up + place if i % 2 == 0 else up * [1, -1] + place + np.array([0, 0.45]))
     return join(*parts)
 
 
@@ -105,7 +106,7 @@ def _spirals(rng: Rng, arms: int) -> Set:
 def _bridged(rng: Rng) -> Set:
     """Draw two blobs and a thin bridge between them, whose halves belong to the nearer blob."""
     gap = rng.uniform(8, 10)
-    left, right = rng.normal(size=(350, 2)), rng.normal(size=(350, 2)) + [gap, 0]
+    left, right = rng.normal(size=(350, 2)), rng.normal(size=(350, 2)) + np.array([gap, 0])
     bridge = np.c_[rng.uniform(2, gap - 2, size=30), 0.15 * rng.normal(size=30)]
     near = bridge[:, 0] < gap / 2
     return join(np.r_[left, bridge[near]], np.r_[right, bridge[~near]])

@@ -59,7 +59,9 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
     raise RuntimeError(f"no place for {k} centres {distance} apart")
 
 
-def blobs(rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, spreads: list[float] | None = None) -> Set:
+def blobs(
+    rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, spreads: list[float] | None = None
+) -> Set:
     """Draw Gaussians at random places; distances are in units of the largest standard deviation."""
     spreads = [1.0] * len(sizes) if spreads is None else spreads
     centres = apart(rng, len(sizes), d, distance)
@@ -110,5 +112,5 @@ def noise(rng: Rng, made: Set, share: float) -> Set:
     X, y = made
     low, high = X.min(axis=0), X.max(axis=0)
     margin = 0.1 * (high - low)
-    count = int(round(share * len(X)))
+    count = round(share * len(X))
     return np.r_[X, rng.uniform(low - margin, high + margin, size=(count, X.shape[1]))], np.r_[y, np.full(count, -1)]

@@ -6,19 +6,24 @@ import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from knoll.compare.judge import agreement_of, count_clusters, internal_scores, truth_scores
-from knoll.compare.methods import ALL, Proposal, View
+from knoll.compare.methods import ALL, View, named
 from knoll.compare.plan import Plan, make_plan
 from knoll.compare.profile import profile_of
 from knoll.compare.recommend import recommend
 from knoll.compare.result import METHODS, Candidate, Comparison, Event, Failure
 from knoll.compare.scaling import Scaling
-from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.compare.stability import stability
+from knoll.compare.survey import nothing, survey
+from knoll.exceptions import BadData, InvalidParameter, KnollError, KnollWarning
+from knoll.metrics import adjusted_rand_score
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
@@ -108,27 +113,46 @@ def compare(
     watch = _Watch(progress, begun, len(names))
 
     rows = drawn_rows(order, plan.view, seed)
-    view = View(scaled[rows], numbers, 1, seed, n_jobs)
     candidates: dict[str, Candidate] = {}
+    meets: dict[str, float] = {}
     failures: list[Failure] = []
     interrupted = False
-    for at, name in enumerate(names):
-        started = time.perf_counter()
+    found = nothing(plan.view, "the run was interrupted before the density was looked at")
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
+        warnings.simplefilter("ignore", KnollWarning)
         try:
-            watch.tell(name, "choosing parameters", at)
-            candidates[name] = _run(name, view, given.get(name, {}), scaled, order, plan, watch, at)
+            watch.tell("density", "mixtures", 0.0)
+            found = survey(
+                scaled[rows], numbers, given.get("gaussian-mixture", {}), seed, n_jobs,
+                lambda stage, share: watch.tell("density", stage, share),
+            )  # fmt: skip
+            view = View(scaled[rows], numbers, found, seed, n_jobs)
+            for at, name in enumerate(names, start=1):
+                started = time.perf_counter()
+                try:
+                    watch.tell(name, "choosing parameters", at)
+                    candidates[name], meets[name] = _run(
+                        name,
+                        view,
+                        given.get(name, {}),
+                        scaled,
+                        order,
+                        plan,
+                        partial(watch.tell, name, done=at + 0.5),
+                    )
+                except KeyboardInterrupt:
+                    failures.append(Failure(name, "interrupted", time.perf_counter() - started))
+                    raise
+                except (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError) as error:
+                    failures.append(Failure(name, str(error), time.perf_counter() - started))
         except KeyboardInterrupt:
             interrupted = True
-            failures.append(Failure(name, "interrupted", time.perf_counter() - started))
-            break
-        except (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError) as error:
-            failures.append(Failure(name, str(error), time.perf_counter() - started))
-    watch.tell("judge", "comparing the answers", len(names))
-    agreement = agreement_of({name: found.labels[rows] for name, found in candidates.items()})
-    advice = recommend(candidates, agreement)
+        watch.tell("judge", "comparing the answers", len(names) + 1)
+        agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
+    advice = recommend(candidates, meets, agreement, found)
     labels = np.zeros(len(points), np.int64) if advice.method is None else candidates[advice.method].labels
     scored = None if truth is None else truth_scores(truth, candidates, len(points))
-    watch.tell("judge", "done", len(names) + 1)
+    watch.tell("judge", "done", len(names) + 2)
     return Comparison(
         profile=table,
         scaling=scaling,
@@ -142,7 +166,16 @@ def compare(
         budget=float(budget),
         seconds=time.perf_counter() - begun,
         interrupted=interrupted,
+        notes=_notes(plan, len(points)),
     )
+
+
+def _notes(plan: Plan, n: int) -> tuple[str, ...]:
+    """Say what was sampled."""
+    if plan.view == n:
+        return ()
+    looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
+    return (looked, *(f"{name}: {route.how}." for name, route in plan.routes.items() if route.rows < n))
 
 
 # ---- one method ----------------------------------------------------------------------------------------------------
@@ -155,44 +188,65 @@ def _run(
     scaled: Floats,
     order: NDArray[np.intp],
     plan: Plan,
-    watch: _Watch,
-    at: int,
-) -> Candidate:
-    """Choose a setting on the view, fit it to the planned rows, label the rest."""
+    tell: Callable[[str], None],
+) -> tuple[Candidate, float]:
+    """Choose a setting on the view, fit it to the planned rows, label the rest; also say how it meets the survey."""
     started = time.perf_counter()
-    route = plan.routes[name]
+    method, route = ALL[name], plan.routes[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        proposals = list(ALL[name].propose(view, given))
-        chosen = proposals[0]
-        watch.tell(name, "fitting", at + 0.5)
-        model, labels = chosen.model, np.empty(len(scaled), np.int64)
-        rows = drawn_rows(order, route.rows, view.seed)
-        if route.rows > plan.view:
-            model = ALL[name].fit(chosen, scaled[rows], view)
-        labels[rows] = model.labels_
-        if route.rows < len(scaled):
-            left = np.ones(len(scaled), bool)
-            left[rows] = False
-            labels[left] = model.predict(scaled[left])
-    return Candidate(
+        proposals = list(method.propose(view, given))
+    # the setting that meets the clusters of the density best; its own first choice where there are none
+    match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
+    at = int(np.argmax(np.round(match, 3)))
+    chosen = proposals[at]
+    tell("fitting")
+    model = chosen.model
+    rows = drawn_rows(order, route.rows, view.seed)
+    if route.rows > plan.view:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = method.fit(chosen, scaled[rows], view)
+    labels = np.empty(len(scaled), np.int64)
+    labels[rows] = named(model.labels_, chosen.groups)
+    if route.rows < len(scaled):
+        left = np.ones(len(scaled), bool)
+        left[rows] = False
+        labels[left] = named(model.predict(scaled[left]), chosen.groups)
+    tell("stability")
+    mean, spread = stability(method, chosen, view)
+    seen = labels[drawn_rows(order, plan.view, view.seed)]
+    found = Candidate(
         method=name,
         model=model,
         labels=labels,
-        probabilities=model.predict_proba(scaled) if name == "gaussian-mixture" else None,
+        probabilities=_probabilities(model, scaled, chosen.groups) if name == "gaussian-mixture" else None,
         parameters=dict(chosen.parameters),
         evidence=chosen.evidence,
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
-        scores=internal_scores(name, model, view.points, labels[drawn_rows(order, plan.view, view.seed)], view.n_jobs),
-        stability=None,
-        stability_spread=None,
+        scores=internal_scores(name, model, view.points, seen, view.n_jobs),
+        stability=mean,
+        stability_spread=spread,
         fitted_rows=route.rows,
         how=route.how,
         certificate=None,
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
+        groups=chosen.groups,
     )
+    return found, match[at]
+
+
+def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -> Floats:
+    """Return the probability of each cluster: the sum over the components that were joined to it."""
+    own = np.asarray(model.predict_proba(scaled), dtype=np.float64)  # (n, components)
+    if groups is None:
+        return own
+    joined = np.zeros((len(own), max(groups) + 1))
+    for component, group in enumerate(groups):
+        joined[:, group] += own[:, component]
+    return joined
 
 
 def content_order(points: NDArray[Any]) -> NDArray[np.intp]:
@@ -213,7 +267,7 @@ class _Watch:
     """Tells how far we are."""
 
     def __init__(self, progress: Callable[[Event], None] | None, begun: float, methods: int) -> None:
-        self.progress, self.begun, self.whole = progress, begun, methods + 1
+        self.progress, self.begun, self.whole = progress, begun, methods + 2
 
     def tell(self, method: str, stage: str, done: float) -> None:
         if self.progress is None:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import scales, tuning
+from knoll.compare.mixture import fit_mixtures
 from knoll.compare.result import Evidence
+from knoll.compare.survey import Survey
 from knoll.dbscan import DBSCAN
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans
@@ -22,14 +24,14 @@ from knoll.kmeans import KMeans
 from knoll.mean_shift import MeanShift
 from knoll.spectral import SpectralClustering
 
-__all__ = ["ALL", "Method", "Proposal", "View"]
+__all__ = ["ALL", "Method", "Proposal", "View", "named"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _STARTS = 4  # of each fit that depends on a start
-_GIVE_UP = 4  # numbers of components in a row that do not better BIC, after which a covariance type is left
 _EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
+_CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
 _QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
 
 
@@ -39,9 +41,14 @@ class View:
 
     points: Floats  # (m, d) scaled, in order of content
     k: tuple[int, ...]  # numbers of clusters to try
-    hills: int  # how many the density has; 1: none but the whole
+    survey: Survey  # what the density says
     seed: int
     n_jobs: int | None
+
+    @property
+    def asked(self) -> int | None:
+        """The number of clusters that the density suggests, where it is one to try."""
+        return self.survey.count if self.survey.count in self.k else None
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,12 @@ class Method(Protocol):
         """Fit the chosen setting to more rows."""
 
 
+def named(labels: NDArray[Any], groups: tuple[int, ...] | None) -> Labels:
+    """Turn the labels of components into those of the clusters they were joined to; noise stays noise."""
+    own = labels.astype(np.int64)
+    return own if groups is None else np.where(own < 0, -1, np.array(groups, dtype=np.int64)[np.maximum(own, 0)])
+
+
 # ---- Gaussian mixture ----------------------------------------------------------------------------------------------
 
 
@@ -74,51 +87,35 @@ class _Mixture:
     estimator = GaussianMixture
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        fits, evidence = mixtures(view, given)
-        model = min(fits, key=lambda pair: pair[0])[1]
-        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
-        yield Proposal(chosen | dict(given), model.labels_.astype(np.int64), model, (evidence,))
+        found = view.survey
+        model, evidence = found.model, found.bic
+        if model is None or evidence is None:  # the survey could not look at the columns as they are
+            model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs)
+        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type} | dict(given)
+        whole = tuple(range(int(model.n_components)))
+        options = [None]
+        if "n_components" not in given and found.count > 1:
+            options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
+        for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
+            yield Proposal(chosen, named(model.labels_, groups), model, (evidence,), groups)
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         old = chosen.model
-        model = GaussianMixture(**old.get_params())
-        return model.set_params(
-            weights_init=old.weights_, means_init=old.means_, precisions_init=old.precisions_, n_init=1
-        ).fit(points)
+        begun = {
+            "weights_init": old.weights_,
+            "means_init": old.means_,
+            "precisions_init": old.precisions_,
+            "n_init": 1,
+        }
+        if old.noise_weight_ > 0:
+            begun["weights_init"] = old.weights_ / old.weights_.sum()
+        return GaussianMixture(**(old.get_params() | begun)).fit(points)
 
 
-def mixtures(view: View, given: Mapping[str, Any]) -> tuple[list[tuple[float, Any]], Evidence]:
-    """Fit mixtures of every covariance type and number of components: (BIC, model) of each, and the curve."""
-    points = view.points
-    n, d = points.shape
-    types = (given["covariance_type"],) if "covariance_type" in given else ("full", "tied", "diag", "spherical")
-    numbers = [int(given["n_components"])] if "n_components" in given else [1, *view.k]
-    rest = {name: value for name, value in given.items() if name not in ("covariance_type", "n_components")}
-    curve = {name: np.full(len(numbers), np.nan) for name in types}
-    fits = []
-    for name in types:
-        best, worse = np.inf, 0
-        for at, k in enumerate(numbers):
-            if k > 1 and (k * (d + 1) > n / 2 if name == "full" else k > n / 4):
-                break  # fewer than two rows for each direction of a component: nothing to estimate it from
-            settings = {"n_init": _STARTS if k > 1 else 1, "random_state": view.seed, "n_jobs": view.n_jobs}
-            model = GaussianMixture(n_components=k, covariance_type=name, **(settings | rest)).fit(points)
-            curve[name][at] = bic = float(model.bic(points))
-            fits.append((bic, model))
-            best, worse = min(best, bic), 0 if bic < best else worse + 1
-            if worse >= _GIVE_UP:
-                break
-    bic, model = min(fits, key=lambda pair: pair[0])
-    k, name = int(model.n_components), model.covariance_type
-    reason = f"BIC is smallest for {k} {name} component{'s' if k > 1 else ''} ({bic:.6g})"
-    others = [value for value, other in fits if other is not model]
-    if others:
-        reason += f"; the next best is {min(others) - bic:.3g} higher"
-    if k == max(numbers) and len(numbers) > 1:
-        reason += f"; {k} is the largest number tried"
-    shown = {label: values for label, values in curve.items() if not np.isnan(values).all()}
-    x = np.array(numbers, dtype=np.float64)
-    return fits, Evidence("BIC", "n_components", x, shown, float(k), reason + ".", "components", "BIC")
+def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int, ...]:
+    """Give each component the cluster that most of its rows lie in; an empty one joins the first."""
+    groups = [int(np.bincount(labels[components == c], minlength=1).argmax()) for c in range(k)]
+    return tuple(np.unique(groups, return_inverse=True)[1].tolist())
 
 
 # ---- k-means -------------------------------------------------------------------------------------------------------
@@ -142,10 +139,10 @@ class _KMeans:
         best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
         reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
         x = np.array(numbers, dtype=np.float64)
-        for k in dict.fromkeys((best, view.hills)):
-            if k not in models:
+        for k in dict.fromkeys((best, view.asked)):
+            if k is None or k not in models:
                 continue
-            why = reason if k == best else f"the density has {k} hills; {reason}"
+            why = reason if k == best else f"The density suggests {k} clusters; {reason}"
             curve = Evidence(
                 "silhouette", "n_clusters", x, {"silhouette": silhouette}, float(k), why, "clusters", "mean silhouette"
             )
@@ -183,10 +180,17 @@ class _Spectral:
             float(found), f"{auto.n_clusters_reason_}.", "number", "eigenvalue",
         )  # fmt: skip
         yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
-        if "n_clusters" not in given and view.hills not in (1, found):
-            second = first | {"n_clusters": view.hills}
-            model = SpectralClustering(**(settings | second)).fit(view.points)
-            yield Proposal(second, model.labels_.astype(np.int64), model, (curve, gap))
+        if "n_clusters" in given or view.asked is None:
+            return
+        others = [first | {"n_clusters": view.asked}]
+        if not {"sigma", "gamma", "affinity"} & set(given):
+            near = {"affinity": "nearest_neighbors", "n_clusters": view.asked}
+            others.append({name: value for name, value in first.items() if name != "sigma"} | near)
+        for other in others:
+            if other["n_clusters"] == found and "affinity" not in other:
+                continue
+            model = SpectralClustering(**(settings | other)).fit(view.points)
+            yield Proposal(other, model.labels_.astype(np.int64), model, (curve, gap))
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return SpectralClustering(**(chosen.model.get_params() | {"n_clusters": chosen.parameters["n_clusters"]})).fit(
@@ -207,8 +211,8 @@ class _KernelKMeans:
             "neighbour distances", "sigma", estimate.share, {"distance": estimate.curve}, 0.5,
             f"σ is from {estimate.sigma:.4g}: {estimate.reason}.", "share of the rows", "distance",
         )  # fmt: skip
-        k = int(given.get("n_clusters", max(2, view.hills)))
-        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, 3.0):
+        k = int(given.get("n_clusters", view.asked or view.k[0]))
+        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, 2.0, 4.0):
             chosen = {"n_clusters": k, "sigma": times * estimate.sigma} | dict(given)
             if "gamma" in given or "kernel" in given:
                 del chosen["sigma"]
@@ -230,8 +234,12 @@ class _DBSCAN:
         level = int(given.get("min_samples", min(max(2, 2 * points.shape[1]), len(points))))
         estimate = scales.estimate_eps(points, level, n_jobs=view.n_jobs)
         eps = float(given.get("eps", estimate.eps))
-        tried = (eps,) if "eps" in given else tuple(dict.fromkeys((eps, 0.8 * eps, 0.6 * eps)))
-        for radius in tried:
+        tried = [eps]
+        if "eps" not in given:
+            tried += [float(np.quantile(estimate.curve, share)) for share in _CORE_SHARES]
+        for radius in dict.fromkeys(tried):
+            if not radius > 0:
+                continue
             chosen = {"eps": radius, "min_samples": level} | dict(given)
             share = float(np.searchsorted(estimate.curve, radius, side="right")) / len(estimate.curve)
             curve = Evidence(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["VIEW", "Plan", "Route", "make_plan"]
 
-VIEW = 4_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
+VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
 
 # Seconds for a row, measured on one core of 2.5 GHz at 8 columns; linear methods by row, the others by pair of rows.
 _BY_ROW = {"gaussian-mixture": 4e-5, "kmeans": 4e-6, "dbscan": 3e-5}

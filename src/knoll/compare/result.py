@@ -99,10 +99,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Null:
-    """What the statistic of structure is on data without clusters."""
+    """How far the data is from one kind of data without clusters."""
 
     name: str  # "uniform", "gaussian"
-    statistics: Floats  # (draws,)
+    statistic: float  # of the data
+    statistics: Floats  # (draws,) of data without clusters
     p_value: float
 
 
@@ -111,7 +112,7 @@ class Structure:
     """Whether the data shows clusters at all."""
 
     verdict: str  # "clusters" or "none"
-    statistic: float  # the depth of the deepest valley, in natural logarithms of density
+    statistic: float
     statistic_name: str
     nulls: tuple[Null, ...]
     n_hills: int
