@@ -16,7 +16,10 @@ COMMANDS = {
     "compare": "Find out which clusters your table has, by six methods.",
     "datasets": "List the data sets, or export one as CSV.",
     "demo": "Run the ten reference algorithms on the paper's data.",
+    "fit": "Fit one method to your data and keep the model.",
     "info": "Show what was built and what it runs on.",
+    "inspect": "Show what a model file holds, and check that it is whole.",
+    "predict": "Label new data by a model, in bounded memory.",
     "relate": "Certify the relations between the algorithms on your data.",
     "tour": "Make the paper's figures, tables and relations anew, as one page.",
 }

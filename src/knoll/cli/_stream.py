@@ -1,0 +1,337 @@
+"""A table larger than memory, piece by piece: the same files as `_table` reads, but only the columns that are wanted.
+
+CSV (plain, .gz, .zst, from standard input), Parquet, Arrow and NPY come in pieces of some megabytes. What cannot be
+read in pieces (NPZ, the first version of Feather, binary formats from a pipe) is read whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from knoll.cli import _table as tables
+from knoll.exceptions import BadData, InvalidParameter
+
+__all__ = ["Piece", "Stream", "open_stream"]
+
+_LOOK = 1 << 16  # bytes of a text that its shape is guessed from
+_TEXT = 1 << 20  # bytes of a text at a time; pyarrow reads some thirty such blocks ahead
+_LINE = 1 << 6  # lines that a block has room for, where lines are long
+_CUTS = 100  # lines that a quoted cell may have
+_ROWS = 1 << 16
+_CELLS = 1 << 22  # at most so many numbers at a time
+_CODECS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows, one after the other."""
+
+    first: int  # the row of the file, from 0, that they begin with
+    X: NDArray[np.float64]  # (m, d), NaN where a number is missing
+    ids: pa.Array | pa.ChunkedArray | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A table that is about to be read.
+
+    Attributes
+    ----------
+    name : str
+        Where it comes from, for people.
+    look : pyarrow.Table
+        Its first rows, with all columns.
+    pieces : callable
+        Given the names of columns, which must be numbers, and one that may be anything, or None, yields tables.
+    """
+
+    name: str
+    look: pa.Table
+    pieces: Callable[[Sequence[str], str | None], Iterator[pa.Table]]
+
+    def numeric(self) -> list[str]:
+        """Return the columns that `read_table` would take, by the look of the first rows."""
+        names: list[str] = self.look.column_names
+        return [name for name in names if tables._unusable(name, self.look[name], asked=False) is None]
+
+    def read(self, columns: Sequence[str], ids: str | None = None) -> Iterator[Piece]:
+        """Yield the rows of these columns, in this order, with what names each row."""
+        names: list[str] = self.look.column_names
+        for wanted in (*columns, ids):
+            if wanted is not None and wanted not in names:
+                raise InvalidParameter(f"{self.name} has no column {wanted!r}. It has: {tables._listed(names)}.")
+        row = 0
+        for table in self.pieces(columns, ids):
+            for column in columns:
+                reason = tables._unusable(column, table[column], asked=True)
+                if reason is not None and reason != "empty":
+                    raise BadData(f"{self.name}: column {column!r} cannot be used: {reason}.")
+            X = np.column_stack([_numbers(table[column]) for column in columns])
+            yield Piece(row, X, None if ids is None else table[ids])
+            row += len(X)
+        if row == 0:
+            raise BadData(f"{self.name} has no rows.")
+
+
+@contextlib.contextmanager
+def open_stream(source: str) -> Iterator[Stream]:
+    """Open a file ("-" is standard input, a name may be that of a data set) to be read in pieces."""
+    name = "standard input" if source == "-" else source
+    if source != "-" and not Path(source).exists():
+        yield _embedded(source)
+        return
+    with contextlib.ExitStack() as closing:
+        try:
+            file = sys.stdin.buffer if source == "-" else closing.enter_context(open(source, "rb"))
+            stream = _opened(file, source, name)
+        except OSError as error:
+            raise BadData(f"{name} cannot be read: {error.strerror or error}.") from None
+        yield stream
+
+
+def _opened(file: Any, source: str, name: str) -> Stream:
+    """Find out what the file is, by its first bytes."""
+    start = file.read(8)
+    whole: Any = _Rest(start, file)
+    if codec := next((codec for magic, codec in _CODECS if start.startswith(magic)), None):
+        unpacked = pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), codec)
+        start = _unpacked(unpacked, 8, name, codec)
+        whole = _Rest(start, _Unpacker(unpacked, name, codec))
+    if start.startswith((b"PAR1", b"ARROW1", b"FEA1", b"PK", b"\x93NUMPY")):
+        path = None if codec or source == "-" or not Path(source).is_file() else source
+        return _binary(start, path, whole, name)
+    return _text(whole, name)
+
+
+def _embedded(source: str) -> Stream:
+    from knoll import datasets
+
+    if source not in datasets.names():
+        raise BadData(f"There is no file {source}.")
+    data = datasets.load(source)
+    return _in_memory(pa.table(dict(zip(data.feature_names, data.X.T.copy()))), source)
+
+
+def _in_memory(table: pa.Table, name: str) -> Stream:
+    return Stream(name, table, lambda columns, ids: iter(_cut(table, columns)))
+
+
+def _cut(table: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+    rows = _rows(len(columns))
+    for begin in range(0, table.num_rows, rows):
+        yield table.slice(begin, rows)
+
+
+def _rows(d: int) -> int:
+    return max(1, min(_ROWS, _CELLS // max(d, 1)))
+
+
+# ---- binary formats --------------------------------------------------------------------------------------------------
+
+
+def _binary(start: bytes, path: str | None, whole: Any, name: str) -> Stream:
+    try:
+        if path is not None and start.startswith(b"PAR1"):
+            return _parquet(path, name)
+        if path is not None and start.startswith(b"ARROW1"):
+            return _arrow(path, name)
+        if path is not None and start.startswith(b"\x93NUMPY"):
+            return _npy(path, name)
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        if isinstance(error, BadData):
+            raise
+        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+    return _in_memory(tables._arrow(pa.py_buffer(whole.read()), name), name)
+
+
+def _parquet(path: str, name: str) -> Stream:
+    file = pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+
+    def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
+        wanted = list(dict.fromkeys([*columns, *([] if ids is None else [ids])]))
+        batches = file.iter_batches(batch_size=_rows(len(columns)), columns=wanted, use_threads=False)
+        yield from _told_damage((pa.Table.from_batches([batch]) for batch in batches), name)
+
+    look = next(file.iter_batches(batch_size=100, use_threads=False), None)
+    return Stream(name, file.schema_arrow.empty_table() if look is None else pa.Table.from_batches([look]), pieces)
+
+
+def _arrow(path: str, name: str) -> Stream:
+    file = pa.ipc.open_file(pa.memory_map(path))
+
+    def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
+        batches = (file.get_batch(i) for i in range(file.num_record_batches))
+        for table in _told_damage((pa.Table.from_batches([batch]) for batch in batches), name):
+            yield from _cut(table, columns)
+
+    if file.num_record_batches == 0:
+        return Stream(name, file.schema.empty_table(), pieces)
+    return Stream(name, pa.Table.from_batches([file.get_batch(0).slice(0, 100)]), pieces)
+
+
+def _npy(path: str, name: str) -> Stream:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+
+    def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
+        rows = _rows(max(array.size // max(len(array), 1), 1))
+        for begin in range(0, len(array), rows):
+            yield tables._from_array(np.asarray(array[begin : begin + rows]), name)
+
+    return Stream(name, tables._from_array(np.asarray(array[:100]), name), pieces)
+
+
+def _told_damage(found: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
+    try:
+        yield from found
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def _text(whole: Any, name: str) -> Stream:
+    """Guess the dialect from the first bytes, as `read_table` does, and read on with the kinds of columns held fast."""
+    sample = whole.read(_LOOK)
+    look, seen = _first_rows(sample, name)
+    encoding = tables._encoding(sample)
+    lines = [line for line in seen.decode(encoding, errors="replace").lstrip("\ufeff").splitlines() if line.strip()]
+    delimiter = tables._delimiter(lines[: tables._LINES])
+    cells = [row for row in csv.reader(lines[: tables._LINES], delimiter=delimiter) if row]
+    names: list[str] = look.column_names
+    bare = all(tables._NUMBER.fullmatch(cell.strip()) or cell.strip() in tables._ABSENT for cell in cells[0])
+    block = max(_TEXT, _LINE * max(map(len, lines)))
+    decimal = "," if delimiter != "," and tables._decimal_comma(cells[1:] or cells) else "."
+
+    def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
+        kinds: dict[str, Any] = {**({} if ids is None else {ids: pa.string()}), **dict.fromkeys(columns, pa.float64())}
+        try:
+            reader = pa.csv.open_csv(
+                pa.PythonFile(_Rest(sample, whole), mode="r"),
+                read_options=pa.csv.ReadOptions(
+                    column_names=names,
+                    skip_rows=0 if bare else tables._header_rows(sample, encoding),
+                    encoding=encoding,
+                    block_size=block,
+                    use_threads=False,  # then an error can say in which line
+                ),
+                parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in sample),
+                convert_options=pa.csv.ConvertOptions(
+                    include_columns=list(kinds),
+                    column_types=kinds,
+                    null_values=tables._ABSENT,
+                    strings_can_be_null=False,
+                    decimal_point=decimal,
+                ),
+            )
+            yield from _gathered(reader, _rows(len(columns)))
+        except pa.ArrowInvalid as error:
+            raise BadData(f"{name}: {_told(str(error), names, block)}") from None
+
+    return Stream(name, look, pieces)
+
+
+def _first_rows(sample: bytes, name: str) -> tuple[pa.Table, bytes]:
+    """Read the whole lines of a sample; where its end falls into a quoted cell of several lines, fewer of them."""
+    if len(sample) < _LOOK:
+        return tables._from_text(pa.py_buffer(sample), name), sample
+    seen = sample
+    for _ in range(_CUTS):
+        seen = _without_last_line(seen)
+        try:
+            return tables._from_text(pa.py_buffer(seen), name), seen
+        except BadData:
+            if not _without_last_line(seen):
+                break
+    return tables._from_text(pa.py_buffer(_without_last_line(sample) or sample), name), sample
+
+
+def _without_last_line(sample: bytes) -> bytes:
+    end = max(sample.rfind(b"\n"), sample.rfind(b"\r"))
+    wide = sample.startswith((b"\xff\xfe", b"\xfe\xff"))  # UTF-16: cut before the letter of two bytes
+    return sample[: max(end - end % 2 if wide else end, 0)]
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """Join small batches to tables of so many rows: a model may have to be unfolded for each."""
+    pending: list[pa.RecordBatch] = []
+    for batch in batches:
+        pending.append(batch)
+        if sum(each.num_rows for each in pending) >= rows:
+            yield pa.Table.from_batches(pending)
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+def _told(message: str, names: Sequence[str], block: int) -> str:
+    """Say in our words which cell or line cannot be read."""
+    if "straddling" in message:
+        return f"a line is longer than {block} bytes, or a quotation mark is never closed. Mend it."
+    found = re.search(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'", message)
+    if found:
+        column, line, value = found.groups()
+        where = f"line {line}" if line else "a line"
+        return f"{where} has {value!r:.60} in column {names[int(column)]!r}, where a number is needed. Mend that cell."
+    return tables._told(message)
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    if column.null_count == len(column):  # a column without any value may be of no kind
+        return np.full(len(column), np.nan)
+    return tables._numbers(column)
+
+
+# ---- bytes that were looked at ---------------------------------------------------------------------------------------
+
+
+class _Rest(io.RawIOBase):
+    """A file whose first bytes have been read already."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self._start, self._rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes; fewer only at the end."""
+        if size is None or size < 0:
+            got, self._start = self._start + self._rest.read(), b""
+            return got
+        got, self._start = self._start[:size], self._start[size:]
+        while len(got) < size and (more := self._rest.read(size - len(got))):
+            got += more
+        return got
+
+
+class _Unpacker:
+    """A compressed stream whose damage is told as such."""
+
+    def __init__(self, stream: Any, name: str, codec: str) -> None:
+        self._stream, self._name, self._codec = stream, name, codec
+
+    def read(self, size: int = -1, /) -> bytes:
+        return _unpacked(self._stream, None if size < 0 else size, self._name, self._codec)
+
+
+def _unpacked(stream: Any, size: int | None, name: str, codec: str) -> bytes:
+    try:
+        data: bytes = stream.read(size)
+    except OSError as error:
+        raise BadData(f"{name} looks like {codec} and cannot be unpacked: {error}.") from None
+    return data

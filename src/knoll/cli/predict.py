@@ -1,0 +1,210 @@
+"""``knoll predict``: new rows through a model file, piece by piece, so that a table may be larger than memory."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from knoll.cli._output import LabelsFile, opened, refuse_existing, some
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from knoll.cli._stream import Piece, Stream
+    from knoll.models import Model
+
+__all__ = ["command"]
+
+
+@click.command("predict")
+@click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+@click.argument("data", metavar="DATA")
+@click.option("--columns", metavar="A,B,…", help="Use these columns in the place of the model's, in its order.")
+@click.option("--missing", type=click.Choice(["error", "drop", "median"]),
+              help="What to do about missing values; as in the fit if not given.")  # fmt: skip
+@click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number, from 0, if not given.")
+@click.option("--proba", is_flag=True, help="Add the probability of each cluster, where the model has it.")
+@click.option("--out", metavar="FILE", default="-", show_default=True,
+              help="Write the labels here, as CSV or, if so named, Parquet; - is standard output.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["csv", "parquet"]), help="Whatever the name of the file says.")
+@click.option("--jobs", type=int, help="Threads; as in the fit if not given. The result is the same.")
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    model: Path,
+    data: str,
+    columns: str | None,
+    missing: str | None,
+    id_column: str | None,
+    proba: bool,
+    out: str,
+    form: str | None,
+    jobs: int | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Label new data by a model, in bounded memory.
+
+    MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, Parquet, Feather, NPY,
+    NPZ, also .gz and .zst), "-" for standard input, or the name of a data set of ours; it is read and labelled piece by
+    piece. Columns are found by their names and scaled as in the fit. A model of one Gaussian gives densities.
+
+    \b
+    Example:
+      knoll predict flowers.knoll tomorrow.csv --out labels.csv
+    """
+    path = None if out == "-" else Path(out)
+    refuse_existing(path, force=force)
+    from knoll import models
+    from knoll.cli._stream import open_stream
+
+    begun = time.perf_counter()
+    read = models.read(model)
+    if jobs is not None:
+        read.estimator.set_params(n_jobs=jobs)
+    if proba and not hasattr(read.estimator, "predict_proba"):
+        raise click.ClickException(f"{type(read.estimator).__name__} knows no probabilities. Leave --proba out.")
+    counts: dict[int, int] = {}
+    with open_stream(data) as stream:
+        gaps = _Gaps(read, missing, stream.name)
+        wanted = _columns(read, columns, stream, model)
+        with opened(path) as file:
+            labels = LabelsFile(file, path, form)
+            for piece in stream.read(wanted, id_column):
+                X, keep = gaps.fill(piece, wanted)
+                values = _answers(read, X, proba)
+                labels.write(_names(piece, keep), id_column or "row", values)
+                _count(values, counts)
+            labels.close()
+    summary: dict[str, Any] = {
+        "model": str(model),
+        "class": type(read.estimator).__name__,
+        "data": stream.name,
+        "columns": wanted,
+        "rows": labels.rows,
+        "left_out": gaps.dropped,
+        "filled_in": gaps.filled,
+        "counts": {str(label): count for label, count in sorted(counts.items())},
+        "out": out,
+        "seconds": time.perf_counter() - begun,
+    }
+    if as_json:
+        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=path is None)
+    elif not quiet:
+        _show(summary, err=path is None)
+
+
+def _columns(read: Model, columns: str | None, stream: Stream, model: Path) -> list[str]:
+    """Find which columns the model takes: those asked for, those it remembers, or all that are numbers."""
+    count = int(read.estimator.n_features_in_)
+    if columns is not None:
+        wanted = [column.strip() for column in columns.split(",")]
+        if len(wanted) != count:
+            raise click.UsageError(f"{model} takes {count} columns; --columns names {len(wanted)}.")
+        return wanted
+    names = vars(read.estimator).pop("feature_names_in_", None)  # what it is given from here on are arrays
+    if read.preparation is not None:
+        return list(read.preparation.columns)
+    if names is not None:
+        return [str(name) for name in names]
+    numeric = stream.numeric()
+    if len(numeric) != count:
+        raise click.ClickException(
+            f"{model} takes {count} columns without names, and {stream.name} has {len(numeric)} of numbers. "
+            "Name them, in the order of the fit, with --columns."
+        )
+    return numeric
+
+
+class _Gaps:
+    """What is done about missing values, by the model's medians where they are to be filled in."""
+
+    def __init__(self, read: Model, missing: str | None, name: str) -> None:
+        made = read.preparation
+        self.rule = missing or (made.missing if made is not None else "error")
+        self._medians = () if made is None else made.fill
+        self._name, self.dropped, self.filled = name, 0, 0
+        if self.rule == "median" and made is None:
+            raise click.ClickException(
+                "the model does not know the medians of its columns, since knoll fit did not make it. "
+                "Use --missing drop (leave those rows out)."
+            )
+
+    def fill(self, piece: Piece, columns: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return rows without gaps, and which rows of the piece they are."""
+        import numpy as np
+
+        from knoll.exceptions import BadData
+
+        gaps = ~np.isfinite(piece.X)
+        keep = np.ones(len(piece.X), dtype=bool)
+        if not gaps.any():
+            return piece.X, keep
+        if self.rule == "error":
+            row, column = (int(first) for first in np.argwhere(gaps)[0])
+            raise BadData(
+                f"{self._name} has a missing value in row {piece.first + row + 1}, column {columns[column]!r}. "
+                "Use --missing drop (leave such rows out) or --missing median (fill in the median of the fit)."
+            )
+        if self.rule == "drop":
+            keep = np.logical_not(gaps.any(axis=1))
+            self.dropped += int((~keep).sum())
+            return piece.X[keep], keep
+        self.filled += int(gaps.sum())
+        return np.where(gaps, self._medians, piece.X), keep
+
+
+def _names(piece: Piece, keep: NDArray[np.bool_]) -> Any:
+    """Return what names the rows that are kept."""
+    import numpy as np
+    import pyarrow as pa
+
+    if piece.ids is None:
+        return piece.first + np.flatnonzero(keep)
+    return piece.ids.filter(pa.array(keep))
+
+
+def _answers(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDArray[Any]]:
+    """Return the label of each row and, if asked for, its probabilities; densities where there is nothing to label."""
+    import numpy as np
+
+    model = read.estimator
+    points = X if read.preparation is None else read.preparation.apply(X)
+    if not len(points):  # a piece whose rows were all left out; an estimator wants one at least
+        points = np.zeros((1, X.shape[1]))
+    if not hasattr(model, "predict"):
+        values = {"log_density": model.score_samples(points), "mahalanobis": model.mahalanobis(points)}
+    else:
+        values = {"label": model.predict(points).astype(np.int64)}
+        if proba:
+            shares = model.predict_proba(points)
+            for c in range(shares.shape[1]):
+                name = f"p_{c}" if c < len(model.weights_) else "p_noise"
+                values[name] = shares[:, c]
+    return {name: value[: len(X)] for name, value in values.items()}
+
+
+def _count(values: dict[str, NDArray[Any]], counts: dict[int, int]) -> None:
+    import numpy as np
+
+    for label, count in zip(*np.unique(values.get("label", np.empty(0, int)), return_counts=True)):
+        counts[int(label)] = counts.get(int(label), 0) + int(count)
+
+
+def _show(summary: dict[str, Any], err: bool) -> None:
+    notes = [f"{some(summary['rows'], 'row')} in {summary['seconds']:.2f} s"]
+    if summary["counts"]:
+        noise = summary["counts"].get("-1", 0)
+        notes.append(some(len(summary["counts"]) - (noise > 0), "cluster"))
+        notes += [f"{some(noise, 'row')} of noise"] if noise else []
+    notes += [f"{some(summary['left_out'], 'row')} with missing values left out"] if summary["left_out"] else []
+    notes += [f"{some(summary['filled_in'], 'missing value')} filled in"] if summary["filled_in"] else []
+    place = "" if summary["out"] == "-" else f" → {summary['out']}"
+    click.echo(f"{summary['data']} by {summary['class']}{place}: {', '.join(notes)}", err=err)

@@ -1,0 +1,79 @@
+"""``knoll inspect``: what a model file says, and whether it is whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from knoll import models
+from knoll.cli import main
+
+FIRST = Path(__file__).parents[1] / "fixtures" / "first.knoll"
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_it_shows_class_parameters_columns_and_digest(call):
+    code, text, errors = call("inspect", FIRST)
+    assert (code, errors) == (0, "")
+    lines = text.splitlines()
+    assert lines[0].startswith(f"{FIRST}: GaussianMixture, 4.")
+    assert lines[0].endswith("kB, format 1.0, by knoll 0.1.0")
+    assert lines[1] == "parameters  covariance_type='diag', n_components=3, random_state=7; the others as by default"
+    assert lines[2] == "columns     sepal length (cm), petal length (cm)"
+    assert lines[3] == "scale       standard; missing values: error"
+    assert lines[4] == "fitted      n_features_in_ = 2"
+    assert "            means_ = float64 (3, 2)" in lines
+    assert lines[-1] == f"SHA-256     {FIRST.read_bytes()[-32:].hex()}, as it should be"
+
+
+def test_json_has_it_all(call):
+    code, text, _ = call("inspect", FIRST, "--json")
+    assert code == 0
+    told = json.loads(text)
+    assert told["class"] == "GaussianMixture"
+    assert told["sha256"] == models.inspect(FIRST).digest
+    assert told["preparation"]["columns"] == ["sepal length (cm)", "petal length (cm)"]
+    assert told["parameters"]["n_components"] == 3
+    assert told["fitted"]["noise_log_density_"] == "-inf"
+    assert told["bytes"] == FIRST.stat().st_size
+
+
+def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
+    assert call("inspect", FIRST, "--quiet") == (0, "", "")
+    damaged = tmp_path / "damaged.knoll"
+    damaged.write_bytes(FIRST.read_bytes()[:-1] + b"\x00")
+    code, text, errors = call("inspect", damaged, "--quiet")
+    assert (code, text) == (2, "")
+    assert errors.startswith(f"knoll: {damaged} is damaged: its contents do not match their SHA-256.")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty."),
+        (b"x,y\n1,2\n", "is no model file of knoll: it begins with b'x,y"),
+        (FIRST.read_bytes()[:100], "is cut short: it has 100 of"),
+        (FIRST.read_bytes() + b"more", "has 4 bytes after the end of the model."),
+    ],
+)
+def test_what_is_no_model_is_told_in_a_line(call, tmp_path, content, words):
+    path = tmp_path / "m.knoll"
+    path.write_bytes(content)
+    code, text, errors = call("inspect", path)
+    assert (code, text) == (2, "")
+    assert errors.startswith(f"knoll: {path} {words}")
+    assert errors.count("\n") == 1
+
+
+def test_a_missing_file(call):
+    assert call("inspect", "nope.knoll") == (2, "", "knoll: There is no file nope.knoll.\n")
