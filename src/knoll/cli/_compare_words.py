@@ -17,6 +17,7 @@ _SILENT = ("quiet", "as_json", "force")  # options that change nothing in the re
 
 
 def read_methods(text: str | None) -> list[str] | None:
+    """Read names of methods, gmm among them; None is all."""
     if text is None:
         return None
     from knoll.compare import METHODS
@@ -79,6 +80,6 @@ def command_line(context: click.Context) -> str:
         if value == option.get_default(context) and option.name != "seed":
             continue
         name = option.opts[0]
-        for one in value if option.multiple else [value]:
+        for one in (value or ()) if option.multiple else (value,):
             words += [name] if option.is_flag else [name, str(one)]
     return shlex.join(words)

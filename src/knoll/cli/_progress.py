@@ -1,4 +1,4 @@
-"""How far a comparison is: a live line on a terminal, a plain line for each stage elsewhere, always on standard error."""
+"""How far a comparison is, on standard error: a live line on a terminal, a plain line for each stage elsewhere."""
 
 from __future__ import annotations
 

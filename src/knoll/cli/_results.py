@@ -22,7 +22,8 @@ def refuse_results(out: Path, names: Sequence[str], force: bool) -> None:
     there = [name for name in names if (out / name).exists()]
     if there and not force:
         raise click.ClickException(
-            f"{out} already has results ({', '.join(there)}). Choose another place with --out, or replace them with --force."
+            f"{out} already has results ({', '.join(there)}). "
+            "Choose another place with --out, or replace them with --force."
         )
 
 

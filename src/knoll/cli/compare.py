@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
-import shlex
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._progress import Show, showing
+from knoll.cli import INTERRUPTED
+from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
+from knoll.cli._output import size, some
+from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ EMBEDDED = "wine"
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number if not given.")
-@click.option("--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them.")
+@click.option(
+    "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
+)
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
               help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
@@ -45,7 +48,9 @@ EMBEDDED = "wine"
 @click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
               help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
-@click.option("--exact", is_flag=True, help="Fit every method on every row, whatever that takes; the cost is shown first.")
+@click.option(
+    "--exact", is_flag=True, help="Fit every method on every row, whatever that takes; the cost is shown first."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
               help="Where the results go; made if it is not there.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace results that are there already.")
@@ -88,40 +93,37 @@ def command(
       knoll compare flowers.csv --truth species --methods gmm,kmeans --set dbscan.eps=0.3
     """
     silent = quiet or as_json
-    asked = read_methods(methods)
-    numbers = read_numbers(k)
-    parameters = read_settings(settings)
+    asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
     refuse_results(out, RESULTS, force)
     table, facts = _table(data, columns, missing, id_column, truth)
     if not silent:
-        click.echo(f"{table.name}: {len(table.X)} rows, {len(table.columns)} columns; scaled: {scale}")
+        click.echo(f"{table.name}: {some(len(table.X), 'row')}, {some(len(table.columns), 'column')}; scaled ({scale})")
         for fact in facts:
             click.echo(f"  {fact}")
-    from threadpoolctl import threadpool_limits
-
+    from knoll.cli._compare_files import write_results
     from knoll.compare import compare
 
-    with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(whole_results(out, RESULTS))  # a place that cannot be written to is told at once
-        stack.enter_context(threadpool_limits(1, "blas"))  # busy BLAS threads wait for each other
-        show = stack.enter_context(showing(silent))
-        if exact:
-            _tell_cost(table, asked, budget, silent)
+    # the place is made first, so that one which cannot be written to is told at once
+    with whole_results(out, RESULTS) as scratch, showing(silent) as show:
+        if exact and not silent:
+            _tell_cost(table, asked, budget)
         found = compare(
             table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
             n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
         )  # fmt: skip
         if not found.candidates:
             _nothing(found)
-        line = command_line(click.get_current_context())
-        summary = _write(found, table, facts, line, scratch, form, missing, id_column, show)
+        summary = write_results(
+            found, table, scratch, facts=facts, command=command_line(click.get_current_context()), form=form,
+            missing=missing, id_column=id_column, show=show,
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
     elif not quiet:
         _tell(found, out, form)
     if found.interrupted:
         click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -131,6 +133,8 @@ def _table(
     data: str | None, columns: str | None, missing: str, id_column: str | None, truth: str | None
 ) -> tuple[Table, list[str]]:
     """Read the table and say what was done on the way."""
+    import numpy as np
+
     from knoll import datasets
     from knoll.cli._table import complete, read_table
     from knoll.exceptions import BadData
@@ -140,17 +144,21 @@ def _table(
     if data is None or (data in datasets.names() and not Path(data).exists()):
         table = _embedded(data or EMBEDDED, wanted, id_column, truth)
         if data is None:
-            facts.append("No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE")
+            facts.append(
+                "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
+            )
     else:
         table, note = complete(read_table(data, columns=wanted, ids=id_column, truth=truth), missing)
         left = [f"{name} ({why})" for name, why in table.left_out.items() if why != "not asked for"]
         if left:
-            facts.append("left out: " + ", ".join(left[:12]) + (f" and {len(left) - 12} more" if len(left) > 12 else ""))
+            facts.append(
+                "left out: " + ", ".join(left[:12]) + (f" and {len(left) - 12} more" if len(left) > 12 else "")
+            )
         if note:
             facts.append(note)
     if len(table.X) < 2:
         raise BadData(f"{table.name} has {len(table.X)} row. Two are the least that can be parted.")
-    if (table.X == table.X[0]).all():
+    if not np.ptp(table.X, axis=0).any():
         raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
     return table, facts
 
@@ -169,24 +177,24 @@ def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth:
             raise click.UsageError(f"{name} has no column '{column}'. It has: {', '.join(names)}.")
     beside = {id_column, truth}
     taken = [column for column in (wanted or names) if column not in beside]
-    ids, given = (None if column is None else known.X[:, names.index(column)] for column in (id_column, truth))
+    ids: Any = None if id_column is None else known.X[:, names.index(id_column)]
+    given: Any = None if truth is None else known.X[:, names.index(truth)]
     if truth is None and known.y is not None:
         given = np.asarray(known.target_names)[known.y] if known.target_names else known.y
     X = np.ascontiguousarray(known.X[:, [names.index(column) for column in taken]])
     return Table(name, X, tuple(taken), {}, np.arange(len(X)), ids, given)
 
 
-def _tell_cost(table: Table, asked: list[str] | None, budget: float, silent: bool) -> None:
+def _tell_cost(table: Table, asked: list[str] | None, budget: float) -> None:
     """Say what --exact will take before it is taken."""
     from knoll.compare import METHODS
     from knoll.compare.plan import make_plan
 
     n, d = table.X.shape
     plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)
-    if not silent:
-        click.echo(f"  every row, as asked with --exact: about {plan.seconds:.2g} s")
-        for name, route in plan.routes.items():
-            click.echo(f"    {name}: about {route.seconds:.2g} s, {route.memory / 1e6:.0f} MB beyond the data")
+    click.echo(f"  --exact: every method on all {n} rows, about {plan.seconds:.2g} s")
+    for name, route in plan.routes.items():
+        click.echo(f"    {name}: about {route.seconds:.2g} s, {size(route.memory)} beyond the data")
 
 
 def _nothing(found: Comparison) -> None:
@@ -205,7 +213,7 @@ def _nothing(found: Comparison) -> None:
 def _tell(found: Comparison, out: Path, form: str) -> None:
     """Show the profile's remarks, a short table, the recommendation, and where the files are."""
     for remark in (*found.profile.remarks, *found.notes):
-        click.echo(f"  {remark}")
+        _say(remark, "  ")
     click.echo()
     for line in _lines(found):
         click.echo(line)
@@ -216,24 +224,30 @@ def _tell(found: Comparison, out: Path, form: str) -> None:
     else:
         click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
     for reason in advice.reasons:
-        click.echo(f"  {reason}")
+        _say(reason, "  ")
     if advice.runner_up is not None:
         why = f" {advice.why_not}" if advice.why_not else ""
-        click.echo(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
-    click.echo(advice.caution)
+        _say(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
+    _say(advice.caution)
     click.echo()
     click.echo(f"{out / 'report.html'}  the pictures and what they rest on: open it in a browser")
-    click.echo(f"{out / f'labels.{form}'}, {out / 'summary.json'}, {out / 'models'}{'/'}  {found.seconds:.1f} s")
+    click.echo(f"{out / f'labels.{form}'}, {out / 'summary.json'}, {out / 'models'}/  {found.seconds:.1f} s")
+
+
+def _say(text: str, indent: str = "") -> None:
+    """Print a sentence in lines that fit."""
+    width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
+    click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
 
 
 def _clusters(found: Comparison, method: str) -> str:
-    from knoll.compare.result import _of_candidate
+    import numpy as np
 
     candidate = found.candidates[method]
-    sizes = sorted(_of_candidate(candidate)["sizes"], reverse=True)
+    sizes = sorted(np.unique(candidate.labels[candidate.labels >= 0], return_counts=True)[1].tolist(), reverse=True)
     shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
     noise = f", {100 * candidate.noise:.1f} % noise" if candidate.noise else ""
-    return f"{len(sizes)} cluster{'' if len(sizes) == 1 else 's'} ({shown} rows{noise})"
+    return f"{some(len(sizes), 'cluster')} ({shown} rows{noise})"
 
 
 def _lines(found: Comparison) -> Iterator[str]:

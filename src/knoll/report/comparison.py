@@ -171,7 +171,7 @@ def _pictures(
     comparison: Comparison, colours: Mapping[str, NDArray[np.int64]], shown: Shown, truth: NDArray[Any] | None
 ) -> list[dict[str, Any]]:
     advice = comparison.recommendation
-    first = [method for method in (advice.method, advice.runner_up) if method in comparison.candidates]
+    first = [method for method in (advice.method, advice.runner_up) if method is not None]
     out = []
     for method in [*first, *(other for other in comparison.candidates if other not in first)]:
         found = comparison.candidates[method]
@@ -186,8 +186,8 @@ def _pictures(
             leader = comparison.candidates[first[0] if first else next(iter(comparison.candidates))].labels
             painted = same_colours(leader, at.astype(np.int64))
             out.append({
-                "id": "truth", "title": "as given in the table", "role": "truth", "told": f"{len(classes)} known classes",
-                "chips": _chips(classes[at], painted), "colours": painted[shown.rows].tolist(),
+                "id": "truth", "title": "as given in the table", "role": "truth",
+                "told": f"{len(classes)} known classes", "chips": _chips(classes[at], painted), "colours": painted[shown.rows].tolist(),
                 "labels": classes[at][shown.rows].tolist(),
             })  # fmt: skip
     for picture in out:
@@ -197,7 +197,7 @@ def _pictures(
 
 def _role(comparison: Comparison, method: str) -> str:
     advice = comparison.recommendation
-    return {advice.method: "recommended", advice.runner_up: "runner-up"}.get(method, "")
+    return "recommended" if method == advice.method else "runner-up" if method == advice.runner_up else ""
 
 
 def _counts(found: Candidate) -> str:
@@ -228,11 +228,12 @@ def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[An
     across = np.rint((shown.places[:, 0] - x0) / wide * _FINE).astype(int).tolist()
     up = np.rint((shown.places[:, 1] - y0) / high * _FINE).astype(int).tolist()
     names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
-    ratio = wide / high
+    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else units would leave a strip
+    ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
     return _packed({
-        "fine": _FINE, "x": across, "y": up, "ids": names, "ratio": ratio if shown.axes[1].name and 0.25 < ratio < 4 else 0,
+        "fine": _FINE, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
         "palette": list(PALETTE), "dark": [_lighter(colour) for colour in PALETTE],
-        "ticks": [[[(place - axis.low) / (axis.high - axis.low), text] for place, text in axis.ticks] for axis in shown.axes],
+        "ticks": ticks,
         "methods": {
             picture["id"]: {"title": picture["title"], "colours": picture["colours"], "labels": picture["labels"]}
             for picture in pictures

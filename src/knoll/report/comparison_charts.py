@@ -47,8 +47,8 @@ def chart(evidence: Evidence) -> dict[str, Any]:
     height = _height_at(evidence.chosen, x, curves)
     lowest, highest = float(finite.min()), float(finite.max())
     alt = (
-        f"{evidence.name} against {evidence.x_label or evidence.parameter}: from {number(lowest)} to {number(highest)}; "
-        f"chosen at {number(evidence.chosen)}."
+        f"{evidence.name} against {evidence.x_label or evidence.parameter}: "
+        f"from {number(lowest)} to {number(highest)}; chosen at {number(evidence.chosen)}."
     )
     return {
         "name": evidence.name,
@@ -121,6 +121,4 @@ def _table(x: Floats, curves: dict[str, Floats], chosen: float) -> list[dict[str
     """Return some rows of the curve, the one nearest to the chosen place among them."""
     nearest = int(np.abs(x - chosen).argmin())
     at = sorted({round(i) for i in np.linspace(0, len(x) - 1, min(len(x), _ROWS))} | {nearest})
-    return [
-        {"x": number(x[i]), "values": [number(y[i]) for y in curves.values()], "chosen": i == nearest} for i in at
-    ]
+    return [{"x": number(x[i]), "values": [number(y[i]) for y in curves.values()], "chosen": i == nearest} for i in at]

@@ -87,7 +87,11 @@ def _parameters(comparison: Comparison, whole: bool) -> dict[str, Any]:
     k = max(2, numbers[0]) if numbers else 2
     given: dict[str, Any] = {"n_clusters": min(k, 8), "n_components": min(k, 8), "random_state": comparison.seed}
     if whole:
-        for method, names in (("spectral", ("sigma",)), ("dbscan", ("eps", "min_samples")), ("mean-shift", ("bandwidth",))):
+        for method, names in (
+            ("spectral", ("sigma",)),
+            ("dbscan", ("eps", "min_samples")),
+            ("mean-shift", ("bandwidth",)),
+        ):
             chosen = found[method].parameters if method in found else {}
             given |= {name: chosen[name] for name in names if name in chosen}
     return given

@@ -87,7 +87,7 @@ def _short(name: str) -> str:
 
 def _strip(m: int) -> Floats:
     """Heights that fill a strip evenly: the golden ratio's multiples."""
-    return (np.arange(m) * 0.6180339887498949) % 1.0 * 0.6 - 0.3
+    return np.asarray((np.arange(m) * 0.6180339887498949) % 1.0 * 0.6 - 0.3, dtype=np.float64)
 
 
 def _window(values: Floats) -> tuple[float, float]:
