@@ -44,8 +44,9 @@ def write_results(
         show(Event("report", text, 1.0, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
 
     page = comparison_page(
-        found, table.X, name=table.name, ids=table.rows if table.ids is None else table.ids, truth=table.truth,
-        facts=facts, command=command, seconds=min(_MOST_SECONDS, _RELATIONS * found.budget), done=tell,
+        found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
+        truth=table.truth, facts=facts, command=command, done=tell,
+        seconds=min(_MOST_SECONDS, _RELATIONS * found.budget),
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
     tell("labels")

@@ -8,6 +8,7 @@ import shlex
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 __all__ = ["command_line", "read_methods", "read_numbers", "read_settings"]
 
@@ -74,12 +75,12 @@ def command_line(context: click.Context) -> str:
     if context.params["data"] is not None:
         words.append(context.params["data"])
     for option in context.command.params:
-        value = context.params.get(option.name or "")
-        if not isinstance(option, click.Option) or option.name in _SILENT:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in _SILENT:
             continue
-        if value == option.get_default(context) and option.name != "seed":
+        if context.get_parameter_source(name) == ParameterSource.DEFAULT and name != "seed":
             continue
-        name = option.opts[0]
-        for one in (value or ()) if option.multiple else (value,):
-            words += [name] if option.is_flag else [name, str(one)]
+        value = context.params[name]
+        for one in value if option.multiple else (value,):
+            words += option.opts[:1] if option.is_flag else [option.opts[0], str(one)]
     return shlex.join(words)

@@ -187,7 +187,8 @@ def _pictures(
             painted = same_colours(leader, at.astype(np.int64))
             out.append({
                 "id": "truth", "title": "as given in the table", "role": "truth",
-                "told": f"{len(classes)} known classes", "chips": _chips(classes[at], painted), "colours": painted[shown.rows].tolist(),
+                "told": f"{len(classes)} known classes", "chips": _chips(classes[at], painted),
+                "colours": painted[shown.rows].tolist(),
                 "labels": classes[at][shown.rows].tolist(),
             })  # fmt: skip
     for picture in out:

@@ -68,11 +68,13 @@ def chart(evidence: Evidence) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Write a number for people: few digits, a true minus sign."""
+    """Write a number for people: few digits, thousands apart, a true minus sign."""
     if value is None or not math.isfinite(value):
         return "–"
-    if value == int(value) and abs(value) < 1e6:
+    if value == int(value) and abs(value) < 1e4:
         return str(int(value)).replace("-", "−")
+    if 1e4 <= abs(value) < 1e7:
+        return f"{float(f'{value:.{digits}g}'):,.0f}".replace(",", "\u202f").replace("-", "−")
     return f"{value:.{digits}g}".replace("-", "−")
 
 

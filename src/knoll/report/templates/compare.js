@@ -66,18 +66,18 @@
       if (axis) pen.fillText(text, 34, at); else pen.fillText(text, at, height - 17);
     }));
     const size = Math.max(1.3, Math.min(3.2, 90 / Math.sqrt(n)));
-    const noise = css("--noise");
+    const cross = Math.max(2.2, size), noise = css("--noise");
     for (const round of [0, 1, 2]) {  // faded rows, then noise, then clusters
       for (let i = 0; i < n; i++) {
         const color = picture.colours[i], faded = kept && !kept[i];
         if ((faded ? 0 : color < 0 ? 1 : 2) !== round) continue;
-        pen.globalAlpha = faded ? 0.12 : color < 0 ? 0.7 : 0.85;
+        pen.globalAlpha = faded ? 0.12 : color < 0 ? 1 : 0.85;
         const x = to.x(i), y = to.y(i);
         pen.beginPath();
         if (color < 0) {
           pen.strokeStyle = noise;
-          pen.moveTo(x - size, y - size); pen.lineTo(x + size, y + size);
-          pen.moveTo(x - size, y + size); pen.lineTo(x + size, y - size);
+          pen.moveTo(x - cross, y - cross); pen.lineTo(x + cross, y + cross);
+          pen.moveTo(x - cross, y + cross); pen.lineTo(x + cross, y - cross);
           pen.stroke();
         } else {
           pen.fillStyle = palette[color % palette.length];
