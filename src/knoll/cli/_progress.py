@@ -39,7 +39,9 @@ def showing(quiet: bool = False) -> Iterator[Show]:
 
         def show(event: Event) -> None:
             rest = " · ".join(part for part in (_left(event), _memory(event)) if part)
-            bar.update(task, completed=event.fraction, description=f"{event.method}: {event.stage}", rest=rest)
+            bar.update(
+                task, completed=event.fraction, description=f"{event.method}: {event.stage}", rest=rest, refresh=True
+            )
 
         yield show
 

@@ -230,8 +230,12 @@ def _tell(found: Comparison, out: Path, form: str) -> None:
         _say(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
     _say(advice.caution)
     click.echo()
-    click.echo(f"{out / 'report.html'}  the pictures and what they rest on: open it in a browser")
-    click.echo(f"{out / f'labels.{form}'}, {out / 'summary.json'}, {out / 'models'}/  {found.seconds:.1f} s")
+    files = {"report.html": "the pictures, and what they rest on: open it in a browser",
+             f"labels.{form}": "every row's cluster by each method",
+             "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
+    width = max(len(name) for name in files)
+    for name, what in files.items():
+        click.echo(f"{out}/{name:{width}}  {what}")
 
 
 def _say(text: str, indent: str = "") -> None:

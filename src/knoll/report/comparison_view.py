@@ -45,7 +45,8 @@ def shown_rows(scaled: Floats, names: tuple[str, ...], centre: Floats, spread: F
     `scaled` holds the `rows` (of `n`) as the methods saw them; `centre` and `spread` lead back to the original units.
     """
     m, d = scaled.shape
-    notes = [] if m == n else [f"{m:,} of {n:,} rows are drawn, chosen at random.".replace(",", "\u202f")]
+    few, all_ = (f"{count:,}".replace(",", "\u202f") for count in (m, n))
+    notes = [] if m == n else [f"{few} of {all_} rows are drawn, chosen at random."]
     if d == 1:
         places = np.column_stack([scaled[:, 0], _strip(m)])
         labels = (names[0], "")

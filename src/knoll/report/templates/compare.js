@@ -144,7 +144,7 @@
   find.addEventListener("input", () => {
     const wanted = find.value.trim();
     mark(byId.get(wanted) ?? -1, pictures[0]);
-    if (wanted && marked < 0) told.textContent = "not among the rows that are drawn";
+    if (marked < 0) told.textContent = wanted ? "not among the rows that are drawn" : "";
   });
   const chips = [...document.querySelectorAll(".chip")];
   chips.forEach((chip) => chip.addEventListener("click", () => {
