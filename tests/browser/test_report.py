@@ -221,7 +221,8 @@ CONTRAST = """() => {
   };
   const found = {};
   const names = ["h1", "h2", "p", ".lead", "a", "figcaption", "td", "td small", ".note", ".holds", ".chip",
-    ".chip small", ".role.recommended", ".role.runner-up", ".a10", ".above-2", ".below-2", ".taken td", "summary", ".find label"];
+    ".chip small", ".role.recommended", ".role.runner-up", ".a10", ".above-2", ".below-2",
+    ".taken td", "summary", ".find label"];
   for (const name of names) {
     const node = document.querySelector(name);
     if (!node) continue;

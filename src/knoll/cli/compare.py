@@ -28,7 +28,7 @@ EMBEDDED = "wine"
 
 
 @click.command("compare")
-@click.argument("data", required=False, metavar="[DATA]")
+@click.argument("data", required=False, metavar="[DATA]", type=click.Path(allow_dash=True))
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
@@ -90,7 +90,7 @@ def command(
     Examples:
       knoll compare
       knoll compare customers.csv --id customer --out customers
-      knoll compare flowers.csv --truth species --methods gmm,kmeans --set dbscan.eps=0.3
+      knoll compare flowers.csv --truth species --methods gmm,dbscan --set dbscan.eps=0.3
     """
     silent = quiet or as_json
     asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)

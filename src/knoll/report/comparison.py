@@ -42,6 +42,7 @@ _MOST_CLUSTERS = 12  # described one by one; the file of labels has them all
 _MOST_COLUMNS = 10  # of the table of centres
 _MOST_CHIPS = 8
 _MOST_CLASSES = 30  # a truth with more is not drawn
+_MOST_NUMBERS = 40_000_000  # of the rows that are drawn
 _FINE = 10_000  # steps from one edge of a picture to the other
 
 
@@ -94,7 +95,7 @@ def comparison_page(
     from jinja2 import Environment, StrictUndefined
 
     done("pictures")
-    rows = _drawn(len(X), comparison.seed)
+    rows = _drawn(*X.shape, comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
     shown = shown_rows(
         scaled, comparison.profile.columns, comparison.scaling.centre, comparison.scaling.spread, rows, len(X)
@@ -153,10 +154,12 @@ def _packed(value: Any) -> str:
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-def _drawn(n: int, seed: int) -> NDArray[np.int64]:
-    if n <= MOST_POINTS:
+def _drawn(n: int, d: int, seed: int) -> NDArray[np.int64]:
+    """Choose the rows that are drawn: fewer where each is very long."""
+    most = min(MOST_POINTS, max(200, _MOST_NUMBERS // d))
+    if n <= most:
         return np.arange(n)
-    return np.sort(np.random.default_rng([seed, n]).choice(n, MOST_POINTS, replace=False)).astype(np.int64)
+    return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
 
 
 def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:

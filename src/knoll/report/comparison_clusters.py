@@ -45,7 +45,7 @@ def clusters_of(X: NDArray[np.generic], labels: Ints, columns: Sequence[str]) ->
     found, at = np.unique(labels, return_inverse=True)
     sizes = np.bincount(at, minlength=len(found))
     means, differences, outside = (np.empty((len(found), d)) for _ in range(3))
-    for j in range(d):
+    for j in range(d):  # (a column at a time: there may be many rows)
         column = np.asarray(X[:, j], dtype=np.float64)
         middle = float(np.mean(column, dtype=np.float64))
         deviation = float(np.std(column))

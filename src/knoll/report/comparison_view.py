@@ -13,6 +13,7 @@ __all__ = ["MOST_POINTS", "Axis", "Shown", "same_colours", "shown_rows"]
 
 MOST_POINTS = 5_000
 _NAMED = 3  # columns that the name of a principal axis mentions
+_WORK = 1_000_000_000  # multiplications for the principal axes
 _FAR = 4.0  # times the span of the inner 98 % of the rows: a wider picture would show its outliers and nothing else
 
 Floats = NDArray[np.float64]
@@ -71,7 +72,9 @@ def shown_rows(scaled: Floats, names: tuple[str, ...], centre: Floats, spread: F
 def _principal(scaled: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, str]]:
     """Project onto the two principal axes, each pointing to where its largest column grows."""
     centred = scaled - scaled.mean(axis=0)
-    _, lengths, directions = np.linalg.svd(centred, full_matrices=False)
+    m, d = centred.shape
+    some = min(m, max(100, math.isqrt(_WORK // d))) if d > 200 else m  # very wide tables: the axes of some of the rows
+    _, lengths, directions = np.linalg.svd(centred[np.linspace(0, m - 1, some).astype(int)], full_matrices=False)
     directions = directions[:2] * np.sign(directions[np.arange(2), np.abs(directions[:2]).argmax(axis=1)])[:, None]
     shares = lengths[:2] ** 2 / max(float((lengths**2).sum()), np.finfo(float).tiny)
     labels = []
