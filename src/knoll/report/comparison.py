@@ -95,7 +95,7 @@ def comparison_page(
     from jinja2 import Environment, StrictUndefined
 
     done("pictures")
-    rows = _drawn(*X.shape, comparison.seed)
+    rows = _drawn(X.shape[0], X.shape[1], comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
     shown = shown_rows(
         scaled, comparison.profile.columns, comparison.scaling.centre, comparison.scaling.spread, rows, len(X)
