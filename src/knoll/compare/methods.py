@@ -93,7 +93,7 @@ class _Mixture:
             model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs)
         chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type} | dict(given)
         whole = tuple(range(int(model.n_components)))
-        options = [None]
+        options: list[tuple[int, ...] | None] = [None]
         if "n_components" not in given and found.count > 1:
             options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
         for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
@@ -139,8 +139,8 @@ class _KMeans:
         best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
         reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
         x = np.array(numbers, dtype=np.float64)
-        for k in dict.fromkeys((best, view.asked)):
-            if k is None or k not in models:
+        for k in dict.fromkeys((best, view.asked or best)):
+            if k not in models:
                 continue
             why = reason if k == best else f"The density suggests {k} clusters; {reason}"
             curve = Evidence(

@@ -181,10 +181,10 @@ def weigh_mixture(points: Floats, model: Any, kernel: KernelEstimate, seed: int)
     else:
         halves = _agreement_of_halves(points, model, fine, seed)
         trusted = halves >= _ALIKE or (halves >= _RATHER_ALIKE and lead > error)
+        refits = "agree" if trusted else "do not agree enough"
         reason = (
-            f"{k} Gaussians may well be the truth (lead {lead:.0f} over a kernel estimate, "
-            f"{expected:.0f} ± {error:.0f} expected), and refits on halves of the rows {'agree' if trusted else 'do not agree enough'} "
-            f"(adjusted Rand index {halves:.2f})"
+            f"{k} Gaussians may well be the truth (their lead over a kernel estimate is {lead:.0f}, "
+            f"{expected:.0f} ± {error:.0f} expected), and refits on halves of the rows {refits} (adjusted Rand index {halves:.2f})"
         )
     groups = fine if trusted else coarse if true else np.zeros(k, np.int64)
     labels = np.where(model.labels_ < 0, -1, groups[np.maximum(model.labels_, 0)])
@@ -286,7 +286,7 @@ def _ridge(mean_a: Floats, mean_b: Floats, prec_a: Floats, prec_b: Floats) -> Fl
     t = np.linspace(0, 1, _ALONG)[:, None, None]
     matrix = (1 - t) * prec_a + t * prec_b  # (along, d, d)
     right = (1 - t[:, :, 0]) * (prec_a @ mean_a) + t[:, :, 0] * (prec_b @ mean_b)
-    return np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def _precisions(model: Any) -> Floats:
