@@ -41,8 +41,8 @@ def page(halves: dict[str, Sequence[Record]], machine: str) -> str:
         "test half is for judging it. Scores are adjusted Rand indices over the sets with structure. `knoll.compare` "
         "is not told the number of clusters; scikit-learn's methods are, but HDBSCAN, which takes none. All see "
         "columns of unit variance. Rows of background noise are not scored; rows that a method calls noise count as "
-        "one more cluster. A cluster is a connected hill of density, so one ring or one bent band is a set without structure. "
-        "How the choice is made: [guide/how-compare-decides.md](guide/how-compare-decides.md).",
+        "one more cluster. A cluster is a connected hill of density, so one ring or one bent band is a set without "
+        "structure. How the choice is made: [guide/how-compare-decides.md](guide/how-compare-decides.md).",
         "",
         f"{machine}",
         "",

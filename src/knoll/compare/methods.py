@@ -250,11 +250,11 @@ class _DBSCAN:
             yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,))
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        eps, level = chosen.parameters["eps"], chosen.parameters["min_samples"]
+        eps, level = chosen.parameters["eps"], min(chosen.parameters["min_samples"], len(points))
         inside = scales.k_distances(view.points, level, n_jobs=view.n_jobs) <= eps
         # more rows stand closer: the ε that makes the same share of them core points
         radius = float(np.quantile(scales.k_distances(points, level, n_jobs=view.n_jobs), inside.mean()))
-        return DBSCAN(**(chosen.model.get_params() | {"eps": radius})).fit(points)
+        return DBSCAN(**(chosen.model.get_params() | {"eps": radius or eps, "min_samples": level})).fit(points)
 
 
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------
