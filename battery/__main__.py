@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
                 best = max(record.peers.values(), default=float("nan"))
                 print(
                     f"{half:<12}{name:<22}{record.clusters:>3} → {record.found:<3}{record.method or 'no clusters':<18}"
-                    f"{record.ari:6.2f}  best of ours {record.oracle:.2f}  best peer {best:.2f}  {record.seconds:5.1f} s",
+                    f"{record.ari:6.2f}  best of ours {record.oracle:.2f}  best peer {best:.2f} {record.seconds:.1f} s",
                     flush=True,
                 )
     for half, records in halves.items():

@@ -74,37 +74,39 @@ def blobs(
 
 def student(rng: Rng, n: int, d: int, freedom: float) -> Floats:
     """Draw from Student's t: heavy tails."""
-    return rng.normal(size=(n, d)) / np.sqrt(rng.chisquare(freedom, size=(n, 1)) / freedom)
+    return np.asarray(rng.normal(size=(n, d)) / np.sqrt(rng.chisquare(freedom, size=(n, 1)) / freedom))
 
 
 def ball(rng: Rng, n: int, d: int) -> Floats:
     """Draw uniformly from the unit ball."""
     z = rng.normal(size=(n, d))
-    return z / np.linalg.norm(z, axis=1, keepdims=True) * rng.uniform(size=(n, 1)) ** (1 / d)
+    return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True) * rng.uniform(size=(n, 1)) ** (1 / d))
 
 
 def shell(rng: Rng, n: int, d: int, radius: float, thick: float) -> Floats:
     """Draw from a sphere with Gaussian thickness."""
     z = rng.normal(size=(n, d))
-    return z / np.linalg.norm(z, axis=1, keepdims=True) * (radius + thick * rng.normal(size=(n, 1)))
+    return np.asarray(z / np.linalg.norm(z, axis=1, keepdims=True) * (radius + thick * rng.normal(size=(n, 1))))
 
 
 def arc(rng: Rng, n: int, begin: float, end: float, radius: float, thick: float) -> Floats:
     """Draw from a part of a circle in the plane, angles in turns of π."""
     angle = np.pi * rng.uniform(begin, end, size=n)
-    return radius * np.c_[np.cos(angle), np.sin(angle)] + thick * rng.normal(size=(n, 2))
+    return np.asarray(radius * np.c_[np.cos(angle), np.sin(angle)] + thick * rng.normal(size=(n, 2)))
 
 
 def spiral(rng: Rng, n: int, turn: float, length: float, thick: float) -> Floats:
     """Draw from an arm of a spiral, evenly along it."""
     along = np.sqrt(rng.uniform(0.08, 1, size=n)) * length * 2 * np.pi
-    return np.c_[along * np.cos(along + turn), along * np.sin(along + turn)] / np.pi + thick * rng.normal(size=(n, 2))
+    return np.asarray(
+        np.c_[along * np.cos(along + turn), along * np.sin(along + turn)] / np.pi + thick * rng.normal(size=(n, 2))
+    )
 
 
 def wave(rng: Rng, n: int, lift: float, thick: float) -> Floats:
     """Draw from a band along a sine."""
     x = rng.uniform(0, 4 * np.pi, size=n)
-    return np.c_[x, 1.5 * np.sin(x) + lift] + thick * rng.normal(size=(n, 2))
+    return np.asarray(np.c_[x, 1.5 * np.sin(x) + lift] + thick * rng.normal(size=(n, 2)))
 
 
 def noise(rng: Rng, made: Set, share: float) -> Set:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from knoll.compare.judge import agreement_of, count_clusters, internal_scores, truth_scores
+from knoll.compare.judge import agreement_of, count_clusters, internal_scores, known_labels, truth_scores
 from knoll.compare.methods import ALL, View, named
 from knoll.compare.plan import Plan, make_plan
 from knoll.compare.profile import profile_of
@@ -105,6 +105,7 @@ def compare(
     points = check_points(X, n_jobs=n_jobs)
     if len(points) < 2:
         raise BadData(f"compare needs at least 2 rows, got {len(points)}.")
+    known = None if truth is None else known_labels(truth, len(points))
     order = content_order(points)
     table = profile_of(points, _columns(X, columns, points.shape[1]), order)
     scaling = Scaling.fit(points, scale, order)
@@ -151,7 +152,7 @@ def compare(
         agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
     advice = recommend(candidates, meets, agreement, found)
     labels = np.zeros(len(points), np.int64) if advice.method is None else candidates[advice.method].labels
-    scored = None if truth is None else truth_scores(truth, candidates, len(points))
+    scored = None if known is None else truth_scores(known, candidates)
     watch.tell("judge", "done", len(names) + 2)
     return Comparison(
         profile=table,

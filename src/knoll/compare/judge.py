@@ -13,7 +13,7 @@ from knoll.compare.result import Agreement, Candidate
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-__all__ = ["agreement_of", "count_clusters", "internal_scores", "truth_scores"]
+__all__ = ["agreement_of", "count_clusters", "internal_scores", "known_labels", "truth_scores"]
 
 Labels = NDArray[np.int64]
 
@@ -64,12 +64,16 @@ def _scatter(points: NDArray[np.float64], labels: Labels) -> float:
     return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
 
 
-def truth_scores(truth: ArrayLike, candidates: Mapping[str, Candidate], n: int) -> dict[str, dict[str, float]]:
-    """Compare every answer with the labels that are held to be true; noise counts as one more cluster."""
+def known_labels(truth: ArrayLike, n: int) -> Labels:
+    """Turn labels of any kind, one for each of n rows, into numbers."""
     names = np.asarray(truth)
     if names.shape != (n,):
         raise BadData(f"truth must hold one label for each of {n} rows, got shape {names.shape}.")
-    known = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def truth_scores(known: Labels, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, float]]:
+    """Compare every answer with the labels that are held to be true; noise counts as one more cluster."""
     return {
         name: {
             "ari": float(adjusted_rand_score(known, found.labels)),

@@ -93,7 +93,7 @@ class _Mixture:
             model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs)
         chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type} | dict(given)
         whole = tuple(range(int(model.n_components)))
-        options = [None]
+        options: list[tuple[int, ...] | None] = [None]
         if "n_components" not in given and found.count > 1:
             options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
         for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
@@ -139,8 +139,8 @@ class _KMeans:
         best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
         reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
         x = np.array(numbers, dtype=np.float64)
-        for k in dict.fromkeys((best, view.asked)):
-            if k is None or k not in models:
+        for k in dict.fromkeys((best, view.asked or best)):
+            if k not in models:
                 continue
             why = reason if k == best else f"The density suggests {k} clusters; {reason}"
             curve = Evidence(
@@ -250,11 +250,11 @@ class _DBSCAN:
             yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,))
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        eps, level = chosen.parameters["eps"], chosen.parameters["min_samples"]
+        eps, level = chosen.parameters["eps"], min(chosen.parameters["min_samples"], len(points))
         inside = scales.k_distances(view.points, level, n_jobs=view.n_jobs) <= eps
         # more rows stand closer: the ε that makes the same share of them core points
         radius = float(np.quantile(scales.k_distances(points, level, n_jobs=view.n_jobs), inside.mean()))
-        return DBSCAN(**(chosen.model.get_params() | {"eps": radius})).fit(points)
+        return DBSCAN(**(chosen.model.get_params() | {"eps": radius or eps, "min_samples": level})).fit(points)
 
 
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------

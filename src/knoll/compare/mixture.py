@@ -94,7 +94,8 @@ def fit_mixtures(
             settings = {"n_init": _STARTS if k > 1 else 1, "random_state": seed, "n_jobs": n_jobs}
             model = GaussianMixture(n_components=k, covariance_type=name, **(settings | rest)).fit(points)
             curve[name][at] = bic = float(model.bic(points))
-            fits.append((bic, model))
+            if k == 1 or len(tried) == 1 or not _collapsed(model, d):
+                fits.append((bic, model))
             best, worse = min(best, bic), 0 if bic < best else worse + 1
             if worse >= _GIVE_UP:
                 break
@@ -115,6 +116,12 @@ def fit_mixtures(
     return model, Evidence("BIC", "n_components", x, shown, float(k), reason + ".", "components", "BIC")
 
 
+def _collapsed(model: Any, d: int) -> bool:
+    """Say whether a component with a shape of its own has too few rows for one: its likelihood means nothing."""
+    sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=int(model.n_components))
+    return bool(model.covariance_type in ("full", "diag") and sizes.min() < d + 2)
+
+
 def _join_where_better(points: Floats, bic: float, model: Any) -> tuple[float, Any]:
     """Join two components that no valley parts, begin EM there, and keep that where BIC falls."""
     joined = True
@@ -127,7 +134,7 @@ def _join_where_better(points: Floats, bic: float, model: Any) -> tuple[float, A
             groups[groups == a] = b
             groups = np.unique(groups, return_inverse=True)[1]
             other = _begin_at(points, groups[model.labels_], model, len(tops) - 1)
-            if other is not None and other.bic(points) < bic:
+            if other is not None and other.bic(points) < bic and not _collapsed(other, points.shape[1]):
                 bic, model, joined = float(other.bic(points)), other, True
                 break
     return bic, model
@@ -179,11 +186,12 @@ def weigh_mixture(points: Floats, model: Any, kernel: KernelEstimate, seed: int)
             f"and would be {expected:.0f} ± {error:.0f} if they were the truth"
         )
     else:
-        halves = _agreement_of_halves(points, model, fine, seed)
+        halves = _agreement_of_halves(points, model, seed)
         trusted = halves >= _ALIKE or (halves >= _RATHER_ALIKE and lead > error)
+        refits = "agree" if trusted else "do not agree enough"
         reason = (
-            f"{k} Gaussians may well be the truth (lead {lead:.0f} over a kernel estimate, "
-            f"{expected:.0f} ± {error:.0f} expected), and refits on halves of the rows {'agree' if trusted else 'do not agree enough'} "
+            f"{k} Gaussians may well be the truth (their lead over a kernel estimate is {lead:.0f}, "
+            f"{expected:.0f} ± {error:.0f} expected), and refits on halves of the rows {refits} "
             f"(adjusted Rand index {halves:.2f})"
         )
     groups = fine if trusted else coarse if true else np.zeros(k, np.int64)
@@ -214,8 +222,8 @@ def _draw(model: Any, m: int, rng: np.random.Generator) -> Floats:
     return np.concatenate(parts)
 
 
-def _agreement_of_halves(points: Floats, model: Any, groups: Labels, seed: int) -> float:
-    """Refit on both halves of the rows, begun anew, and compare how they part all rows; the mean over some halvings."""
+def _agreement_of_halves(points: Floats, model: Any, seed: int) -> float:
+    """Refit on both halves of the rows, begun anew, and compare how their clusters part all rows; the mean of some."""
     m = len(points)
     settings = model.get_params() | {
         "n_init": _STARTS, "means_init": None, "weights_init": None, "precisions_init": None,
@@ -235,23 +243,40 @@ def _agreement_of_halves(points: Floats, model: Any, groups: Labels, seed: int) 
 
 
 def _parted(model: Any, points: Floats) -> Labels:
-    """Join components that are mistaken for each other, or that share their centre; the cluster of each component."""
+    """Join components that share their centre, then those most mistaken for each other; the cluster of each component.
+
+    After each step clusters are seen as they have become: a thin bridge joins one of the two it leads to, not both.
+    """
     k = int(model.n_components)
-    if k == 1:
-        return np.zeros(1, np.int64)
-    chances = model.predict_proba(points)  # (m, k)
-    own = chances.argmax(axis=1)
-    falls = np.array([chances[own == b].sum(axis=0) for b in range(k)]).T  # (k, k) mass of a that falls to b
-    falls = falls / np.maximum(chances.sum(axis=0)[:, None], 1e-300)
+    groups = _concentric(model)
+    chances = np.asarray(model.predict_proba(points), dtype=np.float64)[:, :k]  # (m, k)
+    while groups.max() > 0:
+        count = int(groups.max()) + 1
+        shares = np.zeros((len(points), count))
+        for component, group in enumerate(groups):
+            shares[:, group] += chances[:, component]
+        own = shares.argmax(axis=1)
+        falls = np.array([shares[own == b].sum(axis=0) for b in range(count)]).T  # (count, count) of a, falls to b
+        falls /= np.maximum(shares.sum(axis=0)[:, None], 1e-300)
+        np.fill_diagonal(falls, 0)
+        a, b = np.unravel_index(int(np.argmax(falls)), falls.shape)
+        if falls[a, b] <= _MISTAKEN:
+            break
+        groups[groups == a] = b
+        groups = np.unique(groups, return_inverse=True)[1]
+    return groups.astype(np.int64)
+
+
+def _concentric(model: Any) -> Labels:
+    """Join components whose means lie less than one deviation of the narrower one apart: one centre, heavy tails."""
+    k = int(model.n_components)
     groups = np.arange(k)
     precisions = _precisions(model)
-    volume = np.array([np.linalg.slogdet(p)[1] for p in precisions])  # the larger, the narrower
+    narrow = np.array([np.linalg.slogdet(p)[1] for p in precisions])
     for a in range(k):
         for b in range(a):
-            narrow = a if volume[a] > volume[b] else b
             step = model.means_[a] - model.means_[b]
-            concentric = float(step @ precisions[narrow] @ step) < 1.0
-            if falls[a, b] > _MISTAKEN or falls[b, a] > _MISTAKEN or concentric:
+            if step @ precisions[a if narrow[a] > narrow[b] else b] @ step < 1.0:
                 groups[groups == groups[a]] = groups[b]
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
@@ -286,7 +311,7 @@ def _ridge(mean_a: Floats, mean_b: Floats, prec_a: Floats, prec_b: Floats) -> Fl
     t = np.linspace(0, 1, _ALONG)[:, None, None]
     matrix = (1 - t) * prec_a + t * prec_b  # (along, d, d)
     right = (1 - t[:, :, 0]) * (prec_a @ mean_a) + t[:, :, 0] * (prec_b @ mean_b)
-    return np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+    return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def _precisions(model: Any) -> Floats:
