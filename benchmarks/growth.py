@@ -2,7 +2,8 @@
 
     python -m benchmarks.growth [kmeans] [mixture] [dbscan]      prints tables; all of them go to docs as growth.md
 
-A complexity is a statement about counts, so evaluations are counted and seconds stand beside them.
+A complexity is a statement about counts, so evaluations are counted and seconds stand beside them. The exponents
+themselves are certified on any data by the relation `complexity-table`; here are the sizes that take minutes.
 """
 
 from __future__ import annotations

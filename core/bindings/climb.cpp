@@ -28,10 +28,10 @@ static double climbing(const Rows& x, double starts) {
          100 * static_cast<double>(x.size());
 }
 
-static void py_climb(const Rows& x, const Weights& weights, const In<double, 2>& starts, double eps,
-                     std::optional<double> level, double tol, int64_t max_steps, bool gaussian,
-                     const Out<double, 2>& point, const Out<int64_t, 1>& steps, const Out<double, 1>& weight,
-                     const Out<uint8_t, 1>& end, int threads) {
+static int64_t py_climb(const Rows& x, const Weights& weights, const In<double, 2>& starts, double eps,
+                        std::optional<double> level, double tol, int64_t max_steps, bool gaussian,
+                        const Out<double, 2>& point, const Out<int64_t, 1>& steps, const Out<double, 1>& weight,
+                        const Out<uint8_t, 1>& end, int threads) {
   need_points(x, weights);
   const size_t m = starts.shape(0);
   need(starts.shape(1) == x.shape(1), "starts must have the columns of x");
@@ -39,14 +39,16 @@ static void py_climb(const Rows& x, const Weights& weights, const In<double, 2>&
   need(steps.shape(0) == m && weight.shape(0) == m && end.shape(0) == m, "one entry per start is needed");
   const ClimbRules rules{eps, level.value_or(0.0), tol, max_steps};
   const ClimbEnds ends{view<2>(point), view<1>(steps), view<1>(weight), view<1>(end)};
+  int64_t distances = 0;
   call(threads, climbing(x, static_cast<double>(m)), [&](Run run) {
     if (gaussian)
-      GaussClimb(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run)
-          .climb(view<2>(starts), rules, ends, run);
+      distances = GaussClimb(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run)
+                      .climb(view<2>(starts), rules, ends, run);
     else
-      climb(BallSums(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run), view<2>(starts), rules, ends,
-            run);
+      distances = climb(BallSums(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run), view<2>(starts),
+                        rules, ends, run);
   });
+  return distances;
 }
 
 static std::vector<std::vector<double>> py_climb_paths(const Rows& x, const Weights& weights, const Rows& starts,
@@ -110,7 +112,8 @@ void bind_climb(nb::module_& m) {
         nb::arg("level").none(), nb::arg("tol"), nb::arg("max_steps"), nb::arg("gaussian"),
         nb::arg("point").noconvert(), nb::arg("steps").noconvert(), nb::arg("weight").noconvert(),
         nb::arg("end").noconvert(), nb::arg("threads"),
-        "Climb from every start to the end of its path: y = mean of the rows of x within eps, until the set repeats.");
+        "Climb from every start to the end of its path: y = mean of the rows of x within eps, until the set repeats. "
+        "Returns how many distances were evaluated.");
   m.def("climb_paths", &py_climb_paths, nb::arg("x").noconvert(), nb::arg("weights").none(),
         nb::arg("starts").noconvert(), nb::arg("eps"), nb::arg("level").none(), nb::arg("tol"), nb::arg("max_steps"),
         nb::arg("gaussian"), nb::arg("threads"), "The positions of every path, its start first.");

@@ -36,7 +36,9 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
                                                    const std::optional<In<double, 1>>& weights,
                                                    const std::string& metric, double p, const std::string& border,
                                                    const Out<int64_t, 1>& labels, const Out<B, 1>& core, int threads,
-                                                   const std::string& backend) {
+                                                   const std::string& backend,
+                                                   const std::optional<Out<double, 1>>& columns,
+                                                   const std::optional<Out<int64_t, 1>>& places) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
@@ -44,11 +46,16 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
   need(static_cast<int64_t>(labels.shape(0)) == n && static_cast<int64_t>(core.shape(0)) == n,
        "labels and core must have one entry per row");
   need(eps > 0, "eps must be > 0");
+  need(!columns || (static_cast<int64_t>(columns->shape(0)) == d * (n + 4) && columns->stride(0) == 1),
+       "columns must be one array with room for n_features * (n_samples + 4) numbers");
+  need(!places || (static_cast<int64_t>(places->shape(0)) == n && places->stride(0) == 1),
+       "places must be one array with an entry per row");
+  const Room room{columns ? columns->data() : nullptr, places ? places->data() : nullptr};
   const Metric measure = metric_of(metric, p, d);
   const Border rule = border_named(border);
   DbscanReport report;
   call(threads, 100.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
-    report = dbscan(points, eps, min_samples, w, measure, rule, backend, view<1>(labels), bytes(core), run);
+    report = dbscan(points, eps, min_samples, w, measure, rule, backend, view<1>(labels), bytes(core), run, room);
   });
   nb::dict out;
   out["backend"] = report.backend;
@@ -63,7 +70,9 @@ void def_dbscan(nb::module_& m) {
   m.def("dbscan", &py_dbscan<T, B>, nb::arg("x").noconvert(), nb::arg("eps"), nb::arg("min_samples"),
         nb::arg("weights").none(), nb::arg("metric"), nb::arg("p"), nb::arg("border"), nb::arg("labels").noconvert(),
         nb::arg("core").noconvert(), nb::arg("threads"), nb::arg("backend") = "auto",
-        "Fill labels and core by DBSCAN; returns counts of the work. border: closest, first or noise.");
+        nb::arg("columns").noconvert().none() = nb::none(), nb::arg("places").noconvert().none() = nb::none(),
+        "Fill labels and core by DBSCAN; returns counts of the work. border: closest, first or noise. columns and "
+        "places lend memory to work in.");
 }
 
 template <class T>

@@ -13,10 +13,11 @@ namespace {
 // dimensions as strips divide, plus one) of kStrip / density.
 constexpr double kStrip = 50;
 
-double height(const double* x, int64_t n, int64_t d, double bound) {
+double height(const double* x, int64_t n, int64_t d, double bound, int64_t& distances) {
   // The mean number of neighbours, from evenly spaced rows. Only the speed hangs on it.
   const int64_t centres = std::min<int64_t>(n, 64), others = std::min<int64_t>(n, 2048);
   int64_t within = 0;
+  distances += centres * others;
   for (int64_t a = 0; a < centres; ++a)
     for (int64_t b = 0; b < others; ++b) {
       double sum = 0;
@@ -38,7 +39,7 @@ double height(const double* x, int64_t n, int64_t d, double bound) {
 BallStrips::BallStrips(const double* x, int64_t n, int64_t d, double eps, Run run) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  const double step = d > 1 ? height(x, n, d, ball_bound(eps)) * eps : 0;
+  const double step = d > 1 ? height(x, n, d, ball_bound(eps), distances_) * eps : 0;
 
   // The number of the strip (slab) of a coordinate; where eps is 0 every value has its own.
   std::vector<double> low(static_cast<size_t>(d), HUGE_VAL);

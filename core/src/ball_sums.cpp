@@ -29,6 +29,12 @@ int64_t added(int64_t sum, const int64_t* lanes) {
   return static_cast<int64_t>(total);
 }
 
+int64_t lanes_of(const std::vector<BlockRange>& ranges) {
+  int64_t blocks = 0;
+  for (const BlockRange& range : ranges) blocks += range.end - range.begin;
+  return blocks * kBlock;
+}
+
 }  // namespace
 
 BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d, double eps, Run run) : d_(d) {
@@ -70,6 +76,8 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
 BallSums::~BallSums() = default;
 
 const Blocks& BallSums::blocks() const { return strips_ ? strips_->blocks() : tree_->blocks(); }
+
+int64_t BallSums::distances() const { return strips_ ? strips_->distances() : 0; }
 
 void BallSums::make_columns(const double* x, const double* weights, int64_t n, Run run) {
   const Blocks& b = blocks();
@@ -130,6 +138,7 @@ void BallSums::add_within(const double* coords, const int64_t* columns, const st
   int64_t* const lanes = scratch.lanes.data();
   const ClimbKernels& kernel = kernels().climb;
   const auto count = static_cast<int64_t>(ranges.size());
+  scratch.distances += lanes_of(ranges);
   if (split_.empty())
     kernel.add_ball(coords, columns, ranges.data(), count, d_, width_ - 1, y, bound, lanes);
   else
@@ -146,9 +155,7 @@ void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sum
 }
 
 bool BallSums::prepare(const double* y, double bound, const int64_t* sums, Scratch& scratch, Common& common) const {
-  int64_t checked = 0;
-  for (const BlockRange& range : scratch.cut) checked += range.end - range.begin;  // what the ball about y has cost
-  const int64_t most = checked / 2;
+  const int64_t most = lanes_of(scratch.cut) / kBlock / 2;  // half of what the ball about y has cost
   visit(common.lo.data(), common.hi.data(), bound, scratch);
   const Blocks& all = blocks();
   const int64_t kept = split_.empty() ? width_ - 1 : 1;
@@ -159,6 +166,7 @@ bool BallSums::prepare(const double* y, double bound, const int64_t* sums, Scrat
   const double inf = std::numeric_limits<double>::infinity();
   for (const BlockRange& range : scratch.cut)
     for (int64_t b = range.begin; b < range.end; ++b) {
+      scratch.distances += kBlock;
       double near[kBlock] = {}, far[kBlock] = {};
       for (int64_t j = 0; j < d_; ++j) {
         const double* const x = all.coords.data() + (b * d_ + j) * kBlock;

@@ -30,7 +30,7 @@ double side_of(double eps, int64_t d) {
 }
 
 // Buckets of some kBucketPoints points, so that a bucket's points fit in a second-level cache.
-constexpr int64_t kBucketPoints = 1024, kMostInBucket = 1 << 16;
+constexpr int64_t kBucketPoints = 2048, kMostInBucket = 1 << 16, kBucketsAtOnce = 8;
 constexpr int kMostLeading = 11, kDigit = 11;  // bits: so many places to write to are as many as the caches hold
 
 // body(d) with a number of columns that the compiler knows.
@@ -45,8 +45,27 @@ void with_dims(int64_t d, F&& body) {
 
 }  // namespace
 
+template <int D, class T>
+struct Cells::Numbers {
+  View<const T, 2> x;
+  double low[D], per_side;
+  uint64_t first, step[D];
+
+  uint64_t operator()(int64_t i) const {
+    constexpr uint32_t kPerAxis = D <= 3 ? 2 : 3, kAxisBits = D <= 3 ? 1 : 2;
+    uint64_t block = first;
+    uint32_t cell = 0;
+    for (uint32_t j = 0; j < D; ++j) {
+      const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - low[j]) * per_side);
+      block += step[j] * (along / kPerAxis);
+      cell |= along % kPerAxis << j * kAxisBits;
+    }
+    return block << D * kAxisBits | cell;
+  }
+};
+
 template <class T>
-Cells::Cells(View<const T, 2> x, double eps, Run run)
+Cells::Cells(View<const T, 2> x, double eps, Run run, Room room)
     : n_(x.shape[0]),
       d_(x.shape[1]),
       stride_(n_ + 4),
@@ -55,24 +74,31 @@ Cells::Cells(View<const T, 2> x, double eps, Run run)
   check_row_count(n_);
   ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
-  const auto n = static_cast<size_t>(n_);
-  rows_ = make_large_array<int32_t>(n);
-  columns_ = make_large_array<double>(static_cast<size_t>(d_ * stride_));
-  for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_.get() + j * stride_ + n_, 4, 0.0);  // read, never used
+  const auto n = static_cast<size_t>(n_), numbers = static_cast<size_t>(d_ * stride_);
+  if (room.columns == nullptr) own_columns_ = make_large_array<double>(numbers);
+  if (room.places == nullptr) own_places_ = make_large_array<Place>(n);
+  columns_ = room.columns == nullptr ? own_columns_.get() : room.columns;
+  places_ = room.places == nullptr ? own_places_.get() : reinterpret_cast<Place*>(room.places);
+  touch_pages(columns_, numbers * sizeof(double), run);
+  touch_pages(places_, n * sizeof(Place), run);
+  for (int64_t j = 0; j < d_; ++j) std::fill_n(columns_ + j * stride_ + n_, 4, 0.0);  // read, never used
+
   const Frame grid = frame(x, eps, run);
-  if (grid.few && grid.all_cells < 0x1p32) {  // short numbers are sorted in less time and memory
-    const auto keys = make_large_array<uint32_t>(n);
-    number(x, grid, keys.get(), run);
-    sort(x, keys.get(), grid.all_cells, run);
-  } else {
+  with_dims(d_, [&](auto d) {
+    if (grid.few && grid.all_cells < 0x1p62) {
+      Numbers<d, T> key{x, {}, 1 / grid.side, 0, {}};
+      for (int64_t j = 0, step = 1; j < d; step *= grid.width[j++]) {
+        key.low[j] = grid.low[j];
+        key.step[j] = static_cast<uint64_t>(step_[j] = step);
+        key.first += key.step[j];
+      }
+      return sort<d>(x, key, grid.all_cells, run);
+    }
     const auto keys = make_large_array<uint64_t>(n);
-    double all = grid.all_cells;
-    if (grid.few && all < 0x1p62)
-      number(x, grid, keys.get(), run);
-    else
-      ok_ = number_with_gaps(x, grid.side, keys.get(), all, run);
-    if (ok_) sort(x, keys.get(), all, run);
-  }
+    double all = 0;
+    ok_ = number_with_gaps(x, grid.side, keys.get(), all, run);
+    if (ok_) sort<d>(x, [&](int64_t i) { return keys[static_cast<size_t>(i)]; }, all, run);
+  });
 }
 
 template <class T>
@@ -107,34 +133,6 @@ Cells::Frame Cells::frame(View<const T, 2> x, double eps, Run run) const {
   }
   out.all_cells = std::ldexp(out.all_cells, cell_bits_);
   return out;
-}
-
-// keys[i] = the number of row i's block, and the cell in it: one or two bits an axis.
-template <class T, class K>
-void Cells::number(View<const T, 2> x, const Frame& grid, K* keys, Run run) {
-  uint64_t steps[kMostDims], first = 0;
-  for (int64_t j = 0, step = 1; j < d_; ++j) {
-    step_[j] = step;
-    steps[j] = static_cast<uint64_t>(step);
-    first += steps[j];
-    step *= grid.width[j];
-  }
-  const double per_side = 1 / grid.side;
-  with_dims(d_, [&](auto d) {
-    constexpr uint32_t kPerAxis = d <= 3 ? 2 : 3, kAxisBits = d <= 3 ? 1 : 2;
-    for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        uint64_t block = first;
-        uint32_t cell = 0;
-        for (uint32_t j = 0; j < d; ++j) {
-          const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - grid.low[j]) * per_side);
-          block += steps[j] * (along / kPerAxis);
-          cell |= along % kPerAxis << j * kAxisBits;
-        }
-        keys[i] = static_cast<K>(block << d * kAxisBits | cell);
-      }
-    });
-  });
 }
 
 template <class T>
@@ -182,16 +180,21 @@ bool Cells::number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t 
   return true;
 }
 
-template <class T, class K>
-void Cells::sort(View<const T, 2> x, K* keys, double all, Run run) {
-  if (!sort_in_buckets(x, keys, all, run)) sort_at_once(x, keys, run);
+template <int D, class T, class Key>
+void Cells::sort(View<const T, 2> x, const Key& key, double all, Run run) {
+  if (sort_in_buckets<D>(x, key, all, run)) return;
+  if (all < 0x1p32)  // short numbers are sorted in less time and memory
+    sort_at_once<uint32_t>(x, key, run);
+  else
+    sort_at_once<uint64_t>(x, key, run);
 }
 
 // Sorts the points by the number of their cell in two steps that stay within the caches: into buckets by the leading
-// bits, rows in their order, coordinates along with them; then each bucket by the other bits. A block is in one bucket.
+// bits, rows in their order; then each bucket by the other bits. A block is in one bucket. Numbers are computed twice
+// rather than kept, and points are sorted where they stay: fresh memory is dear.
 // False, and nothing is done: the points are in few buckets, or there are too many other bits.
-template <class T, class K>
-bool Cells::sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run) {
+template <int D, class T, class Key>
+bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run run) {
   const int bits = std::ilogb(all) + 1;
   const int leading = std::clamp(std::ilogb(static_cast<double>(n_) / kBucketPoints + 1), 1, kMostLeading);
   const int shift = std::max(cell_bits_, bits - leading);
@@ -203,7 +206,7 @@ bool Cells::sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run) {
   std::vector<std::vector<int32_t>> place(static_cast<size_t>(chunk_count(n_, grain)), std::vector<int32_t>(buckets));
   for_chunks(n_, grain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     int32_t* const count = place[static_cast<size_t>(chunk)].data();
-    for (int64_t i = begin; i < end; ++i) ++count[keys[i] >> shift];
+    for (int64_t i = begin; i < end; ++i) ++count[key(i) >> shift];
   });
   std::vector<int32_t> bucket_begin(buckets + 1);
   int32_t next = 0, most = 0;
@@ -215,114 +218,113 @@ bool Cells::sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run) {
   bucket_begin[buckets] = next;
   if (most > std::max(kMostInBucket, n_ / 8)) return false;
 
-  with_dims(d_, [&](auto d) { sort_buckets<d>(x, keys, shift, grain, place, bucket_begin, run); });
-  return true;
-}
-
-// The second half of the above: place[chunk][bucket] tells where the first point goes.
-template <int D, class T, class K>
-void Cells::sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain,
-                         std::vector<std::vector<int32_t>>& place, const std::vector<int32_t>& bucket_begin, Run run) {
-  struct Point {
-    uint32_t low_bits;
-    int32_t row;
-    T at[D];
-  };
-  const auto n = static_cast<size_t>(n_), buckets = bucket_begin.size() - 1;
-  const auto points = make_large_array<Point>(n);
   const auto mask = static_cast<uint32_t>((uint64_t{1} << shift) - 1);
   for_chunks(n_, grain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     int32_t* const to = place[static_cast<size_t>(chunk)].data();
     for (int64_t i = begin; i < end; ++i) {
-      Point& point = points[static_cast<size_t>(to[keys[i] >> shift]++)];
-      point.low_bits = static_cast<uint32_t>(keys[i]) & mask;
-      point.row = static_cast<int32_t>(i);
-      for (int64_t j = 0; j < D; ++j) point.at[j] = x(i, j);
+      const uint64_t number = key(i);
+      const int32_t p = to[number >> shift]++;
+      places_[p] = {static_cast<uint32_t>(number) & mask, static_cast<int32_t>(i)};
+      for (int64_t j = 0; j < D; ++j) columns_[j * stride_ + p] = static_cast<double>(x(i, j));
     }
   });
 
   // Each bucket: digits of up to kDigit bits, the last of which puts the points where they belong.
   const int passes = (shift + kDigit - 1) / kDigit, digit = (shift + passes - 1) / passes;
-  const auto starts = make_large_array<int32_t>(n);  // of the bucket's cells, from its first position on
   std::vector<Count> counts(buckets);
-  for_chunks(static_cast<int64_t>(buckets), 1, run, [&](int64_t bucket, int64_t, int64_t) {
-    const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
-                  end = bucket_begin[static_cast<size_t>(bucket) + 1], m = end - begin;
-    if (m == 0) return;
-    const Point* const from = points.get() + begin;
+  for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
     std::vector<int32_t> to(size_t{1} << digit), order, before;
-    const auto value = [&](int32_t k, int pass) {
-      return from[k].low_bits >> pass * digit & ((uint32_t{1} << digit) - 1);
-    };
-    const auto place_by = [&](int pass) {
-      std::fill(to.begin(), to.end(), 0);
-      for (int32_t k = 0; k < m; ++k) ++to[value(k, pass)];
-      int32_t sum = 0;
-      for (int32_t& count : to) count = std::exchange(sum, sum + count);
-    };
-    for (int pass = 0; pass + 1 < passes; ++pass) {
-      place_by(pass);
-      before.swap(order);
-      order.resize(static_cast<size_t>(m));
-      for (int32_t i = 0; i < m; ++i) {
-        const int32_t k = pass == 0 ? i : before[static_cast<size_t>(i)];
-        order[static_cast<size_t>(to[value(k, pass)]++)] = k;
+    std::vector<Place> from;
+    std::vector<double> at;
+    for (int64_t bucket = first_bucket; bucket < last; ++bucket) {
+      const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
+                    end = bucket_begin[static_cast<size_t>(bucket) + 1];
+      const auto m = static_cast<size_t>(end - begin);
+      if (m == 0) continue;
+      from.assign(places_ + begin, places_ + end);
+      for (int pass = 0; pass < passes; ++pass) {
+        const auto value = [&](size_t k) { return from[k].low_bits >> pass * digit & ((uint32_t{1} << digit) - 1); };
+        std::fill(to.begin(), to.end(), 0);
+        for (size_t k = 0; k < m; ++k) ++to[value(k)];
+        int32_t sum = 0;
+        for (int32_t& count : to) count = std::exchange(sum, sum + count);
+        before.swap(order);
+        order.resize(m);
+        for (size_t i = 0; i < m; ++i) {
+          const size_t k = pass == 0 ? i : static_cast<size_t>(before[i]);
+          order[static_cast<size_t>(to[value(k)]++)] = static_cast<int32_t>(k);
+        }
+      }
+      // Read from anywhere, written in order: a processor waits for its writes one after the other, not for its reads.
+      for (size_t i = 0; i < m; ++i) places_[begin + static_cast<int64_t>(i)] = from[static_cast<size_t>(order[i])];
+      for (int64_t j = 0; j < D; ++j) {
+        double* const column = columns_ + j * stride_ + begin;
+        at.assign(column, column + m);
+        for (size_t i = 0; i < m; ++i) column[i] = at[static_cast<size_t>(order[i])];
+      }
+      Count& count = counts[static_cast<size_t>(bucket)];
+      uint32_t last_bits = ~places_[begin].low_bits;  // unlike the first in every bit
+      for (int32_t p = begin; p < end; ++p) {
+        const uint32_t changed = places_[p].low_bits ^ std::exchange(last_bits, places_[p].low_bits);
+        count.cells += changed != 0;
+        count.blocks += changed >> cell_bits_ != 0;
       }
     }
-    place_by(passes - 1);
-    const auto leading_bits = static_cast<K>(static_cast<uint64_t>(bucket) << shift);
-    for (int32_t i = 0; i < m; ++i) {
-      const int32_t k = passes == 1 ? i : order[static_cast<size_t>(i)];
-      const int64_t p = begin + to[value(k, passes - 1)]++;
-      keys[p] = leading_bits | from[k].low_bits;
-      rows_[static_cast<size_t>(p)] = from[k].row;
-      for (int64_t j = 0; j < D; ++j)
-        columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(from[k].at[j]);
-    }
-    Count count;
-    K last = ~keys[begin];  // unlike the first in every bit
-    for (int32_t p = begin; p < end; ++p) {
-      const K changed = keys[p] ^ std::exchange(last, keys[p]);
-      // Written at every point, and kept where a cell begins: no branch, and never beyond p.
-      starts[static_cast<size_t>(begin + count.cells)] = p;
-      keys[begin + count.cells] = last;
-      count.cells += changed != 0;
-      count.blocks += changed >> cell_bits_ != 0;
-    }
-    counts[static_cast<size_t>(bucket)] = count;
   });
 
   make_room(counts);
-  for_chunks(static_cast<int64_t>(buckets), 1, run, [&](int64_t bucket, int64_t, int64_t) {
-    const auto b = static_cast<size_t>(bucket);
-    auto [cell, block] = counts[b];
-    const int64_t cells = (b + 1 < buckets ? counts[b + 1].cells : n_cells_) - cell, begin = bucket_begin[b];
-    std::copy_n(starts.get() + begin, cells, start_.get() + cell);
-    for (int64_t c = begin; c < begin + cells; ++c, ++cell) {
-      if (c > begin && keys[c] >> cell_bits_ == keys[c - 1] >> cell_bits_) continue;
-      first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
-      key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[c] >> cell_bits_);
+  for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
+    std::vector<int32_t> starts;
+    for (int64_t bucket = first_bucket; bucket < last; ++bucket) {
+      const int32_t begin = bucket_begin[static_cast<size_t>(bucket)],
+                    end = bucket_begin[static_cast<size_t>(bucket) + 1];
+      if (begin == end) continue;
+      auto [cell, block] = counts[static_cast<size_t>(bucket)];
+      starts.resize(static_cast<size_t>(end - begin) + 1);
+      size_t cells = 0;
+      uint32_t last_bits = ~places_[begin].low_bits;
+      for (int32_t p = begin; p < end; ++p) {  // written at every point, kept where a cell begins: no branch
+        starts[cells] = p;
+        cells += places_[p].low_bits != std::exchange(last_bits, places_[p].low_bits);
+      }
+      std::copy_n(starts.data(), cells, start_.get() + cell);
+      const uint64_t leading_bits = static_cast<uint64_t>(bucket) << shift;
+      int64_t last_block = -1;
+      for (size_t c = 0; c < cells; ++c, ++cell) {
+        const auto mine = static_cast<int64_t>((leading_bits | places_[starts[c]].low_bits) >> cell_bits_);
+        if (mine == std::exchange(last_block, mine)) continue;
+        first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
+        key_[static_cast<size_t>(block++)] = mine;
+      }
     }
   });
+  return true;
 }
 
-// The same, whatever the numbers are like: all digits over all points, and coordinates last.
-template <class T, class K>
-void Cells::sort_at_once(View<const T, 2> x, K* keys, Run run) {
+// The same, whatever the numbers are like: all digits over all points.
+template <class K, class T, class Key>
+void Cells::sort_at_once(View<const T, 2> x, const Key& key, Run run) {
+  const auto n = static_cast<size_t>(n_);
+  const auto keys = make_large_array<K>(n);
+  const auto rows = make_large_array<int32_t>(n);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    std::iota(rows_.get() + begin, rows_.get() + end, static_cast<int32_t>(begin));
+    for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = static_cast<K>(key(i));
+    std::iota(rows.get() + begin, rows.get() + end, static_cast<int32_t>(begin));
   });
-  radix_sort(keys, rows_.get(), n_, run);
+  radix_sort(keys.get(), rows.get(), n_, run);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      if (p + kAhead < end) __builtin_prefetch(&x(row(p + kAhead), 0));  // rows come from anywhere
-      for (int64_t j = 0; j < d_; ++j)
-        columns_[static_cast<size_t>(j * stride_ + p)] = static_cast<double>(x(row(p), j));
+      if (p + kAhead < end) __builtin_prefetch(&x(rows[static_cast<size_t>(p + kAhead)], 0));
+      places_[p] = {0, rows[static_cast<size_t>(p)]};
+      for (int64_t j = 0; j < d_; ++j) columns_[j * stride_ + p] = static_cast<double>(x(row(p), j));
     }
   });
 
-  const auto new_cell = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
-  const auto new_block = [&](int64_t p) { return p == 0 || keys[p] >> cell_bits_ != keys[p - 1] >> cell_bits_; };
+  const auto new_cell = [&](int64_t p) {
+    return p == 0 || keys[static_cast<size_t>(p)] != keys[static_cast<size_t>(p - 1)];
+  };
+  const auto block_of = [&](int64_t p) { return keys[static_cast<size_t>(p)] >> cell_bits_; };
+  const auto new_block = [&](int64_t p) { return p == 0 || block_of(p) != block_of(p - 1); };
   std::vector<Count> counts(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     Count count;
@@ -339,7 +341,7 @@ void Cells::sort_at_once(View<const T, 2> x, K* keys, Run run) {
       if (!new_cell(p)) continue;
       if (new_block(p)) {
         first_cell_[static_cast<size_t>(block)] = static_cast<int32_t>(cell);
-        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(keys[p] >> cell_bits_);
+        key_[static_cast<size_t>(block++)] = static_cast<int64_t>(block_of(p));
       }
       start_[static_cast<size_t>(cell++)] = static_cast<int32_t>(p);
     }
@@ -380,8 +382,8 @@ int32_t Cells::part(int64_t block, const uint8_t* first, Rest& rest) {
     }
     std::copy(others.data(), other, to);
   };
-  sift(rows_.get(), rest.rows);
-  for (int64_t j = 0; j < d_; ++j) sift(columns_.get() + j * stride_, rest.values);
+  sift(places_, rest.places);
+  for (int64_t j = 0; j < d_; ++j) sift(columns_ + j * stride_, rest.values);
   return cores;
 }
 
@@ -406,7 +408,7 @@ Cells::Walk::Walk(const Cells& cells, bool ahead) : cells_(cells) {
   }
 }
 
-template Cells::Cells(View<const double, 2>, double, Run);
-template Cells::Cells(View<const float, 2>, double, Run);
+template Cells::Cells(View<const double, 2>, double, Run, Room);
+template Cells::Cells(View<const float, 2>, double, Run, Room);
 
 }  // namespace knoll

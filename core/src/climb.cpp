@@ -279,8 +279,8 @@ void climb_together(Climber& c, View<const double, 2> starts, const int64_t* row
 
 }  // namespace
 
-void climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
-           Run run) {
+int64_t climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
+              Run run) {
   const int64_t m = starts.shape[0];
   const std::vector<int64_t> order = along_curve(starts, rules.eps, run);
   std::mutex mutex;
@@ -299,6 +299,9 @@ void climb(const BallSums& points, View<const double, 2> starts, const ClimbRule
     std::lock_guard lock(mutex);
     idle.push_back(std::move(climber));
   });
+  int64_t distances = points.distances();
+  for (const auto& climber : idle) distances += climber->scratch.distances;
+  return distances;
 }
 
 void climb_path(const BallSums& points, const double* start, const ClimbRules& rules, std::vector<double>& path,

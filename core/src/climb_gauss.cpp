@@ -1,4 +1,5 @@
 // The climb with the Gaussian kernel: every point pulls, by exp(−‖x − y‖²/2h²).
+#include <atomic>
 #include <cmath>
 
 #include "knoll/climb.hpp"
@@ -19,35 +20,37 @@ GaussClimb::GaussClimb(const double* x, const double* weights, int64_t n, int64_
   for (const int64_t i : tree_.blocks().row) weights_.push_back(i < 0 ? 0.0 : weights[i]);
 }
 
-bool GaussClimb::step(const double* y, std::vector<double>& lanes, std::vector<int32_t>& stack, double* next,
-                      double* mass) const {
+bool GaussClimb::step(const double* y, Scratch& scratch, double* mass) const {
   const Blocks& blocks = tree_.blocks();
   const int64_t d = blocks.d;
+  std::vector<double>& lanes = scratch.lanes;
   lanes.assign(static_cast<size_t>((1 + d) * kBlock), 0.0);
   const auto add = [&](int64_t begin, int64_t end) {
+    scratch.distances += (end - begin) * kBlock;
     kernels().climb.add_gauss(blocks.coords.data() + begin * d * kBlock,
                               weights_.empty() ? nullptr : weights_.data() + begin * kBlock, end - begin, d, y, scale_,
                               kLeast, lanes.data());
   };
-  tree_.visit(y, y, bound_, stack, add, add);
+  tree_.visit(y, y, bound_, scratch.stack, add, add);
   const auto total = [&](int64_t k) {
     const double* const lane = lanes.data() + k * kBlock;
     return (lane[0] + lane[1]) + (lane[2] + lane[3]);
   };
   *mass = total(0);
   if (!(*mass > 0)) return false;
-  for (int64_t j = 0; j < d; ++j) next[j] = total(1 + j) / *mass;
+  scratch.next.resize(static_cast<size_t>(d));
+  for (int64_t j = 0; j < d; ++j) scratch.next[static_cast<size_t>(j)] = total(1 + j) / *mass;
   return true;
 }
 
 template <class Visit>
-End GaussClimb::walk(double* y, const ClimbRules& rules, int64_t* steps, double* mass, Run run, Visit&& visit) const {
+End GaussClimb::walk(double* y, const ClimbRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
+                     Visit&& visit) const {
   const auto d = static_cast<size_t>(tree_.blocks().d);
-  std::vector<double> lanes, next(d);
-  std::vector<int32_t> stack;
   for (*steps = 0; *steps < rules.max_steps;) {
     run.poll();
-    if (!step(y, lanes, stack, next.data(), mass)) return End::empty;
+    if (!step(y, scratch, mass)) return End::empty;
+    const std::vector<double>& next = scratch.next;
     double moved = 0;
     for (size_t j = 0; j < d; ++j) moved += (next[j] - y[j]) * (next[j] - y[j]);
     std::copy(next.begin(), next.end(), y);
@@ -58,18 +61,22 @@ End GaussClimb::walk(double* y, const ClimbRules& rules, int64_t* steps, double*
   return End::unfinished;
 }
 
-void GaussClimb::climb(View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends, Run run) const {
+int64_t GaussClimb::climb(View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends, Run run) const {
   const int64_t d = tree_.blocks().d;
+  std::atomic<int64_t> distances = 0;
   for_chunks(starts.shape[0], 16, run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<double> y(static_cast<size_t>(d));
+    Scratch scratch;
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < d; ++j) y[static_cast<size_t>(j)] = starts(i, j);
       double mass = 0;
-      ends.end(i) = static_cast<uint8_t>(walk(y.data(), rules, &ends.steps(i), &mass, run, [] {}));
+      ends.end(i) = static_cast<uint8_t>(walk(y.data(), rules, scratch, &ends.steps(i), &mass, run, [] {}));
       ends.weight(i) = mass;
       for (int64_t j = 0; j < d; ++j) ends.point(i, j) = y[static_cast<size_t>(j)];
     }
+    distances.fetch_add(scratch.distances, std::memory_order_relaxed);
   });
+  return distances;
 }
 
 void GaussClimb::climb_path(const double* start, const ClimbRules& rules, std::vector<double>& path, Run run) const {
@@ -77,7 +84,8 @@ void GaussClimb::climb_path(const double* start, const ClimbRules& rules, std::v
   path.insert(path.end(), y.begin(), y.end());
   int64_t steps = 0;
   double mass = 0;
-  walk(y.data(), rules, &steps, &mass, run, [&] { path.insert(path.end(), y.begin(), y.end()); });
+  Scratch scratch;
+  walk(y.data(), rules, scratch, &steps, &mass, run, [&] { path.insert(path.end(), y.begin(), y.end()); });
 }
 
 }  // namespace knoll

@@ -97,7 +97,7 @@ int64_t count_marked(View<const uint8_t, 1> mask, int64_t begin, int64_t end) {
 template <class T>
 DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                     const Metric& metric, Border border, const std::string& backend, View<int64_t, 1> labels,
-                    View<uint8_t, 1> core, Run run) {
+                    View<uint8_t, 1> core, Run run, Room room) {
   if (backend != "auto" && backend != "cells" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, cells, tree or tiles");
   check_row_count(x.shape[0]);
@@ -107,7 +107,8 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (backend == "cells" && (!try_cells || !given.nonnegative))
     throw std::invalid_argument("cells are for the euclidean metric, up to five columns and weights >= 0");
   DbscanReport report;
-  if (try_cells && given.nonnegative && dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run))
+  if (try_cells && given.nonnegative &&
+      dbscan_cells(x, eps, min_samples, given, border, labels, core, report, run, room))
     return report;
   if (backend == "tiles" && (metric.name() != MetricName::euclidean || !squares_are_normal(eps)))
     throw std::invalid_argument("tiles are for the euclidean metric and a radius whose square is a normal number");
@@ -141,9 +142,9 @@ void split_rows(View<const T, 2> x, View<const uint8_t, 1> mask, View<int64_t, 1
 }
 
 template DbscanReport dbscan(View<const double, 2>, double, double, View<const double, 1>, const Metric&, Border,
-                             const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
+                             const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run, Room);
 template DbscanReport dbscan(View<const float, 2>, double, double, View<const double, 1>, const Metric&, Border,
-                             const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run);
+                             const std::string&, View<int64_t, 1>, View<uint8_t, 1>, Run, Room);
 
 template void split_rows(View<const double, 2>, View<const uint8_t, 1>, View<int64_t, 1>, View<double, 2>,
                          View<double, 2>, Run);

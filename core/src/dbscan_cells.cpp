@@ -112,11 +112,11 @@ class CellDbscan {
   // 3. Labels.
   int64_t label(Border border, View<int64_t, 1> labels, View<uint8_t, 1> core) {
     const int64_t clusters = number_clusters();
-    // Rows are anywhere: one small number is written for each, and read in order afterwards.
-    const auto code = make_large_array<int32_t>(static_cast<size_t>(cells_.size()));  // 2·cluster + core
+    // Rows are anywhere: one number is written for each, 2·cluster + core, and parted in order afterwards.
+    if (labels.stride[0] == 1) touch_pages(labels.data, static_cast<size_t>(cells_.size()) * sizeof(int64_t), run_);
     each_block(false, [&](Chunk& chunk, int64_t block) {
       const auto put = [&](int64_t p, int32_t cluster, bool is_core) {
-        code[static_cast<size_t>(cells_.row(p))] = 2 * cluster + is_core;
+        labels(cells_.row(p)) = 2 * int64_t{cluster} + is_core;
       };
       for (int64_t cell = cells_.first_cell(block); cell < cells_.first_cell(block + 1); ++cell)
         for (int64_t p = first_core(cell), end = p + cores(cell); p < end; ++p)
@@ -134,8 +134,8 @@ class CellDbscan {
       }
     });
     for_chunks(cells_.size(), int64_t{1} << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) labels(i) = code[static_cast<size_t>(i)] >> 1;
-      for (int64_t i = begin; i < end; ++i) core(i) = code[static_cast<size_t>(i)] & 1;
+      for (int64_t i = begin; i < end; ++i) core(i) = labels(i) & 1;
+      for (int64_t i = begin; i < end; ++i) labels(i) >>= 1;
     });
     return clusters;
   }
@@ -566,8 +566,8 @@ class CellDbscan {
 
 template <class T>
 bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, const Weights& weights, Border border,
-                  View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run) {
-  Cells cells(x, eps, run);
+                  View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run, Room room) {
+  Cells cells(x, eps, run, room);
   if (!cells.ok()) return false;
   CellDbscan work(cells, eps, min_samples, weights, run);
   work.find_cores();
@@ -580,8 +580,8 @@ bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, const Weig
 }
 
 template bool dbscan_cells(View<const double, 2>, double, double, const Weights&, Border, View<int64_t, 1>,
-                           View<uint8_t, 1>, DbscanReport&, Run);
+                           View<uint8_t, 1>, DbscanReport&, Run, Room);
 template bool dbscan_cells(View<const float, 2>, double, double, const Weights&, Border, View<int64_t, 1>,
-                           View<uint8_t, 1>, DbscanReport&, Run);
+                           View<uint8_t, 1>, DbscanReport&, Run, Room);
 
 }  // namespace knoll

@@ -55,7 +55,7 @@ DbscanReport dbscan_tree(View<const T, 2> x, double eps, double min_samples, Vie
 // As above in at most five dimensions, Euclidean and without negative weights; false: not with cells.
 template <class T>
 bool dbscan_cells(View<const T, 2> x, double eps, double min_samples, const Weights& weights, Border border,
-                  View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run);
+                  View<int64_t, 1> labels, View<uint8_t, 1> core, DbscanReport& report, Run run, Room room);
 
 // As above in high dimension, Euclidean, over certified pairs of all points.
 template <class T>

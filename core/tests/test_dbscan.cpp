@@ -145,6 +145,28 @@ TEST("dbscan: large cells that are nearly within the radius, and just are") {
   }
 }
 
+TEST("dbscan: lent room changes nothing, and is not left") {
+  std::mt19937_64 engine(11);
+  std::normal_distribution<double> normal;
+  for (const int64_t d : {1, 2, 3, 5})
+    for (const int64_t n : {int64_t{300}, int64_t{9000}}) {  // sorted at once, and in buckets
+      std::vector<double> x(static_cast<size_t>(n * d));
+      for (double& value : x) value = normal(engine);
+      const Answer own = answer(x, d, 0.2, 5, {}, Border::closest, "cells");
+      constexpr double kGuard = -1.5;
+      const auto numbers = static_cast<size_t>(d * (n + 4)), rows = static_cast<size_t>(n);
+      std::vector<double> columns(numbers + 1, kGuard);
+      std::vector<int64_t> places(rows + 1, -5);
+      Answer lent{std::vector<int64_t>(rows, -7), std::vector<uint8_t>(rows, 7)};
+      dbscan(matrix_view<const double>(x.data(), n, d), 0.2, 5, {}, Metric(MetricName::euclidean, 2, d),
+             Border::closest, "cells", vector_view(lent.labels.data(), n), vector_view(lent.core.data(), n), Run{2},
+             Room{columns.data(), places.data()});
+      CHECK(lent == own);
+      CHECK(columns.back() == kGuard && places.back() == -5);
+      CHECK(columns.front() != kGuard && places.front() != -5);  // it is used
+    }
+}
+
 TEST("dbscan: cancelled within a phase, and bad requests refused") {
   const std::atomic<bool> cancel{true};
   const std::vector<double> x(2000, 1.0);

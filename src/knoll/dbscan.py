@@ -202,7 +202,7 @@ class DBSCAN(ClusterMixin, Estimator):
             labels, core = np.full(len(present), -1, dtype=np.int64), np.zeros(len(present), dtype=np.bool_)
             labels[rows], core[rows] = part.labels, part.core
             clusters = steps.Clusters(labels, core, part.work)
-        self.core_sample_indices_, self.components_, others = self._split(points, clusters.core)
+        self.core_sample_indices_, self.components_, others = self._split(points, clusters.core, clusters.room)
         self.labels_ = clusters.labels
         self.other_points_ = None if self.metric == "precomputed" else others
         self.fit_weights_ = (
@@ -223,13 +223,15 @@ class DBSCAN(ClusterMixin, Estimator):
         self._warn(clusters)
         return self
 
-    def _split(self, points: Any, core: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Any, Any]:
+    def _split(
+        self, points: Any, core: NDArray[np.bool_], room: steps.Room | None
+    ) -> tuple[NDArray[np.intp], Any, Any]:
         """Return the numbers of the core points, copies of them, and of the other rows."""
         if not isinstance(points, np.ndarray):
             return np.flatnonzero(core), points[core], points[~core]
-        n_core, d = np.count_nonzero(core), points.shape[1]
-        rows = np.empty(n_core, dtype=np.int64)
-        cores, others = (np.empty((m, d), dtype=points.dtype) for m in (n_core, len(core) - n_core))
+        n_core, d = int(np.count_nonzero(core)), points.shape[1]
+        rows, cores = (room or steps.Room.of(n_core, d)).rows(n_core, d, points.dtype)
+        others = np.empty((len(core) - n_core, d), dtype=points.dtype)
         _core.split_rows(points, core, rows, cores, others, self._threads())
         return rows.astype(np.intp, copy=False), cores, others
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import knoll as package
 from knoll import models
 from knoll.cli import main
 
@@ -73,6 +77,21 @@ def test_what_is_no_model_is_told_in_a_line(call, tmp_path, content, words):
     assert (code, text) == (2, "")
     assert errors.startswith(f"knoll: {path} {words}")
     assert errors.count("\n") == 1
+
+
+def test_a_thousand_columns_are_shown_by_the_first(call, tmp_path):
+    X = np.arange(2000.0).reshape(2, 1000)
+    made = models.Preparation.fit(X, [f"x{j}" for j in range(1000)])
+    models.save(package.KMeans(2, random_state=0).fit(made.apply(X)), tmp_path / "m.knoll", preparation=made)
+    _, text, _ = call("inspect", tmp_path / "m.knoll")
+    assert text.splitlines()[2] == f"columns     {', '.join(f'x{j}' for j in range(12))} and 988 more"
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs the tool sha256sum")
+def test_other_tools_find_the_same_digest(tmp_path):
+    (tmp_path / "contents").write_bytes(FIRST.read_bytes()[:-32])
+    done = subprocess.run(["sha256sum", tmp_path / "contents"], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == models.inspect(FIRST).digest
 
 
 def test_a_missing_file(call):

@@ -51,7 +51,7 @@ def test_a_file_of_ones_own(call, tmp_path):
     code, text, _ = call("relate", path, "--only", QUICK, "--missing", "drop", "--details")
     assert code == 0
     assert "left out: name (text)" in text
-    assert "1 missing values in 1 of 61 rows: those rows were left out" in text
+    assert "1 missing value in 1 of 61 rows: those rows were left out" in text
     assert "assumes   the covariance has full rank: yes" in text
     code, text, _ = call("relate", path, "--columns", "b", "--only", QUICK, "--clusters", 2)
     assert code == 0

@@ -158,7 +158,7 @@ def test_missing_values(tmp_path):
 
 
 def test_infinities_are_missing_values(tmp_path):
-    with pytest.raises(BadData, match="1 missing values in 1 of 2 rows"):
+    with pytest.raises(BadData, match="1 missing value in 1 of 2 rows"):
         complete(read_table(write(tmp_path, array_file(np.save, np.array([[1.0], [np.inf]])))))
 
 

@@ -14,6 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 from sklearn.exceptions import NotFittedError
 
 import knoll
@@ -142,9 +145,31 @@ def test_any_value_survives(value, tmp_path):
     assert_same(value, knoll.load(tmp_path / "m.knoll").extra_)
 
 
+KINDS = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "U3"]
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_array_survives(tmp_path, data):
+    """Every kind, shape and order, to the bit, signs of zeros and payloads of NaNs too."""
+    shape = data.draw(arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
+    array = data.draw(arrays.arrays(data.draw(st.sampled_from(KINDS)), shape))
+    model = knoll.KMeans(2, random_state=0)
+    model.extra_ = np.asfortranarray(array) if data.draw(st.booleans()) else array
+    model.nested_ = {"a": [1, (array,)]}
+    for name in knoll.KMeans._fitted:
+        setattr(model, name, 0)
+    knoll.save(model, tmp_path / "m.knoll")
+    again = knoll.load(tmp_path / "m.knoll")
+    assert_same(model.extra_, again.extra_)
+    assert_same(model.nested_, again.nested_)
+
+
 def test_other_byte_orders_come_back_as_this_machines(tmp_path):
     model = knoll.KMeans(2, init=np.array([[1.0], [2.0]], dtype=">f8")).fit([[1.0], [2.0]])
+    model.words_ = np.array(["größe"], dtype=">U5")
     knoll.save(model, tmp_path / "m.knoll")
+    assert knoll.load(tmp_path / "m.knoll").words_.tolist() == ["größe"]
     again = knoll.load(tmp_path / "m.knoll").init
     assert again.dtype == np.dtype(np.float64)
     assert again.tolist() == [[1.0], [2.0]]
@@ -202,6 +227,7 @@ def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
         (b"bytes", "which a model file cannot hold"),
         (open, "which a model file cannot hold"),
         ("\ud800", "a text in it is no Unicode"),
+        (np.array(["a", "\ud800"]), r"fitted\.extra_ has a letter that is no Unicode"),
     ],
 )
 def test_odd_values_are_refused_by_name(value, words, tmp_path):

@@ -1,4 +1,4 @@
-"""What docs/theory/future-work.md calls crisp: its three identities, checked on data."""
+"""What docs/theory/future-work.md calls crisp, checked on data."""
 
 from __future__ import annotations
 
@@ -56,3 +56,31 @@ def test_the_chinese_restaurant_chooses_the_smallest_of_distances_and_price():
     assert others[-1] < 1e-12
     assert (np.diff(others) <= 0).all()
     assert set(best) > {4}  # some points open a component, some join one
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_best_linear_autoencoder_bounds_kmeans(k):
+    """Eq. 7.5: with k − 1 units it loses no more than any partition into k clusters; here with more columns than k."""
+    lifted = np.column_stack([X, X**2, np.sin(3 * X)])
+    lifted -= lifted.mean(axis=0)
+    left = np.linalg.svd(lifted, full_matrices=False)
+    units = (left.U[:, : k - 1] * left.S[: k - 1]) @ left.Vh[: k - 1]  # V W X of the optimum
+    loss = np.square(lifted - units).sum()
+    assert loss == pytest.approx(len(X) * np.linalg.eigvalsh(np.cov(lifted.T, bias=True))[::-1][k - 1 :].sum())
+    found = KMeans(k, random_state=0).fit(lifted)
+    assert loss <= found.inertia_ * (1 + 1e-12)
+    means = found.cluster_centers_ - found.cluster_centers_[0]
+    assert np.linalg.matrix_rank(means, tol=1e-9) <= k - 1
+
+
+def test_a_student_kernel_hardens_by_its_exponent_and_by_nothing_else():
+    """Eq. 7.6, and the limit of small units for β = 1."""
+    r2 = np.sort(np.square(X[5:, None] - X[:5]).sum(axis=2), axis=1)  # (n, 5), nearest first
+    for beta in (1, 4, 64):
+        q = (1 + r2) ** -beta
+        soft = 1 - q[:, 0] / q.sum(axis=1)
+        assert (soft <= 4 * ((1 + r2[:, 0]) / (1 + r2[:, 1])) ** beta + 1e-15).all()
+    units = 1 / (1 + r2 / 1e-12)
+    shares = (1 / r2) / (1 / r2).sum(axis=1, keepdims=True)
+    assert np.allclose(units / units.sum(axis=1, keepdims=True), shares, atol=1e-6)
+    assert np.median(1 - shares[:, 0]) > 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from knoll import relations
 from knoll.relations import (
     _kernel,
     climb_to_mean_shift,
+    complexity,
     gaussian_and_mixture,
     gaussian_to_heaviside,
     graph_and_climb,
@@ -114,6 +116,10 @@ def another_linkage(patch: Patch) -> None:
     patch.setattr(single_linkage, "linkage", lambda distances, method: linkage(distances, method="complete"))
 
 
+def a_table_without_rounds(patch: Patch) -> None:
+    patch.setattr(complexity, "TABLE", tuple(dataclasses.replace(c, powers={"n": 2}) for c in complexity.TABLE))
+
+
 PERTURBED: dict[str, Callable[[Patch], None]] = {
     "gaussian-is-mixture-of-one": shifted_mean,
     "mixture-to-kmeans": softer_mixture,
@@ -129,6 +135,7 @@ PERTURBED: dict[str, Callable[[Patch], None]] = {
     "climb-to-mean-shift": a_level_too_high,
     "mean-shift-ascent": paths_backwards,
     "dbscan-is-single-linkage": another_linkage,
+    "complexity-table": a_table_without_rounds,
 }
 
 

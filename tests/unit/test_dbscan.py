@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 
-from knoll import DBSCAN
+from knoll import DBSCAN, _core
 from knoll.exceptions import BadData, CostError, InvalidParameter, SuspiciousResultWarning
 from knoll.steps import dbscan as steps
 
@@ -299,3 +301,43 @@ def test_the_warning_of_fit_predict_points_at_the_caller(blobs):
     with pytest.warns(SuspiciousResultWarning) as caught:
         DBSCAN(eps=1e-9).fit_predict(blobs)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("eps", "some"), [(0.3, True), (1e-9, False)])
+def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, some):
+    """The core works in the memory that they are put into afterwards: no trace of that is left."""
+    X = np.random.default_rng(5).normal(size=(5000, 2)).astype(dtype)
+    before = X.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SuspiciousResultWarning)
+        model = DBSCAN(eps=eps, min_samples=5).fit(X)
+    rows, cores = model.core_sample_indices_, model.components_
+    assert (len(rows) > 0) == some
+    assert len(rows) < len(X)
+    assert rows.dtype == np.intp
+    assert cores.dtype == dtype
+    assert rows.flags.owndata
+    assert cores.flags.owndata
+    assert cores.flags.c_contiguous
+    np.testing.assert_array_equal(cores, X[rows])
+    np.testing.assert_array_equal(X, before)
+    X += 1
+    np.testing.assert_array_equal(cores, before[rows])
+
+
+@pytest.mark.parametrize(
+    ("room", "message"),
+    [
+        (
+            {"columns": np.empty(14)},
+            r"columns must be one array with room for n_features \* \(n_samples \+ 4\) numbers",
+        ),
+        ({"places": np.empty(8, dtype=np.int64)}, "places must be one array with an entry per row"),
+        ({"places": np.empty(14, dtype=np.int64)[::2]}, "places must be one array with an entry per row"),
+    ],
+)
+def test_room_of_another_size_is_refused(room, message):
+    labels, core = np.empty(len(LINE), dtype=np.int64), np.empty(len(LINE), dtype=np.bool_)
+    with pytest.raises(ValueError, match=message):
+        _core.dbscan(LINE, 1.0, 3.0, None, "euclidean", 2.0, "first", labels, core, 1, "auto", **room)

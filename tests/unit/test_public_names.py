@@ -49,13 +49,13 @@ PUBLIC = {
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
-        MeanShiftState SpectralGraphState SpectralState dbscan_climbing dbscan_graph dbscan_spectral em_gmm
-        gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
+        MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph dbscan_spectral
+        em_gmm gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
     """,
     "knoll.relations": """
-        Certificate Check ClimbToMeanShift Frame GaussianIsMixtureOfOne GaussianToHeaviside GraphAndClimb
-        KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance MixtureToKMeans
-        NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
+        Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside
+        GraphAndClimb KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance
+        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",

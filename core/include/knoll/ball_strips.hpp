@@ -15,6 +15,7 @@ class BallStrips {
   BallStrips(const double* x, int64_t n, int64_t d, double eps, Run run);  // x (n, d) in row-major order
 
   const Blocks& blocks() const { return blocks_; }
+  int64_t distances() const { return distances_; }  // evaluated while it was made
 
   // For all balls whose centre lies in the box [lo, hi]: inside(begin, end) for ranges of blocks that are wholly within
   // each of them, check(begin, end) for those that some sphere may cut. One ball has lo = hi.
@@ -131,6 +132,7 @@ class BallStrips {
   }
 
   Blocks blocks_;
+  int64_t distances_ = 0;
   std::vector<Range> slabs_;
   std::vector<Row> rows_;
   std::vector<double> first_, last_;  // (blocks) lowest and highest x

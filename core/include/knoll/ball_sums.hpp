@@ -39,11 +39,13 @@ class BallSums {
     std::vector<BlockRange> whole, cut;  // ranges of blocks that lie within the ball, and that its sphere may cut
     std::vector<int64_t> lanes;          // (width, 4)
     std::vector<int32_t> stack;
+    int64_t distances = 0;  // evaluated so far, those to the lanes that fill up a block among them
   };
 
   int64_t dimension() const { return d_; }
   int64_t width() const { return stride_; }  // integers that sum up a ball; the first is the number of rows
   const Blocks& blocks() const;
+  int64_t distances() const;  // evaluated while it was made
 
   // sums (width) of the rows within the ball: their one distance to y is ≤ bound.
   void sum(const double* y, double bound, Scratch& scratch, int64_t* sums) const;

@@ -25,8 +25,11 @@ class Cells {
 
   // ok() is false where the cells cannot be numbered in 63 bits, or ε is at the ends of float64's range.
   template <class T>
-  Cells(View<const T, 2> x,  // in  (n, d), d ≤ kMostDims
-        double eps, Run run);
+  Cells(View<const T, 2> x,                    // in  (n, d), d ≤ kMostDims
+        double eps, Run run, Room room = {});  // in which the points are kept
+
+  Cells(const Cells&) = delete;
+  Cells& operator=(const Cells&) = delete;
 
   bool ok() const { return ok_; }
   int64_t size() const { return n_; }
@@ -38,17 +41,23 @@ class Cells {
   int32_t start(int64_t cell) const { return start_[static_cast<size_t>(cell)]; }
   int32_t first_cell(int64_t block) const { return first_cell_[static_cast<size_t>(block)]; }
   int32_t start_of_block(int64_t block) const { return start(first_cell(block)); }
-  int32_t row(int64_t position) const { return rows_[static_cast<size_t>(position)]; }
-  const double* columns() const { return columns_.get(); }  // (d, stride)
+  int32_t row(int64_t position) const { return places_[position].row; }
+  const double* columns() const { return columns_; }  // (d, stride)
   int64_t stride() const { return stride_; }
   void point(int64_t position, double* out) const {  // out (d)
-    for (int64_t j = 0; j < d_; ++j) out[j] = columns_[static_cast<size_t>(j * stride_ + position)];
+    for (int64_t j = 0; j < d_; ++j) out[j] = columns_[j * stride_ + position];
   }
+
+  // The row of a point; next to it, while points are sorted, the lower bits of its cell's number.
+  struct Place {
+    uint32_t low_bits;
+    int32_t row;
+  };
 
   // Puts the points of a block for which first[position] is not 0 before the others, both in their order; how many.
   struct Rest {  // room that is used again from block to block
     std::vector<double> values;
-    std::vector<int32_t> rows;
+    std::vector<Place> places;
   };
   int32_t part(int64_t block, const uint8_t* first, Rest& rest);
 
@@ -97,23 +106,21 @@ class Cells {
   };
   template <class T>
   Frame frame(View<const T, 2> x, double eps, Run run) const;
-  // Numbers are below `all`: known from the frame, or told where gaps are cut out.
-  template <class T, class K>
-  void number(View<const T, 2> x, const Frame& frame, K* keys, Run run);
+  // The number of a row's block, and the cell in it: one or two bits an axis.
+  template <int D, class T>
+  struct Numbers;
   template <class T>
   bool number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, double& all, Run run);
   template <class T>
   bool number_axis(View<const T, 2> x, int64_t axis, double side, uint64_t step, uint64_t* keys, uint64_t& width,
                    Run run);
-  template <class T, class K>
-  void sort(View<const T, 2> x, K* keys, double all, Run run);
-  template <class T, class K>
-  bool sort_in_buckets(View<const T, 2> x, K* keys, double all, Run run);
-  template <int D, class T, class K>
-  void sort_buckets(View<const T, 2> x, K* keys, int shift, int64_t grain, std::vector<std::vector<int32_t>>& place,
-                    const std::vector<int32_t>& bucket_begin, Run run);
-  template <class T, class K>
-  void sort_at_once(View<const T, 2> x, K* keys, Run run);
+  // key(i): the number of row i's cell; all numbers are below `all`.
+  template <int D, class T, class Key>
+  void sort(View<const T, 2> x, const Key& key, double all, Run run);
+  template <int D, class T, class Key>
+  bool sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run run);
+  template <class K, class T, class Key>
+  void sort_at_once(View<const T, 2> x, const Key& key, Run run);
   struct Count {
     int64_t cells = 0, blocks = 0;
   };
@@ -123,8 +130,10 @@ class Cells {
   int64_t n_, d_, stride_, n_cells_ = 0, n_blocks_ = 0;
   int64_t step_[kMostDims] = {};    // of a block's number along each axis
   int per_axis_, cell_bits_;        // cells of a block along an axis; bits of a cell's number in its block
-  LargeArray<int32_t> rows_;        // (n) data row of each position
-  LargeArray<double> columns_;      // (d, stride)
+  LargeArray<double> own_columns_;  // where no room is lent
+  LargeArray<Place> own_places_;
+  double* columns_ = nullptr;       // (d, stride)
+  Place* places_ = nullptr;         // (n) by position
   LargeArray<int32_t> start_;       // (cells + 1)
   LargeArray<int32_t> first_cell_;  // (blocks + 1)
   LargeArray<int64_t> key_;         // (blocks + 1) the numbers of the blocks

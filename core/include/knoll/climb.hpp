@@ -37,8 +37,10 @@ struct ClimbEnds {
   View<uint8_t, 1> end;  // out (m) why it ended
 };
 
-void climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
-           Run run);
+// Returns how many distances were evaluated. Threads remember different paths, so the count, and it alone, depends on
+// them.
+int64_t climb(const BallSums& points, View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends,
+              Run run);
 
 // The positions of one path, its start first, appended to `path` (steps + 1, d).
 void climb_path(const BallSums& points, const double* start, const ClimbRules& rules, std::vector<double>& path,
@@ -53,15 +55,22 @@ class GaussClimb {
  public:
   GaussClimb(const double* x, const double* weights, int64_t n, int64_t d, double h, Run run);
 
-  void climb(View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends, Run run) const;
+  int64_t climb(View<const double, 2> starts, const ClimbRules& rules, const ClimbEnds& ends, Run run) const;
   void climb_path(const double* start, const ClimbRules& rules, std::vector<double>& path, Run run) const;
 
  private:
-  // One step from y; false where no point is near enough. κ's sum goes to `mass`.
-  bool step(const double* y, std::vector<double>& lanes, std::vector<int32_t>& stack, double* next, double* mass) const;
+  struct Scratch {
+    std::vector<double> lanes, next;
+    std::vector<int32_t> stack;
+    int64_t distances = 0;  // evaluated so far
+  };
+
+  // One step from y to scratch.next; false where no point is near enough. κ's sum goes to `mass`.
+  bool step(const double* y, Scratch& scratch, double* mass) const;
 
   template <class Visit>
-  End walk(double* y, const ClimbRules& rules, int64_t* steps, double* mass, Run run, Visit&& visit) const;
+  End walk(double* y, const ClimbRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
+           Visit&& visit) const;
 
   BlockTree tree_;
   std::vector<double> weights_;  // (blocks, 4), or empty

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "knoll/large_array.hpp"
 #include "knoll/metric.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
@@ -40,7 +41,8 @@ DbscanReport dbscan(View<const T, 2> x,             // in  (n, d)
                     const std::string& backend,     //
                     View<int64_t, 1> labels,        // out (n)
                     View<uint8_t, 1> core,          // out (n)
-                    Run run);
+                    Run run,                        //
+                    Room room = {});                // used where the rows go into cells
 
 // Parts the rows of x: those where the mask is not 0, with their numbers, and the others, both in their order.
 template <class T>

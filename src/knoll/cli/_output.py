@@ -7,7 +7,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "opened", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "listed", "opened", "refuse_existing", "size", "some"]
 
 
 def refuse_existing(*paths: Path | None, force: bool) -> None:
@@ -82,6 +82,12 @@ class LabelsFile:
         csv.writer(header, lineterminator="\n").writerow(schema.names)  # pyarrow would put every name into quotes
         self._file.write(header.getvalue().encode())
         return pyarrow.csv.CSVWriter(self._file, schema, write_options=pyarrow.csv.WriteOptions(include_header=False))
+
+
+def listed(things: Sequence[str], most: int = 12) -> str:
+    """Return the first of some things, and how many more there are."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(things[:most]) + more
 
 
 def some(count: int, what: str) -> str:

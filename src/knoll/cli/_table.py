@@ -126,7 +126,8 @@ def complete(table: Table, missing: str = "error") -> tuple[Table, str]:
     if not gaps.any():
         return table, ""
     row, column = (int(first) for first in np.argwhere(gaps)[0])
-    where = f"{int(gaps.sum())} missing values in {int(gaps.any(axis=1).sum())} of {len(table.X)} rows"
+    count = int(gaps.sum())
+    where = f"{count} missing value{'s' * (count > 1)} in {int(gaps.any(axis=1).sum())} of {len(table.X)} rows"
     if missing == "error":
         raise BadData(
             f"{table.name} has {where}, the first in row {row + 1}, column {table.columns[column]!r}. "

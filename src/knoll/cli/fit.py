@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import whole_file
-from knoll.cli._output import LabelsFile, refuse_existing, size, some
+from knoll.cli._output import LabelsFile, listed, refuse_existing, size, some
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -198,9 +198,10 @@ def _write_labels(file: LabelsFile, table: Table, id_column: str | None, model: 
 
 def _show(summary: dict[str, Any]) -> None:
     data = summary["data"]
+    left_out = [f"{name} ({why})" for name, why in data["left_out"].items() if why != "not asked for"]
     notes = [
         "" if summary["scale"] == "none" else f"scaled ({summary['scale']})",
-        *(f"left out {name} ({why})" for name, why in data["left_out"].items() if why != "not asked for"),
+        f"left out {listed(left_out)}" if left_out else "",
         data["note"],
     ]
     told = "".join(f"; {note}" for note in notes if note)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._output import size
+from knoll.cli._output import listed, size
 
 if TYPE_CHECKING:
     from knoll.models import Info
@@ -66,7 +66,7 @@ def _show(info: Info) -> None:
         f"parameters  {', '.join(own) or 'all'}{'; the others' if own else ''} as by default",
     ]
     if info.preparation is not None:
-        lines.append(f"columns     {', '.join(info.preparation.columns)}")
+        lines.append(f"columns     {listed(info.preparation.columns)}")
         lines.append(f"scale       {info.preparation.scale}; missing values: {info.preparation.missing}")
     for title, (name, value) in zip(["fitted", *[""] * len(info.fitted)], _flat(info.fitted)):
         lines.append(f"{title:11} {name} = {value}")

@@ -133,10 +133,17 @@ def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Place]:
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in KINDS and not TEXT.fullmatch(dtype):
             raise Damage(f"{name} is an array of {array.dtype}")
+        if array.dtype.kind == "U" and not is_text(array.astype(np.dtype(dtype)).reshape(-1).view("<u4")):
+            raise Damage(f"{name} has a letter that is no Unicode")
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         places[name] = Place(dtype, array.shape, order, aligned(end))
         end = places[name].offset + places[name].nbytes
     return places
+
+
+def is_text(letters: NDArray[np.uint32]) -> bool:
+    """Whether all these numbers are letters of Unicode, none of them half of one."""
+    return bool(((letters < 0xD800) | ((letters > 0xDFFF) & (letters < 0x110000))).all())
 
 
 def check_places(table: Any, room: int) -> dict[str, Place]:

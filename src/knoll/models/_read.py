@@ -21,14 +21,24 @@ import knoll
 from knoll.base import Estimator
 from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 from knoll.models._classes import CLASSES
-from knoll.models._format import DIGEST, MAGIC, MAJOR, MOST_HEADER, PREFIX, Damage, Place, Prefix, check_places, parse
+from knoll.models._format import (
+    DIGEST,
+    MAGIC,
+    MAJOR,
+    MOST_HEADER,
+    PREFIX,
+    Damage,
+    Place,
+    Prefix,
+    check_places,
+    is_text,
+    parse,
+)
 from knoll.models._preparation import Preparation
 
 __all__ = ["Info", "Model", "inspect", "load", "read"]
 
 _CHUNK = 1 << 20  # bytes
-_LETTERS = 0x110000  # code points of Unicode
-_SURROGATES = (0xD800, 0xDFFF)
 
 
 class Model(NamedTuple):
@@ -293,10 +303,8 @@ def _array(file: IO[bytes], start: int, name: str, place: Place) -> NDArray[Any]
         raise Damage("it grew shorter while it was read")
     if place.dtype == "|b1" and raw.max(initial=0) > 1:
         raise Damage(f"array {name!r} has an entry that is neither true nor false")
-    if place.dtype.startswith("<U"):
-        letters = raw.view("<u4")
-        if ((letters >= _LETTERS) | ((letters >= _SURROGATES[0]) & (letters <= _SURROGATES[1]))).any():
-            raise Damage(f"array {name!r} has a letter that is no Unicode")
+    if place.dtype.startswith("<U") and not is_text(raw.view("<u4")):
+        raise Damage(f"array {name!r} has a letter that is no Unicode")
     dtype = np.dtype(place.dtype)
     if not raw.nbytes:
         return np.empty(place.shape, dtype.newbyteorder("="), order=place.order)  # type: ignore[call-overload]

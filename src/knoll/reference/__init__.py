@@ -3,7 +3,7 @@
 A box yields its state after every step; ``run`` goes to the end and returns the last one. Starts are
 arguments and nothing random is inside. The reference is the documentation, the oracle of the tests and the
 source of step-by-step traces; it is never optimised. Where the paper slips, docs/theory/errata.md says what
-is done instead.
+is done instead. ``counted`` tells how many distances a box evaluates.
 
     box   function                 returns
     1     gaussian_mle             μ, Σ of one Gaussian
@@ -21,6 +21,7 @@ is done instead.
 from __future__ import annotations
 
 from knoll.reference._common import run
+from knoll.reference._count import counted
 from knoll.reference._dbscan_climbing import ClimbingState, dbscan_climbing
 from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
 from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
@@ -43,6 +44,7 @@ __all__ = [
     "MeanShiftState",
     "SpectralGraphState",
     "SpectralState",
+    "counted",
     "dbscan_climbing",
     "dbscan_graph",
     "dbscan_spectral",

@@ -16,6 +16,7 @@ import numpy as np
 
 from knoll.exceptions import InvalidParameter, InvalidType
 from knoll.reference._check import Bools, Floats, Ints
+from knoll.reference._count import spent
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
@@ -56,6 +57,7 @@ def frozen(states: Iterator[State]) -> Iterator[State]:
 
 def squared_distances(X: Floats, Y: Floats) -> Floats:
     """‖x_i − y_j‖² for every pair: (n, m)."""
+    spent(len(X) * len(Y))
     total = np.zeros((len(X), len(Y)))
     for j in range(X.shape[1]):
         total += np.square(X[:, None, j] - Y[None, :, j])

@@ -14,6 +14,7 @@ from knoll.exceptions import BadData
 from knoll.reference import _check as check
 from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
+from knoll.reference._count import spent
 
 # Below this a responsibility's share of what float64 cannot hold (2⁻¹⁰²² and less) would reach its 53rd bit.
 DEAD = 2.0**-969
@@ -142,6 +143,7 @@ def _log_joint(X: Floats, pi: Floats, mu: Floats, Sigma: Floats, iteration: int 
                     else f"floor > {needed:.3g}, got floor={floor!r}: float64 needs more than 1e-12 of the variance."
                 )
             )
+        spent(n)  # Mahalanobis distances
         z = np.linalg.solve(L, (X - mu[c]).T)  # (d, n)
         log_det = 2 * np.log(np.diagonal(L)).sum()
         log_joint[:, c] = np.log(pi[c]) - 0.5 * (d * math.log(2 * math.pi) + log_det + np.square(z).sum(axis=0))

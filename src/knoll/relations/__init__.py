@@ -12,6 +12,7 @@ from __future__ import annotations
 from knoll.exceptions import InvalidParameter
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.climb_to_mean_shift import ClimbToMeanShift
+from knoll.relations.complexity import ComplexityTable
 from knoll.relations.gaussian_and_mixture import GaussianIsMixtureOfOne
 from knoll.relations.gaussian_to_heaviside import GaussianToHeaviside
 from knoll.relations.graph_and_climb import GraphAndClimb
@@ -32,6 +33,7 @@ __all__ = [
     "Certificate",
     "Check",
     "ClimbToMeanShift",
+    "ComplexityTable",
     "Frame",
     "GaussianIsMixtureOfOne",
     "GaussianToHeaviside",
@@ -69,6 +71,7 @@ _MAP: tuple[Relation, ...] = (
     ClimbToMeanShift(),
     MeanShiftAscent(),
     SingleLinkage(),
+    ComplexityTable(),
 )
 
 

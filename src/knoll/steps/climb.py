@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +60,13 @@ class Ends:
     steps: Ints  # (m,)
     weight: Floats  # (m,) the weight within ε
     reason: NDArray[np.uint8]  # (m,) one of _core.END_…
+    distances: int = 0  # evaluated on the way; threads change it, and nothing else
 
     def only(self, rows: NDArray[np.bool_]) -> Ends:
         """Return the ends of some of the paths."""
-        return self if rows.all() else Ends(self.points[rows], self.steps[rows], self.weight[rows], self.reason[rows])
+        if rows.all():
+            return self
+        return Ends(self.points[rows], self.steps[rows], self.weight[rows], self.reason[rows], self.distances)
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,11 @@ class Hill:
         """
         m, d = starts.shape
         ends = Ends(np.empty((m, d)), np.empty(m, np.int64), np.empty(m), np.empty(m, np.uint8))
-        _core.climb(
+        distances = _core.climb(
             self.points, self.weights, starts, self.eps, level, self._tol(small), max_steps, self.gaussian,
             ends.points, ends.steps, ends.weight, ends.reason, self.threads,
         )  # fmt: skip
-        return ends
+        return replace(ends, distances=int(distances))
 
     def paths(self, starts: Floats, max_steps: int, *, small: bool = False) -> list[Floats]:
         """Return every position of every path, its start first: (steps + 1, d) each."""

@@ -36,6 +36,29 @@ _KEPT = 2**24  # neighbours kept between the two passes over blocks; with more o
 _ANGLE = 0.5  # cosines between rows of Z are 0 or 1: anything between parts them
 
 
+class Room(NamedTuple):
+    """Memory that the core worked in, and that the answer can be put into: fresh memory costs more than a pass over it.
+
+    Both arrays own their memory and nobody else knows them.
+    """
+
+    columns: NDArray[np.float64]  # (d · (n + 4),)
+    places: NDArray[np.int64]  # (n,)
+
+    @classmethod
+    def of(cls, n: int, d: int) -> Room:
+        """Ask for room for n points of d columns; nothing is touched."""
+        return cls(np.empty(d * (n + 4)), np.empty(n, dtype=np.int64))
+
+    def rows(self, n: int, d: int, dtype: np.dtype[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Give the room away as arrays for the numbers of n rows and the rows themselves."""
+        self.places.resize(n, refcheck=False)  # in place: what is not needed goes back to the system
+        if dtype != self.columns.dtype:
+            return self.places, np.empty((n, d), dtype=dtype)
+        self.columns.resize((n, d), refcheck=False)
+        return self.places, self.columns
+
+
 @dataclass(frozen=True)
 class Clusters:
     """A partition by density."""
@@ -43,6 +66,7 @@ class Clusters:
     labels: NDArray[np.int64]  # (n,) −1: noise
     core: NDArray[np.bool_]  # (n,)
     work: dict[str, Any] = field(default_factory=dict)  # what it took: backend, distance evaluations
+    room: Room | None = None  # to be used again, once
 
 
 def graph(
@@ -59,8 +83,11 @@ def graph(
     """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12)."""
     labels = np.empty(len(points), dtype=np.int64)
     core = np.empty(len(points), dtype=np.bool_)
-    work = _core.dbscan(points, eps, float(min_samples), weights, metric, p, border, labels, core, threads)
-    return Clusters(labels, core, dict(work))
+    room = Room.of(*points.shape)
+    work = _core.dbscan(
+        points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room
+    )
+    return Clusters(labels, core, dict(work), room)
 
 
 # ---- over blocks of neighbourhoods ---------------------------------------------------------------------------------

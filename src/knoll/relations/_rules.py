@@ -1,0 +1,26 @@
+"""What the parameters of the relations may be: a name means the same in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from knoll.validation import Number, Rule
+
+__all__ = ["rules_of"]
+
+_COUNT = (Number(1, whole=True),)
+_SCALE = (None, Number(0, strict=True))  # None: from the data
+
+_RULES: Mapping[str, tuple[Rule | None, ...]] = {
+    "n_clusters": _COUNT,
+    "eps": _SCALE,
+    "min_samples": (None, *_COUNT),
+    "bandwidth": _SCALE,
+    "sigma": _SCALE,
+    "random_state": (Number(0, 2**64 - 1, whole=True),),
+}
+
+
+def rules_of(names: Iterable[str]) -> Mapping[str, tuple[Rule | None, ...]]:
+    """Return the rules of these parameters; `labels` has none, a relation looks at them itself."""
+    return {name: _RULES[name] for name in names if name != "labels"}

@@ -1,0 +1,217 @@
+"""Runs that are counted: every algorithm of the complexity table by the reference and by the fast path.
+
+Each returns what it had cost after every pass, so that one run shows how the count grows with T. T is read from the
+states and never from the count: passes over the data for EM and k-means, products with the matrix for spectral
+clustering, and for a climb how often a row looked around, on average. The last is the T of a bound O(n²dT) without its
+slack: rows whose path has ended look no more.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import reference
+from knoll.covariance import Full
+from knoll.kernels import Gaussian
+from knoll.relations._common import start_centers
+from knoll.steps import dbscan as density
+from knoll.steps import gaussian_mixture as mixture
+from knoll.steps.blocks import Block
+from knoll.steps.climb import Hill
+from knoll.steps.kmeans import lloyd
+from knoll.steps.operators import Affinity, Route
+from knoll.steps.spectral import kernel_spectrum
+
+__all__ = ["FAST", "REFERENCE", "Scales", "Seen"]
+
+Floats = NDArray[np.float64]
+
+_PASSES = 8  # of an algorithm that would go on
+_FLOOR = 1e-3  # of the data's mean variance: a mixture of a few rows must not collapse
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run on n rows with k clusters had cost after T passes."""
+
+    n: int
+    k: int
+    T: float
+    count: int  # distances or kernel values
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The parameters of the runs other than k."""
+
+    eps: float
+    min_samples: int
+    bandwidth: float
+    sigma: float
+    seed: int
+
+
+Run = Callable[[Floats, int, Scales], list[Seen]]
+
+
+# ---- the reference -------------------------------------------------------------------------------------------------
+
+
+def _each(states: Iterator[Any], X: Floats, k: int, step: str, tally: reference.counted) -> list[Seen]:
+    """Read the tally after every state of that name: the first is the first pass."""
+    chosen = (state for state in states if state.step == step)
+    return [Seen(len(X), k, t, tally.distances) for t, _ in enumerate(chosen, 1)]
+
+
+def _reference_mixture(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    weights, means, covariances = _mixture_start(X, k, scales.seed)
+    floor = _FLOOR * float(X.var(axis=0).mean())
+    with reference.counted() as tally:
+        states = reference.em_gmm(X, weights, means, covariances, max_iter=_PASSES, tol=0.0, floor=floor)
+        return _each(states, X, k, "E step", tally)
+
+
+def _reference_kmeans(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    centers = start_centers(X, k, scales.seed, "complexity-table")
+    with reference.counted() as tally:
+        return _each(reference.kmeans(X, centers, max_iter=_PASSES), X, k, "E step", tally)
+
+
+def _reference_spectral(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    """Up to the eigenvectors. The partition step is k-means, which has a row of its own."""
+    with reference.counted() as tally:
+        states = itertools.islice(reference.njw_spectral(X, k, scales.sigma), 3)
+        return _each(states, X, k, "Eigendecomposition step", tally)
+
+
+def _reference_dbscan(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    with reference.counted() as tally:
+        reference.run(reference.dbscan_graph(X, scales.eps, scales.min_samples))
+    return [Seen(len(X), k, 1, tally.distances)]
+
+
+def _reference_climbing(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    with reference.counted() as tally:
+        return _rounds(reference.dbscan_climbing(X, scales.eps, scales.min_samples), X, k, tally)
+
+
+def _reference_mean_shift(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    with reference.counted() as tally:
+        return _rounds(reference.mean_shift(X, scales.bandwidth), X, k, tally)
+
+
+def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.counted) -> list[Seen]:
+    """Read the tally after every round of a climb; its graph, one more look at all pairs, is left out."""
+    seen, looks = [], len(X)  # the first look is from where a row stands
+    for state in states:
+        if state.step == "Graph step":
+            break
+        seen.append(Seen(len(X), k, looks / len(X), tally.distances))
+        looks += int(state.climbing.sum())  # those who look in the round to come
+    return seen
+
+
+# ---- the fast path -------------------------------------------------------------------------------------------------
+
+
+def _fast_mixture(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    weights, means, covariances = _mixture_start(X, k, scales.seed)
+    none = np.zeros(X.shape[1])
+    frame = mixture.Frame(none, 1.0, none, np.cov(X.T, bias=True).reshape(len(none), len(none)))
+    state = mixture.given(weights, Full.from_covariances(means, covariances), frame)
+    seen, rows = [], [0]
+
+    def blocks() -> Iterator[Block]:
+        rows[0] += len(X)  # every row that is read meets every component
+        yield Block(X, None)
+
+    for t in range(1, _PASSES + 1):
+        state, _ = mixture.step(blocks, state, 1)
+        seen.append(Seen(len(X), k, t, k * rows[0]))
+    return seen
+
+
+def _fast_kmeans(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    centers = start_centers(X, k, scales.seed, "complexity-table")
+    found = lloyd(X, None, centers, max_iter=_PASSES, tol=0.0, relocates=False)
+    counts = np.cumsum(found.history["distances"]).tolist()
+    return [Seen(len(X), k, t, count) for t, count in enumerate(counts, 1)]
+
+
+class _Counted:
+    """A kernel matrix that is made anew for every product, and counts its values."""
+
+    def __init__(self, operator: Any) -> None:
+        self._operator, self.n, self.count = operator, operator.n, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    def apply(self, B: Floats) -> Floats:
+        self.count += self._operator.pairs
+        product: Floats = self._operator.apply(B)
+        return product
+
+
+def _fast_spectral(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    operator: Affinity = _Counted(Gaussian(scales.sigma).operator(X))
+    counter: Any = operator
+    seen: list[Seen] = []
+    kernel_spectrum(
+        Route("tiles", "", operator, 0.0, "none", True), X, scales.sigma, np.zeros(len(X), np.int64), np.ones(len(X)),
+        k, tol=1e-8, max_applications=_PASSES, seed=scales.seed, threads=1,
+        hook=lambda t, *_: seen.append(Seen(len(X), k, t, counter.count)),
+    )  # fmt: skip
+    return seen
+
+
+def _fast_dbscan(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    found = density.graph(
+        X, scales.eps, scales.min_samples, None, metric="euclidean", p=2.0, border="closest", threads=1
+    )
+    return [Seen(len(X), k, 1, int(found.work["distances"]))]
+
+
+def _fast_climbing(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    return _climbed(X, k, scales.eps, float(scales.min_samples))
+
+
+def _fast_mean_shift(X: Floats, k: int, scales: Scales) -> list[Seen]:
+    return _climbed(X, k, scales.bandwidth, None)
+
+
+def _climbed(X: Floats, k: int, eps: float, level: float | None) -> list[Seen]:
+    ends = Hill(X, None, eps).climb(X, 2**31 - 1, level=level)
+    return [Seen(len(X), k, 1 + float(ends.steps.mean()), ends.distances)]
+
+
+def _mixture_start(X: Floats, k: int, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Equal shares, means at rows of the data, and the data's own variances."""
+    variances = X.var(axis=0)
+    one = np.diag(variances + _FLOOR * variances.mean())
+    return np.full(k, 1 / k), start_centers(X, k, seed, "complexity-table"), np.repeat(one[None], k, axis=0)
+
+
+REFERENCE: dict[str, Run] = {
+    "EM-GMM": _reference_mixture,
+    "k-means": _reference_kmeans,
+    "spectral clustering": _reference_spectral,
+    "DBSCAN": _reference_dbscan,
+    "climbing DBSCAN": _reference_climbing,
+    "Mean Shift": _reference_mean_shift,
+}
+
+FAST: dict[str, Run] = {
+    "EM-GMM": _fast_mixture,
+    "k-means": _fast_kmeans,
+    "spectral clustering": _fast_spectral,
+    "DBSCAN": _fast_dbscan,
+    "climbing DBSCAN": _fast_climbing,
+    "Mean Shift": _fast_mean_shift,
+}

@@ -1,0 +1,175 @@
+"""The paper's table of complexities, held against counted evaluations (docs/theory/errata.md, item 27)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.relations._common import separate_rows
+from knoll.relations._density import bandwidth, density_scale
+from knoll.relations._kernel import sigma_of
+from knoll.relations._rules import rules_of
+from knoll.relations._work import FAST, REFERENCE, Run, Scales, Seen
+from knoll.relations.certificate import Certificate, Check, Precondition
+from knoll.relations.relation import Relation
+
+__all__ = ["ComplexityTable"]
+
+Floats = NDArray[np.float64]
+
+_STRIDES = (8, 4, 2, 1)  # nested samples: every eighth row, every fourth, …
+_LEAST = 64  # rows; every eighth of fewer would be too few to cluster
+_REFERENCE_ROWS, _FAST_ROWS = 256, 2048  # at most, so that a certificate takes a second or two
+_CLUSTERS = (1, 2, 4)
+# The exponents of a pure power come out exact. A factor log n would add about 1/ln n, at least 0.13 for up to 2048
+# rows, and a term of higher order more: both are to be seen, and a term of lower order is to be forgiven.
+_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One row of the table: what is said, and the powers of n, k and T in the number of evaluations.
+
+    One evaluation takes d operations for a distance or a kernel, d² for a Mahalanobis distance; so d is in no count.
+    """
+
+    algorithm: str
+    paper: str
+    corrected: str  # by the errata; where nothing is wrong, the same
+    powers: Mapping[str, int]
+    again: int = 1  # how often the fast path may evaluate what the reference evaluates once
+    anew: bool = False  # the fast path keeps no matrix, so each of T products evaluates it
+
+    @property
+    def fast_powers(self) -> Mapping[str, int]:
+        """The powers for the fast path."""
+        return {**self.powers, "T": 1} if self.anew else self.powers
+
+
+TABLE = (
+    # a pass is made again where sums about far centres would lose digits
+    Cost("EM-GMM", "O(nd²kT + d^2.807 kT)", "O(nd²kT + d^2.807 kT)", {"n": 1, "k": 1, "T": 1}, again=2),
+    # close calls are decided a second time
+    Cost("k-means", "O(ndkT)", "O(ndkT)", {"n": 1, "k": 1, "T": 1}, again=2),
+    Cost("spectral clustering", "O(n²d)", "O(n²d + n²kT_eig)", {"n": 2}, anew=True),
+    # cores, graph and borders: distances are not kept in between, so that memory is linear in n
+    Cost("DBSCAN", "O(n²d)", "O(n²d)", {"n": 2}, again=3),
+    # rows stand in blocks that are filled up to four, and a first look at some pairs decides how they are arranged
+    Cost("climbing DBSCAN", "nothing", "O(n²dT)", {"n": 2, "T": 1}, again=3),
+    Cost("Mean Shift", "O(n²dT)", "O(n²dT)", {"n": 2, "T": 1}, again=3),
+)
+
+
+class ComplexityTable(Relation):
+    """What each algorithm costs: exponents of its count on nested samples of the data."""
+
+    name: ClassVar = "complexity-table"
+    source: ClassVar = "the paper's complexities"
+    target: ClassVar = "counted evaluations"
+    statement: ClassVar = (
+        "The reference evaluates as many distances and kernels as the table of complexities says, once that has the "
+        "iterations of an eigensolver and the rounds of DBSCAN's climb; the fast path evaluates no more."
+    )
+    formula: ClassVar = "EM-GMM, k-means: nkT;  spectral: n², or n²T_eig without a matrix;  DBSCAN: n²;  climbs: n²T"
+    _defaults: ClassVar = {"eps": None, "min_samples": None, "bandwidth": None, "sigma": None, "random_state": 0}
+    _rules: ClassVar = rules_of(_defaults)
+
+    def _certify(self, X: Floats, **parameters: Any) -> Certificate:
+        few, many = _sample(X, _REFERENCE_ROWS), _sample(X, _FAST_ROWS)
+        preconditions = _enough(X, few)
+        if not all(condition.holds for condition in preconditions):
+            return self._certificate(checks=(), preconditions=preconditions)
+        eps, level = density_scale(many, parameters["eps"], parameters["min_samples"])
+        h, sigma = bandwidth(many, parameters["bandwidth"]), sigma_of(many, parameters["sigma"])
+        scales = Scales(eps, level, h, sigma, int(parameters["random_state"]))
+        checks: list[Check] = []
+        numbers: dict[str, Any] = {"ε": eps, "minPts": level, "bandwidth": h, "σ": sigma}
+        notes = []
+        if len(few) < len(X):
+            notes.append(f"Counted on {len(few)} (reference) and {len(many)} (fast path) rows of {len(X)}.")
+        for cost in TABLE:
+            found, told = _measured(cost, few, many, scales)
+            checks += found
+            numbers |= told
+            if cost.paper != cost.corrected:
+                notes.append(f"{cost.algorithm}: the paper says {cost.paper}; it is {cost.corrected} (errata item 27).")
+        return self._certificate(checks=tuple(checks), preconditions=preconditions, numbers=numbers, notes=tuple(notes))
+
+
+def _enough(X: Floats, few: Floats) -> tuple[Precondition, ...]:
+    different, wanted = separate_rows(few[:: _STRIDES[0]]), max(_CLUSTERS)
+    rows, apart = len(X) >= _LEAST, different >= wanted
+    return (
+        Precondition(f"at least {_LEAST} rows, to see growth", rows, "" if rows else f"got {len(X)}: give more"),
+        Precondition(
+            f"at least {wanted} different rows among every eighth of them",
+            apart, "" if apart else f"got {different}: shuffle the rows, or give more that differ",
+        ),
+    )  # fmt: skip
+
+
+def _measured(cost: Cost, few: Floats, many: Floats, scales: Scales) -> tuple[list[Check], dict[str, Any]]:
+    """Count one algorithm's evaluations, by the reference and by the fast path."""
+    name, powers, fast_powers = cost.algorithm, cost.powers, cost.fast_powers
+    slow, slow_seconds = _ladder(REFERENCE[name], few, scales, powers)
+    fast, fast_seconds = _ladder(FAST[name], many, scales, fast_powers)
+    found = exponents(slow, powers)
+    shares = {seen.n: seen.count / _stated(seen, fast_powers) for seen in fast}  # the last run on n rows
+    top = [seen for seen in fast if seen.n == len(many)]
+    share = max(seen.count / _stated(seen, fast_powers) for seen in top)
+    checks = [
+        Check(f"{name}: exponents of the reference's count from those of {_formula(powers)}",
+              max(abs(found[v] - powers[v]) for v in found), _TOLERANCE),
+        Check(f"{name}: the fast path's count over {_formula(fast_powers)}", share, float(cost.again)),
+    ]  # fmt: skip
+    if cost.anew and (growth := exponents(top, {"T": 1})):  # what the paper leaves out is there
+        checks.append(Check(f"{name}: exponent of T_eig from 1", abs(growth["T"] - 1), _TOLERANCE))
+    told = " ".join(f"{v}^{exponent:.2f}" for v, exponent in found.items())
+    saved = ", ".join(f"{value:.2g}" for value in shares.values())
+    return checks, {
+        f"{name}, paper": cost.paper,
+        f"{name}, reference": f"{told}, {slow_seconds:.2g} s",
+        f"{name}, fast path's share of {_formula(fast_powers)}": f"{saved} at n/8 … n, {fast_seconds:.2g} s",
+    }
+
+
+def exponents(seen: list[Seen], powers: Mapping[str, int]) -> dict[str, float]:
+    """Fit log count = c + Σ_v p_v log v by least squares; what never varies has no exponent."""
+    columns = {v: np.log([float(getattr(s, v)) for s in seen]) for v in powers}
+    columns = {v: column for v, column in columns.items() if np.ptp(column) > 0}
+    counts = np.log([s.count for s in seen])
+    fitted, *_ = np.linalg.lstsq(np.stack([np.ones(len(seen)), *columns.values()], axis=1), counts, rcond=None)
+    return dict(zip(columns, fitted[1:].tolist(), strict=True))
+
+
+def _ladder(run: Run, rows: Floats, scales: Scales, powers: Mapping[str, int]) -> tuple[list[Seen], float]:
+    """Run on nested samples, and with several k where k counts; also return the seconds of the largest run."""
+    seen: list[Seen] = []
+    seconds = 0.0
+    for stride in _STRIDES:
+        x = np.ascontiguousarray(rows[::stride])
+        for k in _CLUSTERS if "k" in powers else (2,):
+            begun = time.perf_counter()
+            seen += run(x, k, scales)
+            seconds = time.perf_counter() - begun
+    return seen, seconds
+
+
+def _sample(X: Floats, most: int) -> Floats:
+    """At most so many evenly spaced rows, about their mean: distances do not see it, and covariances keep digits."""
+    rows = X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
+    return np.ascontiguousarray(rows - rows.mean(axis=0))
+
+
+def _stated(seen: Seen, powers: Mapping[str, int]) -> float:
+    return math.prod(float(getattr(seen, v)) ** power for v, power in powers.items())
+
+
+def _formula(powers: Mapping[str, int]) -> str:
+    return "".join(v + {1: "", 2: "²"}[power] for v, power in powers.items())
