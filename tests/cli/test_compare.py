@@ -159,10 +159,10 @@ def test_quiet_and_json(table, tmp_path, call):
 def test_without_a_file_a_real_table_is_taken(tmp_path, call):
     code, text, _ = call("compare", "--out", tmp_path / "out", "--methods", "kmeans", "--k", "3", "--budget", "5")
     assert code == 0
-    assert text.startswith("wine: 178 rows, 13 columns")
+    assert text.startswith("iris: 150 rows, 4 columns; scaled (standard)\n")
     assert "No file was given, so this is a table that comes with scikit-learn." in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["truth_scores"]["kmeans"]["ari"] > 0.8
+    assert summary["truth_scores"]["kmeans"]["ari"] > 0.5
 
 
 def test_exact_shows_the_cost_first(table, tmp_path, call):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
-EMBEDDED = "wine"
+EMBEDDED = "iris"
 
 
 @click.command("compare")
@@ -81,7 +81,7 @@ def command(
     """Find out which clusters your table has, by six methods.
 
     DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
-    data set of ours; without it the table wine, which comes with scikit-learn, is taken. Parameters are chosen from the
+    data set of ours; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from the
     data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
     DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
     finished.
@@ -97,7 +97,8 @@ def command(
     refuse_results(out, RESULTS, force)
     table, facts = _table(data, columns, missing, id_column, truth)
     if not silent:
-        click.echo(f"{table.name}: {some(len(table.X), 'row')}, {some(len(table.columns), 'column')}; scaled ({scale})")
+        shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
+        click.echo(f"{table.name}: {shape}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
         for fact in facts:
             click.echo(f"  {fact}")
     from knoll.cli._compare_files import write_results
