@@ -19,6 +19,7 @@ from knoll.cli import _results, main
 from knoll.cli._compare_words import read_methods, read_numbers, read_settings
 from knoll.cli._progress import event_line
 from knoll.compare import METHODS, Event
+from knoll.exceptions import ModelFileError
 from knoll.metrics import adjusted_rand_score
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
@@ -262,7 +263,7 @@ def test_an_interruption_before_the_first_answer_leaves_nothing(table, tmp_path,
 
 def test_ctrl_c_in_a_process_of_its_own(tmp_path):
     """A true signal while a fit runs: the answers so far are written, and the exit code says why there are no more."""
-    X = np.random.default_rng(0).normal(size=(3000, 6))
+    X = np.random.default_rng(0).normal(size=(2000, 4))
     np.save(tmp_path / "x.npy", X)
     words = [sys.executable, "-m", "knoll", "compare", "x.npy", "--methods", "kmeans,spectral,mean-shift", "--exact"]
     run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -385,16 +386,32 @@ def test_a_place_that_cannot_be_written_to(table, call):
     assert errors.endswith("Choose another place with --out.\n")
 
 
-@pytest.mark.parametrize("most", [4_000, 30_000])  # bytes: already the labels do not fit; then the report does not
-def test_a_full_disk_leaves_nothing(table, tmp_path, most):
+def test_a_full_disk_leaves_nothing(table, tmp_path):
     """A limit on the size of files stands for a disk without room: writing fails half-way."""
     code = (
         "import resource, sys; from knoll.cli import main; "
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most})); sys.exit(main(sys.argv[1:]))"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)); sys.exit(main(sys.argv[1:]))"
     )
     out = tmp_path / "deep" / "out"
     words = ["compare", str(table), "--out", str(out), "--quiet", *QUICK]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert done.stderr == f"knoll: cannot write {out}: File too large. Choose another place with --out.\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_is_full_at_the_last_model_leaves_nothing(table, tmp_path, monkeypatch, call):
+    from knoll.cli import _compare_files
+
+    def save(model, path, **options):
+        if path.stem == "dbscan":
+            raise ModelFileError(f"cannot write {path}") from OSError(28, "No space left on device")
+        path.write_text("a model")
+
+    monkeypatch.setattr(_compare_files, "save", save)
+    code, _, errors = call("compare", table, "--out", tmp_path / "out", "--quiet", *QUICK)
+    assert (code, errors) == (
+        2,
+        f"knoll: cannot write {tmp_path / 'out'}: No space left on device. Choose another place with --out.\n",
+    )
     assert os.listdir(tmp_path) == []

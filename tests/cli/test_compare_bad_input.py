@@ -119,7 +119,7 @@ def test_a_column_of_dates(refused, tmp_path, call):
 @pytest.mark.parametrize("value", ["", "NA", "nan", "inf", "-inf"])
 def test_what_is_not_finite_is_named_by_row_and_column(refused, value):
     assert refused(f"x,y\n1,2\n3,{value}\n5,6\n") == (
-        "data.csv has 1 missing values in 1 of 3 rows, the first in row 2, column 'y'. "
+        "data.csv has 1 missing value in 1 of 3 rows, the first in row 2, column 'y'. "
         "Use --missing drop (leave those rows out) or --missing median (fill in the column's median)."
     )
 
@@ -137,7 +137,7 @@ def test_missing_values_can_be_dropped_or_filled(tmp_path, call):
         out = tmp_path / missing
         code, text, _ = call("compare", tmp_path / "data.csv", "--missing", missing, "--out", out, *QUICK)
         assert code == 0
-        assert "1 missing values in 1 of 120 rows" in text
+        assert "1 missing value in 1 of 120 rows" in text
         labels = pa.parquet.read_table(out / "labels.parquet")
         assert labels.num_rows == count
         assert (3 in labels["row"].to_pylist()) == (missing == "median")

@@ -149,10 +149,10 @@ def test_no_clusters_is_said_first(found, points):
 
 
 def test_a_large_table_is_a_small_page():
-    X = np.random.default_rng(0).normal(size=(30_000, 3)) + np.repeat([[0.0], [8.0]], 15_000, axis=0)
+    X = np.random.default_rng(0).normal(size=(12_000, 3)) + np.repeat([[0.0], [8.0]], 6_000, axis=0)
     big = compare(X, methods=["kmeans"], k=[2], budget=5)
     text = comparison_page(big, X, name="big", seconds=0.0)
-    assert "5\u202f000 of 30\u202f000 rows are drawn, chosen at random." in text
+    assert "5\u202f000 of 12\u202f000 rows are drawn, chosen at random." in text
     assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MOST_POINTS
     assert len(text.encode()) < 1_000_000
 
