@@ -161,6 +161,13 @@ def _table(
         raise BadData(f"{table.name} has {len(table.X)} row. Two are the least that can be parted.")
     if not np.ptp(table.X, axis=0).any():
         raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
+    if table.truth is not None:
+        gap = next((row for row, known in zip(table.rows, table.truth) if known is None or known != known), None)
+        if gap is not None:
+            raise BadData(
+                f"{table.name}: row {gap + 1} has no class in column {truth!r} of --truth. "
+                "Give it one, such as 'unknown', or leave the row out."
+            )
     return table, facts
 
 

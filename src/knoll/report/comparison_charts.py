@@ -58,8 +58,8 @@ def chart(evidence: Evidence) -> dict[str, Any]:
         "x_label": evidence.x_label or evidence.parameter,
         "y_label": evidence.y_label or evidence.name,
         "lines": lines,
-        "x_ticks": [(across(value), number(value)) for value in _round_numbers(x0, x1, 8, whole=_whole(x))],
-        "y_ticks": [(down(value), number(value)) for value in _round_numbers(y0, y1, 4)],
+        "x_ticks": [(across(value), text) for value, text in _ticks(x0, x1, 8, whole=_whole(x))],
+        "y_ticks": [(down(value), text) for value, text in _ticks(y0, y1, 4)],
         "chosen": across(evidence.chosen),
         "chosen_y": None if height is None else down(height),
         "plot": (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM),
@@ -112,11 +112,14 @@ def _whole(x: Floats) -> bool:
     return bool((x == np.rint(x)).all())
 
 
-def _round_numbers(low: float, high: float, most: int, whole: bool = False) -> list[float]:
+def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[tuple[float, str]]:
+    """Return round numbers, each written with as many digits as tell it from the next."""
     step = 10.0 ** math.floor(math.log10((high - low) / most))
     step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= most)
     step = max(step, 1.0) if whole else step
-    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    values = [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    digits = max(4, 1 + math.ceil(math.log10(max(abs(low), abs(high), step) / step)))
+    return [(value, number(value, digits)) for value in values]
 
 
 def _table(x: Floats, curves: dict[str, Floats], chosen: float) -> list[dict[str, Any]]:
