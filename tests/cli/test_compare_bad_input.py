@@ -165,6 +165,22 @@ def test_one_column_is_a_table(tmp_path, call):
     assert "height means nothing" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_a_row_without_a_class(refused):
+    rows = [f"{x},{y},{'' if i == 4 else 'k'}" for i, (x, y) in enumerate(two_groups())]
+    told = refused("x,y,kind\n" + "\n".join(rows) + "\n", "--truth", "kind")
+    assert told == (
+        "data.csv: row 5 has no class in column 'kind' of --truth. Give it one, such as 'unknown', or leave the row out."
+    )
+
+
+def test_standard_input(tmp_path, knoll):
+    rows = "".join(f"{x},{y}\n" for x, y in two_groups())
+    done = knoll("compare", "-", "--out", tmp_path / "out", *QUICK, input="x,y\n" + rows)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("standard input: 120 rows, 2 columns; scaled (standard)\n")
+    assert "<title>Clusters of standard input</title>" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_a_million_columns(refused):
     message = (
         "has 1000000 columns; at most 50000 are taken. If rows and columns have changed places, turn it round; "

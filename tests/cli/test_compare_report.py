@@ -206,9 +206,7 @@ def test_a_curve():
     assert [row["chosen"] for row in drawn["table"]] == [False, False, True, False]
     assert "chosen at 3" in drawn["alt"]
     close = replace(evidence, y={"one": np.array([1.0, 0.99998, 0.99996, 0.9999])})
-    assert [text for _, text in chart(close)["y_ticks"]] == ["0.9999", "0.99992", "0.99994", "0.99996", "0.99998", "1"][
-        1:
-    ]
+    assert [text for _, text in chart(close)["y_ticks"]] == ["0.9999", "0.99995", "1"]
     empty = Evidence("BIC", "k", np.arange(2.0), {"full": np.full(2, np.nan)}, 3.0, "")
     assert chart(empty) == {}
 
