@@ -169,7 +169,8 @@ def test_a_row_without_a_class(refused):
     rows = [f"{x},{y},{'' if i == 4 else 'k'}" for i, (x, y) in enumerate(two_groups())]
     told = refused("x,y,kind\n" + "\n".join(rows) + "\n", "--truth", "kind")
     assert told == (
-        "data.csv: row 5 has no class in column 'kind' of --truth. Give it one, such as 'unknown', or leave the row out."
+        "data.csv: row 5 has no class in column 'kind' of --truth. "
+        "Give it one, such as 'unknown', or leave the row out."
     )
 
 
