@@ -3,25 +3,41 @@
 The estimate is f(x) = 1/m Σ_i N(x | x_i, h_i² I) with h_i² = r_k(i)²/d, r_k(i) the distance to the k-th neighbour of
 row i; k is the one under which rows are best predicted by the others (leave-one-out likelihood). Rows are linked to
 their neighbours, a link is as high as the lowest of its two ends and its middle, and a hill is what lies above the
-highest pass to a higher hill. Its prominence is the fall of log f from its top to that pass. An estimate from k rows
-has an error of about 1/√k in log f, and among m/k independent ones the highest and the lowest differ by chance by
-about 2√(2 log(m/k))/√k: a hill must be more prominent than that.
+highest pass to a higher hill. Its prominence is the fall of log f from its top to that pass.
+
+Chance makes hills, too. An estimate from k rows has an error of about s = (d/δ)/√k in log f, where δ is the dimension
+of what the rows fill around them (Levina and Bickel 2004): f goes with r^-d, and r is known to 1/(δ√k). The highest of
+m/k independent errors is about s√(2 log(m/k)). The lowest is as far below, but a pass need not go through it unless the
+rows lie on a line: in δ dimensions the share 1/δ of it is counted. So a hill needs the prominence
+(1 + 1/δ) s √(2 log(m/k)).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Hills", "KernelEstimate", "find_hills", "hills_of", "join_hills", "kernel_estimate", "squared_distances"]
+__all__ = [
+    "Hills",
+    "KernelEstimate",
+    "find_hills",
+    "hills_of",
+    "join_hills",
+    "kernel_estimate",
+    "prominence_needed",
+    "squared_distances",
+]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _WIDTHS = (5, 8, 12, 20, 35, 60)  # neighbours that are tried
+_DIMENSION = 20  # neighbours that the dimension is read from
 _LINKS = 12  # neighbours that a row is linked to
 _LEAST_SHARE = 0.02  # of the rows: less is no hill
 _LEAST_ROWS = 8
@@ -43,14 +59,13 @@ class Hills:
 
     labels: Labels  # (m,) the hill of each row
     count: int
-    prominence: Floats  # of every hill but the highest, the most prominent first
-    needed: float  # what a hill needs
+    strengths: Floats  # prominence over what is needed, of every hill but the highest, the strongest first
     k: int
 
     @property
     def strength(self) -> float:
         """The largest prominence over what is needed: above 1 there are two hills at least."""
-        return float(self.prominence[0] / self.needed) if len(self.prominence) else 0.0
+        return float(self.strengths[0]) if len(self.strengths) else 0.0
 
 
 def squared_distances(points: Floats) -> Floats:
@@ -104,10 +119,24 @@ def find_hills(gaps: Floats, estimate: KernelEstimate, d: int) -> Hills:
     links = _links(gaps)  # (l, 2)
     height = np.minimum(estimate.log_density[links[:, 0]], estimate.log_density[links[:, 1]])
     height = np.minimum(height, _middles(gaps, links, estimate, d))
-    needed = 2 * math.sqrt(2 * math.log(max(2.0, m / estimate.k))) / math.sqrt(estimate.k)
     least = max(_LEAST_ROWS, _LEAST_SHARE * m)
-    labels, prominence = join_hills(estimate.log_density, links, height, np.ones(m), needed, least)
-    return Hills(labels, int(labels.max()) + 1, prominence, needed, estimate.k)
+    needed = partial(prominence_needed, m, d, estimate.k)
+    labels, strengths = join_hills(estimate.log_density, links, height, np.ones(m), least, needed, _thinness(gaps))
+    return Hills(labels, int(labels.max()) + 1, strengths, estimate.k)
+
+
+def prominence_needed(m: int, d: int, k: int, thin: float) -> float:
+    """Return the prominence that chance would hardly give; `thin` is 1/δ."""
+    thin = min(1.0, max(thin, 1.0 / d))
+    return (1 + thin) * d * thin * math.sqrt(2 * math.log(max(2.0, m / k)) / k)
+
+
+def _thinness(gaps: Floats) -> Floats:
+    """Return 1/δ around each row: the mean of log(r_l/r_j) over its neighbours j < l (Levina and Bickel's estimate)."""
+    last = min(_DIMENSION, len(gaps) - 1)
+    near = np.sort(np.partition(gaps, last, axis=1)[:, : last + 1], axis=1)[:, 1:]  # without the row itself
+    near = np.log(np.maximum(near, 1e-300))
+    return np.asarray(0.5 * (near[:, -1:] - near[:, :-1]).mean(axis=1) if last > 1 else np.ones(len(gaps)))
 
 
 def _links(gaps: Floats) -> NDArray[np.int64]:
@@ -151,16 +180,23 @@ def _middles(gaps: Floats, links: NDArray[np.int64], estimate: KernelEstimate, d
 
 
 def join_hills(
-    top: Floats, links: NDArray[np.int64], height: Floats, mass: Floats, needed: float, least: float
+    top: Floats,
+    links: NDArray[np.int64],
+    height: Floats,
+    mass: Floats,
+    least: float,
+    needed: Callable[[float], float],
+    thin: Floats,
 ) -> tuple[Labels, Floats]:
-    """Flood from above: where two hills meet, the lower one is joined unless it is prominent and heavy enough.
+    """Flood from above: where two hills meet, the lower one is joined unless it is heavy and prominent enough.
 
-    Returns the hill of each node, numbered by mass, and the prominences of all hills that are heavy enough.
+    What it needs may depend on the mean of `thin` over it. Returns the hill of each node, numbered by mass, and
+    prominence over what is needed of all hills that are heavy enough.
     """
     n = len(top)
     whole, home = list(range(n)), list(range(n))  # what is connected so far; whose hill a node belongs to
-    peak, weight = top.tolist(), mass.tolist()
-    prominences = []
+    peak, weight, thick = top.tolist(), mass.tolist(), (thin * mass).tolist()
+    strengths = []
     for at in np.argsort(-height, kind="stable"):
         i, j = int(links[at, 0]), int(links[at, 1])
         a, b = _root(whole, i), _root(whole, j)
@@ -168,19 +204,21 @@ def join_hills(
             continue
         if peak[a] < peak[b]:
             a, b, i, j = b, a, j, i
-        prominence = peak[b] - float(height[at])
+        strength = 0.0
         if weight[b] >= least:
-            prominences.append(prominence)
-        if weight[b] < least or prominence < needed:
+            strength = (peak[b] - float(height[at])) / needed(thick[b] / weight[b])
+            strengths.append(strength)
+        if strength < 1:
             home[_root(home, j)] = _root(home, i)
         whole[b] = a
         weight[a] += weight[b]
+        thick[a] += thick[b]
     roots = np.array([_root(home, i) for i in range(n)])
     names, labels = np.unique(roots, return_inverse=True)
     order = np.argsort(-np.bincount(labels, weights=mass), kind="stable")
     rank = np.empty(len(names), np.int64)
     rank[order] = np.arange(len(names))
-    return rank[labels], np.array(sorted(prominences, reverse=True), dtype=np.float64)
+    return rank[labels], np.array(sorted(strengths, reverse=True), dtype=np.float64)
 
 
 def _root(parent: list[int], i: int) -> int:

@@ -127,7 +127,7 @@ def compare(
                 scaled[rows], numbers, given.get("gaussian-mixture", {}), seed, n_jobs,
                 lambda stage, share: watch.tell("density", stage, share),
             )  # fmt: skip
-            view = View(scaled[rows], numbers, found, seed, n_jobs)
+            view = View(scaled[rows], len(points), numbers, found, seed, n_jobs)
             for at, name in enumerate(names, start=1):
                 started = time.perf_counter()
                 try:
@@ -197,10 +197,9 @@ def _run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         proposals = list(method.propose(view, given))
-    # the setting that meets the clusters of the density best; its own first choice where there are none
+    # the setting that meets the clusters of the density best, the earlier of equals; the first where there are none
     match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
-    at = int(np.argmax(np.round(match, 3)))
-    chosen = proposals[at]
+    chosen = proposals[int(np.argmax(np.round(match, 2)))]
     tell("fitting")
     model = chosen.model
     rows = drawn_rows(order, route.rows, view.seed)
@@ -222,7 +221,7 @@ def _run(
         model=model,
         labels=labels,
         probabilities=_probabilities(model, scaled, chosen.groups) if name == "gaussian-mixture" else None,
-        parameters=dict(chosen.parameters),
+        parameters=_settled(chosen.parameters, model),
         evidence=chosen.evidence,
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
@@ -231,12 +230,20 @@ def _run(
         stability_spread=spread,
         fitted_rows=route.rows,
         how=route.how,
-        certificate=None,
+        certificate=float(np.max(model.eigen_residual_)) if name == "spectral" else None,
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
         groups=chosen.groups,
     )
-    return found, match[at]
+    return found, float(adjusted_rand_score(view.survey.labels, seen)) if view.survey.count > 1 else 0.0
+
+
+def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """Return the parameters as they are in the last fit: a scale may have followed the number of rows."""
+    now = {name: getattr(model, name) for name in parameters}
+    return {
+        name: parameters[name] if isinstance(value, str) and value == "auto" else value for name, value in now.items()
+    }
 
 
 def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -> Floats:

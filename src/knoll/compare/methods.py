@@ -30,8 +30,10 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _STARTS = 4  # of each fit that depends on a start
+_NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0.1 ms, by a kernel a twentieth of it
 _EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
 _CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
+_LESS = (0.9, 0.8, 0.7)  # of ε, where a larger table joins what the view parts
 _QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
 
 
@@ -40,6 +42,7 @@ class View:
     """The rows that settings are chosen on."""
 
     points: Floats  # (m, d) scaled, in order of content
+    total: int  # rows of the whole table
     k: tuple[int, ...]  # numbers of clusters to try
     survey: Survey  # what the density says
     seed: int
@@ -60,6 +63,7 @@ class Proposal:
     model: Any
     evidence: tuple[Evidence, ...]
     groups: tuple[int, ...] | None = None
+    by_hand: bool = False  # whether scales were given, and must stay as they are
 
 
 class Method(Protocol):
@@ -183,7 +187,7 @@ class _Spectral:
         if "n_clusters" in given or view.asked is None:
             return
         others = [first | {"n_clusters": view.asked}]
-        if not {"sigma", "gamma", "affinity"} & set(given):
+        if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
             near = {"affinity": "nearest_neighbors", "n_clusters": view.asked}
             others.append({name: value for name, value in first.items() if name != "sigma"} | near)
         for other in others:
@@ -247,14 +251,28 @@ class _DBSCAN:
                 f"{estimate.reason}; ε = {radius:.4g}.", "share of the rows", f"distance to {level} rows",
             )  # fmt: skip
             model = DBSCAN(n_jobs=view.n_jobs, **chosen).fit(points)
-            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,))
+            by_hand = bool({"eps", "min_samples"} & set(given))
+            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,), by_hand=by_hand)
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        eps, level = chosen.parameters["eps"], min(chosen.parameters["min_samples"], len(points))
-        inside = scales.k_distances(view.points, level, n_jobs=view.n_jobs) <= eps
-        # more rows stand closer: the ε that makes the same share of them core points
-        radius = float(np.quantile(scales.k_distances(points, level, n_jobs=view.n_jobs), inside.mean()))
-        return DBSCAN(**(chosen.model.get_params() | {"eps": radius or eps, "min_samples": level})).fit(points)
+        settings = chosen.model.get_params()
+        if chosen.by_hand:
+            return DBSCAN(**settings).fit(points)
+        # The same density: as many more rows within ε as there are more rows. Thin places between clusters may fill
+        # with rows, so take a smaller ε until there are as many clusters as there were in the view.
+        settings["min_samples"] = max(2, round(settings["min_samples"] * len(points) / len(view.points)))
+        wanted, first = _large_clusters(chosen.labels), None
+        for less in (1.0, *_LESS) if len(points) > len(view.points) else (1.0,):
+            model = DBSCAN(**(settings | {"eps": less * settings["eps"]})).fit(points)
+            first = first or model
+            if _large_clusters(model.labels_) == wanted:
+                return model
+        return first
+
+
+def _large_clusters(labels: NDArray[Any]) -> int:
+    """Count the clusters that hold a hundredth of the rows."""
+    return int((np.bincount(labels[labels >= 0], minlength=1) >= 0.01 * len(labels)).sum())
 
 
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------

@@ -289,7 +289,8 @@ def _by_valleys(model: Any, deep: float) -> Labels:
     tops, depth = _passes(model)
     pairs = np.array([(a, b) for a in range(k) for b in range(a)])
     height = np.array([min(tops[a], tops[b]) - depth[a, b] for a, b in pairs])
-    return join_hills(tops, pairs, height, np.asarray(model.weights_, dtype=np.float64), deep, 0.02)[0]
+    weights = np.asarray(model.weights_, dtype=np.float64)
+    return join_hills(tops, pairs, height, weights, 0.02, lambda thin: deep, np.zeros(k))[0]
 
 
 def _passes(model: Any) -> tuple[Floats, Floats]:

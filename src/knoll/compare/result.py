@@ -81,7 +81,7 @@ class Candidate:
     stability_spread: float | None  # and their standard deviation
     fitted_rows: int
     how: str  # "all rows", or what was fitted and how the rest was labelled
-    certificate: float | None  # of a low-rank or sampled route, where there is one
+    certificate: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
     seconds: float
     warnings: tuple[str, ...] = ()
     groups: tuple[int, ...] | None = None  # the cluster of each component, where components were joined: labels =
