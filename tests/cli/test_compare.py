@@ -415,3 +415,17 @@ def test_a_disk_that_is_full_at_the_last_model_leaves_nothing(table, tmp_path, m
         f"knoll: cannot write {tmp_path / 'out'}: No space left on device. Choose another place with --out.\n",
     )
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("knoll com", "plain,compare"),
+        ("knoll compare my-da", "file,my-da"),
+        ("knoll compare --scale r", "plain,robust"),
+        ("knoll compare --tr", "plain,--truth"),
+    ],
+)
+def test_the_shell_completes(knoll, words, offered):
+    ask = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert knoll(env={**os.environ, **ask}).stdout.splitlines() == [offered]
