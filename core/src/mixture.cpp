@@ -24,6 +24,7 @@ class CellSums {
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
     sums_.resize(size_of(k_ * size_));
     reach_.resize(size_of(strips() ? 2 * ld_ : 0));
+    spent_.resize(size_of(k_));
     for (int64_t c = 0; c < k_; ++c) {
       centers_.push_back(row_of(centers, c));
       zero_.push_back(std::all_of(centers_.back().begin(), centers_.back().end(), [](double o) { return o == 0; }));
@@ -40,6 +41,7 @@ class CellSums {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     std::fill(peaks.begin(), peaks.end(), 0.0);
     std::fill(reach_.begin(), reach_.end(), 0.0);
+    std::fill(spent_.begin(), spent_.end(), 0.0);
   }
 
   // Said of each tile before it is added.
@@ -61,7 +63,7 @@ class CellSums {
     } else {
       double* const first = sums + kLane;
       kernel.scatter(tile.strips.data(), tile.points, d_, lambda, zero_[size_of(c)] ? nullptr : center, reach_.data(),
-                     tile.away.data(), tile.other.data(), sums, first, first + ld_);
+                     tile.away.data(), tile.other.data(), &spent_[size_of(c)], sums, first, first + ld_);
     }
   }
 
@@ -101,6 +103,7 @@ class CellSums {
   std::vector<bool> zero_;  // (k) whether the centre is the origin, so that no difference needs to be taken
   std::vector<double> sums_;
   std::vector<double> reach_;  // (2, ld) the largest |y_j| of the tiles so far and 1 / y_j², where strips are summed
+  std::vector<double> spent_;  // (k) what was left out of the second moments, as a sum of λ
 
  public:
   std::vector<double> peaks;  // (k)

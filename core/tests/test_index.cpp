@@ -268,6 +268,7 @@ TEST("cells: many points are sorted by block and cell, rows in their order, in b
   for (int64_t d : {1, 2, 3, 4, 5})
     for (double eps : {1e-6, 1e-3, 0.02, 0.5, 4.0})
       for (int kind = 0; kind < 3; ++kind) {
+        if (knoll_test::quick() && kind != static_cast<int>(d) % 3) continue;
         auto x = numbers(n * d, 11);
         if (kind == 1) x[0] = 1e9;  // nearly all in one bucket
         if (kind == 2)

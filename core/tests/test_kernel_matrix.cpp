@@ -71,6 +71,7 @@ TEST("kernel apply: K·B and K(Y, X)·B equal the stored matrix's, for every kin
   for (int64_t n : {1, 5, 31, 32, 33, 200, 700})
     for (int64_t d : {1, 2, 10, 100}) {
       if ((n == 700 && d != 2) || (n != 33 && d == 100)) continue;
+      if (knoll_test::quick() && n >= 200 && d != 2) continue;
       const auto x = numbers(n * d, 1), y = numbers(41 * d, 2, 2.0);
       for (const auto& rule :
            {kernel_rule("rbf", 0.8, 1), kernel_rule("rbf", 0.8, 1, 1.1), kernel_rule("rbf", 0.01, 1),
@@ -98,7 +99,7 @@ TEST("kernel apply: K·B and K(Y, X)·B equal the stored matrix's, for every kin
 }
 
 TEST("kernel apply: the same bits for any threads and layout, rows alone or together, in float32") {
-  const int64_t n = 3000, d = 3, m = 5;
+  const int64_t n = knoll_test::quick() ? 900 : 3000, d = 3, m = 5;
   const auto x = numbers(n * d, 4), b = numbers(n * m, 5);
   std::vector<float> small(x.begin(), x.end());
   const Numbers wide(small.begin(), small.end());
@@ -196,7 +197,7 @@ TEST("kernel update: the sums follow the labels, the same bits for any threads")
 }
 
 TEST("pivoted Cholesky: K − F Fᵀ has the diagonal it tells, no larger than the greedy method's by much, any threads") {
-  for (int64_t n : {20, 600})
+  for (int64_t n : {20, knoll_test::quick() ? 200 : 600})
     for (int64_t d : {1, 2}) {
       const auto x = numbers(n * d, 11);
       for (const auto& rule : {kernel_rule("rbf", 0.6, 1), kernel_rule("linear", 0, 0)}) {

@@ -1,10 +1,11 @@
-"""Weighted kernel k-means: minimise J(r) = Σ_c Σ_{i∈Γ_c} w_i ‖φ(x_i) − m_c‖² (docs/theory/notation.md, eq. 4.1)."""
+"""Weighted kernel k-means: minimise J(r) = Σ_c Σ_{i∈Γ_c} w_i ‖φ(x_i) − m_c‖² (docs/theory/notation.md, eq. 4.1).
+
+Starts come from steps/kernel_inits.py, the alternation is steps/kernel_kmeans.py, and labels of other rows are found by
+steps/kernel_answers.py.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,15 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll import _core, kernels, scales, seeding
+from knoll import kernels, scales
 from knoll.base import Estimator, all_or_nothing
-from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
+from knoll.exceptions import BadData
 from knoll.kernel_matrix import check_matrix
 from knoll.steps import kernel_kmeans as steps
+from knoll.steps.kernel_answers import Kept
+from knoll.steps.kernel_cost import KernelKMeansCost, estimate
+from knoll.steps.kernel_inits import Starts, check_init, runs_of
 from knoll.steps.kernel_means import Means, Problem
-from knoll.steps.kernel_start import closest_rows, gathered, kmeans_plus_plus, relaxed
+from knoll.steps.kernel_words import warn_of
 from knoll.steps.loop import live
-from knoll.steps.row_names import equal_rows, names, recognised
+from knoll.steps.row_names import equal_rows, names
 from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
@@ -40,28 +44,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
-_STARTS = ("k-means++", "random", "spectral")
-_INIT = "KernelKMeans: init must be 'k-means++', 'random', 'spectral', labels or row indices"
-_RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
-_BLOCK = 2**21  # entries of K at a time
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
-_ALONE = 1e-3  # links to other rows, of those to itself: below it a row is isolated
-_ALIKE = 1e-10  # spread in feature space, of its largest: below it rounding hides the differences
-
-
-@dataclass(frozen=True)
-class KernelKMeansCost:
-    """What a fit will take, before it is run."""
-
-    memory: int  # bytes beyond X
-    first: float  # entries of K for the first products
-    step: float  # entries of K for a step, at most
-
-    def __str__(self) -> str:
-        return (
-            f"about {self.memory / 2**20:.0f} MB beyond the data; {self.first:.3g} kernel values for a start, up to "
-            f"{self.step:.3g} more for each step (n_samples for each row that changes cluster)."
-        )
 
 
 class KernelKMeans(ClusterMixin, Estimator):
@@ -265,7 +248,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         kept = points if present is None else self._only(points, present)
         power, weights = _leveled(weights if present is None or weights is None else weights[present])
         problem = self._problem(kernel, kept, weights, threads)
-        starts = _Starts(self, problem, kept, present, n, draw_seed(self.random_state))
+        own = None if self._given_matrix() else kept
+        starts = Starts(self.init, self.n_init, k, problem, own, present, n, draw_seed(self.random_state))
         best: steps.Outcome | None = None
         rechecks = evaluated = 0
         for restart in range(starts.runs):
@@ -296,7 +280,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             self.labels_[absent] = self._assign(columns)
             self.ties_ = present[best.last.tied]
         self.present_ = present
-        self._warn(best, problem, kernel)
+        warn_of(best, problem, kernel, k)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
@@ -321,7 +305,7 @@ class KernelKMeans(ClusterMixin, Estimator):
     def _door(self, X: Any, sample_weight: Any) -> tuple[Any, Floats | None, kernels.Kernel, str]:
         """Check parameters and data, once, and make the kernel; also tell why its width is what it is."""
         self._check_parameters()
-        self._check_init()
+        check_init(self.init)
         self._kernel(1.0)  # its parameters, before the data
         points = self._points(X, reset=True)
         n = points.shape[0]
@@ -413,61 +397,24 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     def _assign(self, queries: Any) -> Labels:
         """Assign rows to the means that were kept."""
-        means, kernel, threads = self._means()
-        k, m = means.k, queries.shape[0]
-        shift = float(np.ldexp(self.shift_, -self.weight_power_))
-        own = recognised(queries, self.row_names_, self.center_labels_) if shift else None
-        parts, height = [], max(1, _BLOCK // max(1, k if _in_core(kernel) else len(self.center_labels_)))
-        weighted = np.zeros((len(self.center_labels_), k))  # W Z
-        weighted[np.arange(len(weighted)), self.center_labels_] = means.problem.weigh(np.ones(len(weighted)))
-        for begin in range(0, m, height):
-            some = queries[begin : begin + height]
-            if _in_core(kernel):
-                G = means.problem.operator.apply_rows(some, weighted)
-                top = np.sqrt(self.largest_)
-                reach = np.sqrt(np.maximum(kernel.diag(some, threads), 0.0)) * top if means.problem.definite else None
-                reach = np.full(len(some), self.largest_) if reach is None else reach
-                take = self._taker(kernel, some, threads)
-            else:
-                tile = some.toarray() if is_sparse(some) else np.asarray(some)
-                tile = np.ascontiguousarray(
-                    tile if self._given_matrix() else kernel.tile(some, self.fit_points_), float
-                )
-                G = np.empty((len(tile), k))
-                _core.tall_times(tile, weighted, G, threads)
-                reach, take = np.abs(tile).max(axis=1), tile.__getitem__
-            mine = None if own is None else own[begin : begin + height]
-            parts.append(steps.assign(means, shift, G=G, take=take, reach=reach, own=mine).labels)
-        return np.concatenate(parts)
-
-    def _taker(self, kernel: kernels.Kernel, some: Any, threads: int) -> Callable[[Rows], Floats]:
-        return lambda rows: kernel.tile(np.ascontiguousarray(some[rows]), self.fit_points_, threads)
-
-    def _means(self) -> tuple[Means, kernels.Kernel, int]:
-        """Take up the means that the fit kept."""
-        threads, given = self._threads(), self._given_matrix()
-        kernel = self._kernel(self.sigma_)
-        points: Any = np.empty((len(self.center_labels_), 0)) if given else self.fit_points_
-        operator: Any = _Absent(len(points)) if given else kernel.operator(points, threads, 0.0)
-        problem = Problem(
-            operator=operator,
-            weights=None if self.fit_weights_ is None else np.ldexp(self.fit_weights_, -self.weight_power_),
-            definite=kernel.positive_semidefinite is True,
-            equal=lambda: np.arange(len(points)),
-            order=lambda i: (i,),
-            threads=threads,
+        power = -self.weight_power_
+        kept = Kept(
+            kernel=self._kernel(self.sigma_),
+            points=self.fit_points_,
+            weights=None if self.fit_weights_ is None else np.ldexp(self.fit_weights_, power),
+            labels=self.center_labels_,
+            norms=self.center_norms_,
+            errors=self.center_errors_,
+            largest=self.largest_,
+            shift=float(np.ldexp(self.shift_, power)),
+            names=self.row_names_,
         )
-        problem.__dict__["reach"] = np.full(len(points), self.largest_)
-        return (
-            Means.kept(problem, self.center_labels_, self.center_norms_, self.center_errors_, exact=given),
-            kernel,
-            threads,
-        )
+        return kept.assign(queries, self._threads())
 
     # ---- before a fit ----------------------------------------------------------------------------------------------
 
     def estimate_cost(self, X: Any) -> KernelKMeansCost:
-        """Say what a fit would take, from the shape of the data.
+        """Say what a fit would take, from the data and a product of some rows.
 
         Parameters
         ----------
@@ -477,17 +424,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         Returns
         -------
         KernelKMeansCost
-            Memory beyond X, kernel values for the first products, and for a step.
+            The operator, memory beyond X at most, kernel values for the first products and for a step, seconds.
         """
         self._check_parameters()
+        kernel = self._kernel(1.0)
         points = check_points(X, sparse=self._given_matrix(), n_jobs=self._threads())
-        n, d = points.shape
-        k = int(self.n_clusters)
-        of_points = 0 if self._given_matrix() else 24 * n * d  # a copy to keep, tiles, and their order
-        blocks = 8 * _BLOCK * (1 if self._given_matrix() or _in_core(self._kernel(1.0)) else 2)
-        memory = 8 * n * k * 4 + 120 * n + of_points + blocks
-        runs = self._runs_of(k, n)
-        return KernelKMeansCost(int(memory), float(runs) * n * n / 2, float(n) * n / 2)
+        if self._width_is_open():
+            kernel = self._kernel(float(scales.estimate_sigma(points, n_jobs=self.n_jobs).value))
+        return estimate(kernel, points, int(self.n_clusters), runs_of(self.init, self.n_init), self._threads())
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -512,126 +456,6 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     def _only(self, points: Any, rows: Rows) -> Any:
         return points[rows][:, rows] if self._given_matrix() else points[rows]
-
-    def _check_init(self) -> None:
-        if isinstance(self.init, str):
-            if self.init not in _STARTS:
-                raise InvalidParameter(f"{_INIT}, got {self.init!r}.")
-        elif not (hasattr(self.init, "__len__") or hasattr(self.init, "shape")):
-            raise InvalidType(f"{_INIT}, got {self.init!r}.")
-
-    def _runs_of(self, k: int, n: int) -> int:
-        given = not isinstance(self.init, str)
-        if self.n_init == "auto":
-            return _RESTARTS if isinstance(self.init, str) and self.init == "random" else 1
-        return 1 if given else int(self.n_init)
-
-    def _warn(self, best: steps.Outcome, problem: Problem, kernel: kernels.Kernel) -> None:
-        """Raise a red flag where the answer is defined but hardly what was wanted."""
-        means = best.means
-        found = int(np.count_nonzero(np.bincount(best.last.labels, minlength=means.k)))
-        if found < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly "
-                "due to duplicate points in X. Ask for fewer clusters.",
-                ConvergenceWarning,
-                stacklevel=4,  # _warn, fit, all_or_nothing's guard, the caller
-            )
-        if not isinstance(kernel, kernels.Gaussian | kernels.Heaviside) or problem.n < 2:
-            return
-        links = means.G.sum(axis=1)  # (n,) of a row to all, itself included
-        itself = problem.weigh(problem.diagonal)
-        alone = float(np.mean(links - itself <= _ALONE * itself))
-        spread = problem.total - float(np.sum(problem.weigh(links))) / problem.mass
-        name, value = ("sigma", kernel.sigma) if isinstance(kernel, kernels.Gaussian) else ("eps", kernel.eps)
-        if alone > 0.5:
-            text = (
-                f"{name}={value:g} is far too small: {100 * alone:.0f} % of the rows are similar to no other row, so "
-                f"their clusters mean little. knoll.scales.estimate_{name}(X) suggests a value."
-            )
-        elif spread <= _ALIKE * problem.total and len(np.unique(problem.groups)) > 1:
-            text = (
-                f"{name}={value:g} is far too large: all rows are alike in feature space up to rounding. "
-                f"knoll.scales.estimate_{name}(X) suggests a value."
-            )
-        else:
-            return
-        warnings.warn(f"KernelKMeans: {text}", SuspiciousResultWarning, stacklevel=4)
-
-
-class _Starts:
-    """The start of each run, as labels of the rows that count."""
-
-    def __init__(
-        self, model: KernelKMeans, problem: Problem, kept: Any, present: Rows | None, n: int, seed: int
-    ) -> None:
-        self._model, self._problem, self._seed = model, problem, seed
-        self._present, self._n = present, n
-        self._k = int(model.n_clusters)
-        self.runs = model._runs_of(self._k, n)
-        if isinstance(model.init, str):
-            self._distinct = (
-                gathered(problem) if model._given_matrix() else seeding.multiset(kept, problem.weights, problem.threads)
-            )
-        elif model.n_init not in ("auto", 1):
-            warnings.warn(
-                f"KernelKMeans: a start was given, so one run is made instead of n_init={model.n_init}.",
-                RuntimeWarning,
-                stacklevel=4,  # __init__, fit, all_or_nothing's guard, the caller
-            )
-
-    def __call__(self, restart: int) -> Labels:
-        """Return the labels that run number `restart` begins with."""
-        init = self._model.init
-        if isinstance(init, str):
-            if init == "random":
-                rows = seeding.random_rows(self._distinct, self._k, self._seed, restart=restart)
-            else:
-                rows = kmeans_plus_plus(self._problem, self._distinct, self._k, self._seed, restart)
-            labels = relaxed(self._problem, rows) if init == "spectral" else closest_rows(self._problem, rows)
-        else:
-            labels = self._given(np.asarray(init))
-        return labels
-
-    def _given(self, init: NDArray[Any]) -> Labels:
-        """Take given labels or row indices through the door."""
-        k, n = self._k, self._n
-        if init.ndim != 1 or init.dtype.kind not in "iu" or len(init) not in (n, k):
-            raise InvalidParameter(
-                f"KernelKMeans: init must be labels of {n} rows or {k} row indices, all whole numbers, got an array of "
-                f"shape {init.shape} and type {init.dtype}."
-            )
-        is_labels, below = len(init) == n, k if len(init) == n else n
-        what = "labels" if is_labels else "row indices"
-        bad = np.flatnonzero((init < 0) | (init >= below))
-        if len(bad):
-            raise InvalidParameter(
-                f"KernelKMeans: init must be {what} from 0 to {below - 1}, got {init[bad[0]]} at place {bad[0]}."
-            )
-        if is_labels:
-            return np.asarray(init if self._present is None else init[self._present], dtype=np.int32)
-        rows = init.astype(np.int64)
-        if self._present is not None:
-            absent = np.setdiff1d(rows, self._present)
-            if len(absent):
-                raise InvalidParameter(
-                    f"KernelKMeans: init names row {absent[0]}, whose sample_weight is 0. Begin with rows that count."
-                )
-            rows = np.searchsorted(self._present, rows)
-        return closest_rows(self._problem, rows)
-
-
-class _Absent:
-    """Stands for a matrix that was given to the fit and is not kept."""
-
-    name = "precomputed"
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-
-def _in_core(kernel: kernels.Kernel) -> bool:
-    return not isinstance(kernel, kernels.Precomputed | kernels.Function)
 
 
 def _leveled(weights: Floats | None) -> tuple[int, Floats | None]:

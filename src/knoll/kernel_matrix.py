@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.exceptions import BadData
 
-__all__ = ["CoreOperator", "FunctionOperator", "Operator", "SparseOperator", "StoredOperator", "check_matrix", "dense"]
+__all__ = [
+    "CoreOperator",
+    "FunctionOperator",
+    "Operator",
+    "SparseOperator",
+    "StoredOperator",
+    "check_matrix",
+    "dense",
+    "refuse_negative",
+]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -251,8 +260,8 @@ def check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True) 
     values = K.data[:, None] if sparse else np.asarray(K)
     if not np.isfinite(values).all():
         _refuse(K, lambda v: ~np.isfinite(v), f"{what} must be finite", "Mend or drop such rows first.")
-    if not negative and values.size and values.min() < 0:
-        _refuse(K, lambda v: v < 0, f"{what} must be >= 0", "Clip it, or shift all of it.")
+    if not negative:
+        refuse_negative(K, f"{what} must be >= 0")
     allowed = _SYMMETRIC * float(np.abs(values).max(initial=0.0))
     if sparse:
         difference: Any = abs(scipy.sparse.csr_array(K) - scipy.sparse.csr_array(K).T).tocoo()
@@ -266,6 +275,13 @@ def check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True) 
             f"{what} must be symmetric, but has {K[i, j]} at row {i}, column {j} and {K[j, i]} at row {j}, column {i}. "
             "Use (K + K.T) / 2."
         )
+
+
+def refuse_negative(K: Any, rule: str) -> None:
+    """Refuse rows with a value below 0; name the place."""
+    values = K.data if _is_sparse(K) else np.asarray(K)
+    if values.size and values.min() < 0:
+        _refuse(K, lambda v: v < 0, rule, "Clip it, or shift all of it.")
 
 
 def _refuse(K: Any, bad: Callable[[Any], Any], rule: str, remedy: str) -> None:

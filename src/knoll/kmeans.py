@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import seeding
 from knoll.base import Estimator, all_or_nothing
-from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType
+from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, KnollError
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
 from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport
 from knoll.steps.sample import survey
-from knoll.steps.scaling import Scale, largest_of, parts
+from knoll.steps.scaling import Scale, is_plain, largest_of, parts, present_rows, without_absent
 from knoll.steps.sparse import check_compressed, dense_rows, is_sparse
 from knoll.validation import (
     N_JOBS,
@@ -131,7 +131,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     _rules: ClassVar = {
         "n_clusters": (Number(1, whole=True),),
-        "n_init": (Choice(("auto",)), Number(1, whole=True)),
+        "n_init": (Choice(("auto",)), Number(1, 2**16, whole=True)),  # a draw has 16 bits for its restart
         "max_iter": (Number(1, whole=True),),
         "tol": (Number(0),),
         "verbose": VERBOSE,
@@ -196,16 +196,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         self._enough(points.shape[0])
         heaviest = 1.0 if weights is None else float(weights.max())
-        scale = Scale.fitting(largest, heaviest, [Block(points, weights)])
-        block = scale.block(Block(points, weights))
+        counted, extent = without_absent(Block(points, weights), largest)
+        scale = Scale.fitting(extent, heaviest, [counted])
+        block = scale.block(counted)
         k, algorithm = int(self.n_clusters), self._algorithm()
 
         def memory() -> Any:
             return memory_for(block.points, k, algorithm)
 
         self._fit(lambda: iter([block]), block, scale, points.dtype, memory)
-        if scale.power or scale.constant:  # rows of very different magnitude: each in the scale that `predict` takes
-            self.labels_ = self._labels(points, largest)
+        if scale.power or scale.constant or extent != largest or not is_plain(self._centers(), largest):
+            self.labels_ = self._labels(points, largest)  # very different magnitudes: in the scales `predict` takes
         return self
 
     @all_or_nothing
@@ -244,9 +245,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         seed = draw_seed(self.random_state)
         found = survey(source, self, seed, 0 if self._given() else max(1 << 16, 16 * int(self.n_clusters)))
         self._enough(found.rows)
-        scale = Scale.fitting(found.largest, found.largest_weight, source())
+        drops = Scale.of(max(found.largest, found.largest_absent)) != Scale.of(found.largest)
+
+        def counted() -> Iterator[Block]:
+            rows = map(present_rows, source()) if drops else source()
+            return (block for block in rows if len(block.points))
+
+        scale = Scale.fitting(found.largest, found.largest_weight, counted())
         sample = scale.block(found.sample)
-        blocks = source if scale == Scale() else lambda: (scale.block(block) for block in source())
+        blocks = counted if scale == Scale() else lambda: (scale.block(block) for block in counted())
         return self._fit(blocks, sample, scale, source.dtype, lambda: None, seed)
 
     def _fit(
@@ -330,19 +337,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         goes_on = hasattr(self, "cluster_centers_")
         points, largest = self._door(X, reset=not goes_on)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
+        batch, extent = without_absent(Block(points, weights), largest)
         threads = self._threads()
         if goes_on:
             kind, before = self.cluster_centers_.dtype, np.asarray(self.cluster_centers_, dtype=np.float64)
             self._check_going_on()
-            known = [Block(points, None), Block(before, None)]
-            scale, counts = Scale.fitting(max(largest, largest_of(before)), 1.0, known), self.cluster_weights_
-            block, raw, before = scale.block(Block(points, weights)), before, scale.down(before)
-            _refuse_far(largest, raw, scale)
+            known = [Block(batch.points, None), Block(before, None)]
+            scale, counts = Scale.fitting(max(extent, largest_of(before)), 1.0, known), self.cluster_weights_
+            block, raw, before = scale.block(batch), before, scale.down(before)
+            _refuse_far(extent, raw, scale)
         else:
             self._enough(points.shape[0])
             kind, counts = points.dtype, np.zeros(int(self.n_clusters))
-            scale = Scale.fitting(largest, 1.0, [Block(points, None)])
-            block = scale.block(Block(points, weights))
+            scale = Scale.fitting(extent, 1.0, [Block(batch.points, None)])
+            block = scale.block(batch)
             before = _Starts(self, block, scale, kind, draw_seed(self.random_state), threads)(0)
         stats = steps.partial(block, steps.start(before), threads)
         mass, sums = stats.rounded(before.shape, threads)
@@ -353,13 +361,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         if not np.isfinite(centers).all():
             raise BadData("KMeans: the sums of the sample weights leave float64. Divide them by their largest.")
         centers = steps.storage(scale, kind)(centers)
-        labels = np.empty(points.shape[0], dtype=np.int32)
-        assign(block.points, centers, labels, None, threads)
         shift = float(np.einsum("cj,cj->", centers - before, centers - before))
         inertia = squared_error(lambda: iter([block]), centers, threads)
         self.cluster_centers_ = scale.up(centers).astype(kind)
         self.cluster_weights_ = counted
-        self.labels_ = self._labels(points, largest) if scale.power or scale.constant else labels
+        self.labels_ = self._labels(points, largest)
         self.inertia_ = float(scale.up_squares(inertia))
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         self.n_iter_ = self.n_steps_
@@ -625,7 +631,13 @@ class _Starts:
         if is_sparse(init):
             check_compressed(init, "KMeans", "init")
             init = init.toarray()
-        centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
+        try:
+            centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
+        except KnollError:
+            whose = "what init returned" if callable(self._model.init) else "init"
+            raise InvalidParameter(
+                f"KMeans: {whose} must be centres, an array of numbers of shape {(k, d)}, got {init!r:.60}."
+            ) from None
         if not np.isfinite(centers).all():
             row, column = np.argwhere(~np.isfinite(centers))[0]
             what = "a NaN" if np.isnan(centers[row, column]) else "an infinity"
@@ -651,7 +663,9 @@ class _Starts:
         return centers
 
     def _unscaled(self) -> Any:
-        return self._scale.raw(self._sample.points)
+        """Bring the points back, as a copy: a callable may write into what it is given, and X is never changed."""
+        points = self._scale.raw(self._sample.points)
+        return points.copy() if points is self._sample.points else points
 
 
 def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:

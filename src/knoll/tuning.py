@@ -20,7 +20,7 @@ from knoll.kmeans import KMeans
 from knoll.steps.blocks import Block
 from knoll.steps.eigengap import eigengap as _eigengap
 from knoll.steps.mixture_rows import look
-from knoll.steps.scaling import Scale, largest_of
+from knoll.steps.scaling import Scale, largest_of, without_absent
 from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
@@ -132,6 +132,7 @@ def choose_n_components(
     types = _covariance_types(covariance_types)
     points = check_points(X, n_jobs=n_jobs)
     weights = check_weights(sample_weight, len(points), owner="choose_n_components")
+    _refuse_heavy("choose_n_components", weights)
     numbers = _candidates("choose_n_components", candidates, 1, _counted(points, weights))
     seed = draw_seed(random_state)
     added = _small_variance(points, weights, resolve_threads(n_jobs)) if reg_covar is None else float(reg_covar)
@@ -276,6 +277,7 @@ def choose_n_clusters(
         )
     points = check_points(X, n_jobs=n_jobs)
     weights = check_weights(sample_weight, len(points), owner="choose_n_clusters")
+    _refuse_heavy("choose_n_clusters", weights)
     least = 2 if criterion == "silhouette" else 1
     numbers = _candidates(
         "choose_n_clusters", range(least, 11) if candidates is None else candidates, least, _counted(points, weights)
@@ -283,9 +285,11 @@ def choose_n_clusters(
     if criterion == "elbow" and len(numbers) < 3:
         raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
     seed = draw_seed(random_state)
-    given = points
-    scale = Scale.fitting(largest_of(points), 1.0, [Block(points, None)])  # squares of extreme data leave float64
-    points = scale.block(Block(points, None)).points
+    given = Block(points, weights)
+    counted, largest = without_absent(given, largest_of(points))
+    weights = counted.weights
+    scale = Scale.fitting(largest, 1.0, [counted])  # squares of extreme data leave float64
+    points = scale.block(Block(counted.points, None)).points
     models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
     inertia = np.array([model.inertia_ for model in models])
     match criterion:
@@ -297,7 +301,7 @@ def choose_n_clusters(
             at, curve, reason = _by_gap(points, numbers, inertia, n_init, n_references, seed, n_jobs)
     reason += _at_the_end(int(numbers[at]), numbers) + "."
     best = int(numbers[at])
-    model = models[at] if points is given else _kmeans(given, weights, best, n_init, seed, n_jobs)
+    model = models[at] if points is given.points else _kmeans(*given, best, n_init, seed, n_jobs)
     return Selection(best, criterion, numbers, {"inertia": scale.up_squares(inertia)} | curve, reason, model)
 
 
@@ -389,7 +393,10 @@ def _by_silhouette(
             share = mass / mass.sum()
             errors[at] = np.sqrt(np.sum(share * (values - means[at]) ** 2) * np.sum(share * share))
     if np.isnan(means).all():
-        raise BadData("choose_n_clusters: all rows are equal, so there is no second cluster to compare with.")
+        raise BadData(
+            "choose_n_clusters: every fit ended with one cluster, so there is no second one to compare with: all rows "
+            "are equal, or one outweighs all others."
+        )
     at = int(np.nanargmax(means))
     reason = f"the mean silhouette is largest for {numbers[at]} clusters ({means[at]:.3f})"
     if means[at] < 0.25:
@@ -511,6 +518,13 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _refuse_heavy(owner: str, weights: NDArray[np.float64] | None) -> None:
+    with np.errstate(over="ignore"):
+        heavy = weights is not None and not np.isfinite(weights.sum())
+    if heavy:
+        raise BadData(f"{owner}: the sum of sample_weight leaves float64. Divide the weights by their largest.")
 
 
 def _counted(points: NDArray[Any], weights: NDArray[np.float64] | None) -> int:

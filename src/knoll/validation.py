@@ -238,7 +238,10 @@ def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
 def _first_text(X: Any) -> str:
     """Name the first entry that is no number, and what to do; nothing where there is none to be found."""
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    for row, entries in enumerate(np.asarray(X, dtype=object).reshape(len(X), -1).tolist()):
+    table = np.asarray(X, dtype=object)
+    if table.ndim == 0:
+        return "\nX must be a table of numbers, rows by columns; a file is read first (numpy.loadtxt, pandas.read_csv)."
+    for row, entries in enumerate(table.reshape(len(table), -1).tolist()):
         for column, entry in enumerate(entries):
             try:
                 float(entry)

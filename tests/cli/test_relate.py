@@ -84,3 +84,37 @@ def test_mistakes_are_told_in_a_line(call):
     assert "iris has no column 'x'" in errors
     code, _, errors = call("relate", "nope.csv")
     assert (code, errors) == (2, "knoll: There is no file nope.csv.\n")
+
+
+@pytest.mark.parametrize("option", ["--eps", "--bandwidth", "--sigma"])
+@pytest.mark.parametrize("value", ["-1", "0", "nan", "inf"])
+def test_a_scale_that_is_none_is_a_mistake_not_a_verdict(call, option, value):
+    code, text, errors = call("relate", "iris", option, value)
+    assert (code, text) == (2, "")
+    assert f"Invalid value for '{option}': must be > 0 and finite, got {float(value):g}." in errors
+
+
+def test_a_seed_has_64_bits(call):
+    code, _, errors = call("relate", "iris", "--only", QUICK, "--seed", 2**64)
+    assert code == 2
+    assert "'--seed': 18446744073709551616 is not in the range" in errors
+
+
+def test_the_json_is_json(call, tmp_path):
+    """With as many clusters as rows there is no next eigenvalue: its gap is not a number, which JSON does not know."""
+    out = tmp_path / "certificates.json"
+    words = ("relate", "iris", "--only", "spectral-kernel-is-graph", "--clusters", 150, "--json", out)
+    assert call(*words)[0] == 0
+    stored = json.loads(out.read_text(), parse_constant=pytest.fail)
+    assert stored[0]["numbers"]["eigengap"] is None
+
+
+def test_a_place_that_cannot_be_written_names_its_own_option(call, tmp_path):
+    code, _, errors = call("relate", "iris", "--only", QUICK, "--json", tmp_path / "no" / "x.json")
+    assert code == 2
+    assert errors.endswith("Choose another place with --json.\n")
+
+
+def test_a_relation_named_twice_is_certified_once(call):
+    _, text, _ = call("relate", "iris", "--only", "mixture-distance,mixture-distance")
+    assert "1 of 1 hold." in text

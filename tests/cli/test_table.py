@@ -168,3 +168,18 @@ def test_a_latin_file_keeps_its_letters(tmp_path):
 
 def test_columns_of_one_name_stay_apart(tmp_path):
     assert read_table(write(tmp_path, "a,a,\n1,2,3\n")).columns == ("a", "a'", "column 3")
+
+
+def test_arrays_of_another_machine_and_of_no_numbers(tmp_path):
+    """Arrow takes neither swapped bytes nor complex numbers; the first are read, the second are named."""
+    X = np.arange(6.0).reshape(3, 2)
+    swapped = array_file(np.savez, X=X.astype(">f8"), kind=np.array([0, 1, 1], dtype=">i4"))
+    table = read_table(write(tmp_path, swapped), truth="kind")
+    assert table.X.tolist() == X.tolist()
+    assert table.truth is not None
+    assert table.truth.tolist() == [0, 1, 1]
+    with pytest.raises(BadData, match=r"holds values of kind complex128, and a table here is of real numbers"):
+        read_table(write(tmp_path, array_file(np.save, X + 1j)))
+    for shape, what in (((0, 2), "rows"), ((3, 0), "columns")):
+        with pytest.raises(BadData, match=rf"has no {what}: its array is of shape \({shape[0]}, {shape[1]}\)"):
+            read_table(write(tmp_path, array_file(np.save, np.ones(shape))))

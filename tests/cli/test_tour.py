@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -240,6 +241,15 @@ def test_what_is_interrupted_leaves_nothing(tmp_path, monkeypatch, capsys):
     assert [path.name for path in old.iterdir()] == ["tour.html"]
     assert (old / "tour.html").read_text() == "as it was"
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_what_is_told_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys):
+    """SIGTERM, as `timeout` and batch systems send it; afterwards the signal does what it did before."""
+    monkeypatch.setattr(page, "page", lambda done: os.kill(os.getpid(), signal.SIGTERM))
+    assert main(["tour", "--out", str(tmp_path / "new")]) == 143
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == "knoll: told to end; no unfinished file was kept.\n"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -204,3 +205,31 @@ def test_relocation_leaves_no_cluster_empty_where_points_suffice(seed, n, k, lat
     np.testing.assert_array_equal(kept.cluster_centers_[1:], start[1:])
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.inertia_ <= kept.inertia_
+
+
+@pytest.mark.parametrize(("scale", "absent"), [(1.0, 1.7e308), (1.0, -1e200), (1e-200, 1.0), (1e-160, 3e-100)])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_an_absent_row_is_absent_however_large(scale, absent, kind):
+    """A value that stands for "no data" must not choose the scale in which the others are compared."""
+    X = scale * cloud(0, 60, 2)
+    present = KMeans(3, random_state=0).fit(X)
+    rows, weights = np.vstack([X, np.full((2, 2), absent)]), np.r_[np.ones(60), np.zeros(2)]
+    given_rows = scipy.sparse.csr_array(rows) if kind == "sparse" else rows
+    model = KMeans(3, random_state=0).fit(given_rows, sample_weight=weights)
+    same(model, present, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    np.testing.assert_array_equal(model.labels_[:60], present.labels_)
+    np.testing.assert_array_equal(model.labels_, model.predict(given_rows))
+    cuts = [(rows[:10], weights[:10]), (rows[10:], weights[10:]), (rows[-2:], np.zeros(2))]
+    same(KMeans(3, random_state=0).fit_blocks(lambda: cuts), present, "cluster_centers_", "inertia_")
+    first, batch = KMeans(3, random_state=0).partial_fit(X), KMeans(3, random_state=0)
+    batch.partial_fit(given_rows, sample_weight=weights)
+    same(batch, first, "cluster_centers_", "inertia_")
+    np.testing.assert_array_equal(batch.labels_, batch.predict(given_rows))
+
+
+def test_predict_of_the_training_rows_is_labels_beside_tiny_centres():
+    """The centres are so small that `predict` scales each row; the fit must have said the same."""
+    X, weights = np.array([[0.0, 1.0], [5e-324, 0.0], [0.0, 0.0]]), [0.0, 1.0, 1.0]
+    with quietly():
+        model = KMeans(2, random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

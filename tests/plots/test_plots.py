@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from sklearn.exceptions import NotFittedError
 
 import knoll
-from knoll import Gaussian, datasets, plots
-from knoll.exceptions import BadData
+from knoll import DBSCAN, Gaussian, KMeans, MeanShift, datasets, plots
+from knoll.exceptions import BadData, InvalidType
 from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, RED
 
 
@@ -145,3 +146,32 @@ def test_curves_mark_the_choice():
         assert set(ax.lines[-1].get_xdata()) == {choice.best}
         drawn = [line.get_ydata().tolist() for line in ax.lines[:-1]]
         assert all(scores.tolist() in drawn for name, scores in choice.curve.items() if name != "inertia")
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind", "missing"),
+    [
+        (plots.gaussian, "Gaussian", "ellipse"),
+        (plots.gaussian_mixture, "GaussianMixture", "means_"),
+        (plots.climb, "MeanShift", "peaks_"),
+        (plots.dbscan, "DBSCAN", "predict_kind"),
+        (plots.responsibilities, "mixture", "predict_proba"),
+        (plots.density, "model with a density", "score_samples"),
+        (plots.kernel_kmeans, "KernelKMeans", "fit_points_"),
+    ],
+)
+def test_the_picture_of_another_kind_of_model_is_refused(draw, kind, missing):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    words = rf"plots.{draw.__name__} draws a fitted {kind}, got KMeans, which has no {missing}. plots.scatter\(X"
+    with pytest.raises(InvalidType, match=words):
+        draw(KMeans(2, random_state=0).fit(X), X)
+    with pytest.raises(InvalidType, match=r"plots.kmeans draws a fitted KMeans, got Gaussian"):
+        plots.kmeans(Gaussian().fit(X), X)
+
+
+def test_a_model_that_was_not_fitted_is_told_so():
+    X = np.zeros((3, 2))
+    models = {plots.climb: MeanShift(bandwidth=1.0), plots.dbscan: DBSCAN(1.0), plots.density: Gaussian()}
+    for draw, model in models.items():
+        with pytest.raises(NotFittedError, match=rf"This {type(model).__name__} instance is not fitted yet"):
+            draw(model, X)

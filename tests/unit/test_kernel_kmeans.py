@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
-import threading
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -396,14 +392,3 @@ def test_state_with_kernels_of_all_kinds(X):
     with pytest.raises(ValueError, match=r"parameters\.kernel is .* which a model file cannot hold"):
         KernelKMeans(3, kernel=kernels.Gaussian(1.0), random_state=0).fit(X).to_state()
     assert clone(KernelKMeans(3, kernel=kernels.Gaussian(1.0))).kernel == kernels.Gaussian(1.0)
-
-
-def test_ctrl_c_leaves_the_estimator_as_it_was():
-    X = np.random.default_rng(0).uniform(size=(30_000, 8))
-    model = KernelKMeans(20, sigma=0.5, init=np.random.default_rng(0).integers(20, size=len(X)), max_iter=10_000)
-    threading.Timer(0.5, _thread.interrupt_main).start()
-    begun = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert time.perf_counter() - begun < 10
-    assert not [name for name in vars(model) if name.endswith("_")]

@@ -423,7 +423,7 @@ def test_verbose_tells_the_steps(tol, words, capsys):
     [
         ({"n_clusters": 0}, InvalidParameter, "n_clusters must be >= 1, got 0"),
         ({"n_clusters": 2.5}, InvalidType, "n_clusters must be a whole number, got 2.5"),
-        ({"n_init": 0}, InvalidParameter, "n_init must be >= 1, got 0"),
+        ({"n_init": 0}, InvalidParameter, "n_init must be >= 1 and <= 65536, got 0"),
         ({"n_init": "many"}, InvalidParameter, "n_init must be one of 'auto', got 'many'"),
         ({"max_iter": 0}, InvalidParameter, "max_iter must be >= 1, got 0"),
         ({"tol": -1.0}, InvalidParameter, "tol must be >= 0, got -1.0"),
@@ -611,3 +611,32 @@ def test_batches_do_not_change_the_number_of_clusters(X):
     model = KMeans(2, random_state=0).fit(X).set_params(n_clusters=5)
     with pytest.raises(InvalidParameter, match=r"cannot go on from 2 centres to n_clusters=5. Fit anew, or set n_clus"):
         model.partial_fit(X)
+
+
+@pytest.mark.parametrize("bad", [None, "x", np.zeros(2), np.zeros((2, 2)) + 1j, [["a", "b"], ["c", "d"]], {"a": 1}])
+def test_a_start_that_is_none_is_named_as_the_start(bad):
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(InvalidParameter, match=r"what init returned must be centres, an array of numbers of shape \(2"):
+        KMeans(2, init=lambda X, k, random_state: bad).fit(X)
+    if bad is not None and not isinstance(bad, str):
+        with pytest.raises(InvalidParameter, match=r"KMeans: init must be centres, an array of numbers of shape \(2"):
+            KMeans(2, init=bad).fit(X)
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+def test_a_start_that_writes_into_the_points_does_not_change_them(make):
+    def greedy(points, k, random_state):
+        dense = points.data if hasattr(points, "indptr") else points
+        dense[...] = 0.0
+        return np.array([[0.0, 1.0], [6.0, 7.0]])
+
+    rows = np.arange(8.0).reshape(4, 2)
+    X = make(rows)
+    model = KMeans(2, init=greedy, n_init=2).fit(X)
+    assert np.array_equal(X.toarray() if hasattr(X, "toarray") else X, rows)
+    assert model.labels_.tolist() == [0, 0, 1, 1]
+
+
+def test_as_many_runs_as_a_draw_has_numbers_for():
+    with pytest.raises(InvalidParameter, match="n_init must be >= 1 and <= 65536, got 65537"):
+        KMeans(1, n_init=65537).fit([[0.0], [1.0]])

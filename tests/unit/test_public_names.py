@@ -59,7 +59,7 @@ PUBLIC = {
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
-    "knoll.spectral": "SpectralClustering",
+    "knoll.spectral": "SpectralClustering SpectralCost",
     "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 

@@ -18,7 +18,7 @@ from knoll.exceptions import (
     SuspiciousResultWarning,
 )
 from knoll.metrics import adjusted_rand_score
-from knoll.steps import spectral as steps
+from knoll.steps.graph_parts import heaviest
 from knoll.steps.operators import has_finufft
 
 
@@ -375,14 +375,21 @@ def test_bad_parameters_are_told():
         fit(X, affinity="nearest_neighbors", n_neighbors=31)
     with pytest.raises(BadData, match=r"X has 29 features, but SpectralClustering is expecting 30"):
         fit(X @ X.T + 9, affinity="precomputed").predict(np.ones((2, 29)))
-    with pytest.raises(BadData, match=r"precomputed affinities must be >= 0, got"):
-        fit(X @ X.T + 9, affinity="precomputed").predict(-np.ones((2, 30)))
+    rows = np.ones((2, 30))
+    rows[1, 7] = -2.0
+    for queries in (rows, sp.csr_matrix(rows)):
+        with pytest.raises(BadData, match=r"precomputed affinities must be >= 0, but has -2\.0 at row 1, column 7"):
+            fit(X @ X.T + 9, affinity="precomputed").predict(queries)
+    distances = kneighbors_graph(X, 12, mode="distance", include_self=True)
+    distances.data[15] = -1.0
+    with pytest.raises(BadData, match=r"precomputed distances must be >= 0, but has -1\.0 at row 1, column"):
+        fit(distances, affinity="precomputed_nearest_neighbors", n_neighbors=5)
 
 
 def test_sparse_rows_are_made_dense_while_they_fit(monkeypatch):
     X = np.abs(moons(50)[0])
     np.testing.assert_array_equal(fit(sp.csr_matrix(X), sigma=0.3).labels_, fit(X, sigma=0.3).labels_)
-    monkeypatch.setattr("knoll.spectral._DENSE_BYTES", 10)
+    monkeypatch.setattr("knoll.steps.spectral_door._DENSE_BYTES", 10)
     with pytest.raises(CostError, match="sparse rows are made dense"):
         fit(sp.csr_matrix(X), sigma=0.3)
 
@@ -428,7 +435,7 @@ def test_a_solver_that_stops_early_says_so(capsys):
 def test_a_large_matrix_is_not_made(monkeypatch):
     X, _ = moons(50)
     model = fit(X, sigma=0.3)
-    monkeypatch.setattr("knoll.spectral._MATRIX_BYTES", 100)
+    monkeypatch.setattr("knoll.steps.spectral_answers._MATRIX_BYTES", 100)
     with pytest.raises(AttributeError, match="affinity_matrix_ of 50 rows would take"):
         _ = model.affinity_matrix_
     assert not hasattr(model, "affinity_matrix_")
@@ -467,6 +474,6 @@ def test_a_low_rank_start_and_its_refinement(monkeypatch):
 
 def test_certificates_of_known_vectors_are_measured():
     labels = np.zeros(5, dtype=np.int64)
-    found = steps.heaviest(labels, np.array([1.0, 2.0, 0.0, 3.0, 1.0]), np.ones(5))
+    found = heaviest(labels, np.array([1.0, 2.0, 0.0, 3.0, 1.0]), np.ones(5))
     assert found.labels.tolist() == [0, 0, -1, 0, 0]
     assert found.volumes.tolist() == [7.0]

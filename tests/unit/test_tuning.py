@@ -190,3 +190,21 @@ def test_what_is_no_data_is_blamed_on_the_data():
         tuning.choose_n_components(None, [1])
     with pytest.raises(BadData, match=r"X has a NaN at row 1, column 0"):
         tuning.choose_n_components([[0.0], [np.nan]], [1])
+
+
+def test_an_absent_row_does_not_choose_the_scale():
+    X = np.concatenate([np.arange(9.0), 100 + np.arange(9.0), 200 + np.arange(9.0), [1.7e308]])[:, None]
+    weights = np.r_[np.ones(27), 0.0]
+    for criterion in ("silhouette", "elbow"):
+        choice = tuning.choose_n_clusters(X, range(2, 7), criterion=criterion, sample_weight=weights, random_state=0)
+        alone = tuning.choose_n_clusters(X[:27], range(2, 7), criterion=criterion, random_state=0)
+        assert choice.best == alone.best == 3
+        np.testing.assert_array_equal(choice.curve["inertia"], alone.curve["inertia"])
+        assert len(choice.model.labels_) == 28
+
+
+@pytest.mark.parametrize("choose", [tuning.choose_n_clusters, tuning.choose_n_components])
+def test_weights_that_leave_float64_are_told(choose):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(BadData, match=rf"{choose.__name__}: the sum of sample_weight leaves float64. Divide"):
+        choose(X, [2, 3], sample_weight=np.full(30, 1e308))

@@ -149,3 +149,9 @@ def test_packed_records_are_copied_and_only_those():
     assert walkable(record).flags.aligned
     straight = np.zeros((5, 3))
     assert walkable(straight) is straight
+
+
+@pytest.mark.parametrize("X", ["points.csv", np.array("points.csv")])
+def test_the_name_of_a_file_is_no_table(X):
+    with pytest.raises(BadData, match=r"(?s)could not convert.*a table of numbers, rows by columns; a file is read"):
+        check_points(X)

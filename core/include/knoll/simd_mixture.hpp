@@ -34,7 +34,8 @@ struct MixtureKernels {
                      double* sums);
   void (*reach)(const double* columns, int64_t points, int64_t d, double* reach);
   int64_t (*scatter)(const double* strips, int64_t points, int64_t d, const double* lambda, const double* center,
-                     const double* reach, double* away, double* weighted, double* mass, double* first, double* second);
+                     const double* reach, double* away, double* weighted, double* spent, double* mass, double* first,
+                     double* second);
 };
 
 }  // namespace knoll

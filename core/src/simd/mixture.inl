@@ -562,9 +562,9 @@ static void mixture_reach(const double* columns, int64_t points, int64_t d, doub
   }
 }
 
-// So small a share of a sum counts for nothing: 4096 of them, a cell's rows, are 2⁻⁵⁰ of it, less than what as many
-// roundings are expected to leave.
-constexpr double kNothing = 0x1p-62;
+// So much of a sum may be left out, all points of a piece together: a sum of 4096 terms is expected to round off as
+// much. Where a component's mean lies three standard deviations from the centre it costs the variance ten times that.
+constexpr double kNothing = 0x1p-47;
 
 // A λ of t times this adds at most the share t to any second moment about o, whose diagonal has come to second[j, j].
 // Those off the diagonal, and the first moments, are then as small beside √(second[i, i] second[j, j]) and √(mass
@@ -586,27 +586,46 @@ KNOLL_INLINE double least_share(int64_t d, const double* center, const double* r
   return least;
 }
 
+// The largest of three bars such that all shares up to it add up to at most `room`. Returns that sum.
+KNOLL_INLINE double choose_bar(const double* shares, int64_t points, double room, double& bar) {
+  bar = room;
+  for (int tries = 0; tries < 2; ++tries, bar *= 0.125) {
+    f64 sum = {};
+    for (int64_t l = 0; l < points; l += kLanes) {
+      const f64 r = load(shares + l);
+      sum += select(less(broadcast(bar), r), f64{}, r);
+    }
+    const double below = hsum(sum);
+    if (below <= room) return below;
+  }
+  bar = room / static_cast<double>(points);
+  double below = 0;
+  for (int64_t l = 0; l < points; ++l) below += shares[l] > bar ? 0.0 : shares[l];
+  return below;
+}
+
 // mass (4) += λ by lanes; first[j] += λ (x − o)_j; second (ld, ld) += λ (x − o)_i (x − o)_j, the upper triangle in
-// blocks of 4 × 4. A null centre is o = 0. Points whose λ is negligible count in the mass alone: elsewhere they would
-// add nothing. Returns how many are left. `away` and `weighted` have room for strips.
+// blocks of 4 × 4. A null centre is o = 0. Points whose λ is negligible count in the mass alone, and *spent is the sum
+// of what was left out so far; few of them are not worth the search. Returns how many are left. `away` and `weighted`
+// have room for strips.
 static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, const double* lambda,
-                               const double* center, const double* reach, double* away, double* weighted, double* mass,
-                               double* first, double* second) {
+                               const double* center, const double* reach, double* away, double* weighted, double* spent,
+                               double* mass, double* first, double* second) {
   const int64_t ld = (d + 3) / 4 * 4;
   const bool rooted = d > kRooted;
   double shares[kMixturePoints + 4];
   f64 m = load(mass);
   const double before = hsum(m);
   const f64 bar = broadcast(kNothing * before);  // what is above is not negligible in any case
-  i64 large = less(f64{-1.0, -1.0, -1.0, -1.0}, f64{});
+  i64 large = {};
   for (int64_t l = 0; l < points; l += kLanes) {
     const f64 r = load(lambda + l);
     m += r;
-    large &= less(bar, r);
+    large += less(bar, r);
     store(shares + l, r);
   }
   store(mass, m);
-  const bool all = (large[0] & large[1] & large[2] & large[3]) != 0;
+  const bool all = points + (large[0] + large[1] + large[2] + large[3]) < points / 8;
   if (all && !rooted && center == nullptr) {
     int64_t j = 0;
     for (; j + 8 <= ld; j += 8)
@@ -619,7 +638,9 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
   int32_t from[kMixturePoints + 4];
   int64_t kept = points;
   if (!all) {
-    const double least = kNothing * least_share(d, center, reach, second, before);
+    const double room = kNothing * least_share(d, center, reach, second, before) - *spent;
+    double least = 0;
+    if (room > 0) *spent += choose_bar(shares, points, room, least);
     kept = 0;
     for (int64_t l = 0; l < points; ++l) {
       shares[kept] = shares[l];

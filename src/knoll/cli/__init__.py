@@ -3,6 +3,7 @@
     0    done
     2    something the user can mend: an option, a name, a file, a missing extra
     130  Ctrl-C
+    143  told to end (kill, timeout, a batch system): unfinished files are taken away first
     141  whoever read our output went away (``knoll datasets iris | head``)
     1    a bug of ours; the traceback is in a log file, whose path is shown
 
@@ -13,12 +14,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
 
 __all__ = ["main"]
 
-MENDABLE, BUG, INTERRUPTED, READER_GONE = 2, 1, 130, 141
+MENDABLE, BUG, INTERRUPTED, READER_GONE, TERMINATED = 2, 1, 130, 141, 143
 EXTRA = ("click", "jinja2", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
 
 
@@ -35,9 +40,12 @@ def main(args: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("standard output is closed. Open it, or send it to a file.", MENDABLE)
     try:
-        code = _run(sys.argv[1:] if args is None else list(args))
+        with _terminable():
+            code = _run(sys.argv[1:] if args is None else list(args))
         sys.stdout.flush()
         return code
+    except _Terminated:
+        return _say("told to end; no unfinished file was kept.", TERMINATED)
     except KeyboardInterrupt:
         return _say("interrupted; no unfinished file was kept.", INTERRUPTED)
     except BrokenPipeError:
@@ -57,6 +65,27 @@ def main(args: Sequence[str] | None = None) -> int:
         if _is_ours(error):
             return _say(str(error), MENDABLE)
         return _report(error)
+
+
+class _Terminated(BaseException):
+    """SIGTERM came. No Exception, so that nothing but the clean-up on the way out takes notice."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Turn SIGTERM into an exception, as Ctrl-C is one, unless somebody else already listens to it."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def end(*_: object) -> NoReturn:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _run(words: list[str]) -> int:

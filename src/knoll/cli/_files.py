@@ -16,13 +16,13 @@ __all__ = ["folder", "whole_file"]
 class CannotWrite(click.ClickException):
     """The place for an output cannot be written to."""
 
-    def __init__(self, path: Path, error: OSError) -> None:
+    def __init__(self, path: Path, error: OSError, option: str = "--out") -> None:
         reason = error.strerror or str(error)
-        super().__init__(f"cannot write {path}: {reason}. Choose another place with --out.")
+        super().__init__(f"cannot write {path}: {reason}. Choose another place with {option}.")
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterator[IO[Any]]:
     """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not."""
     target = Path(os.path.realpath(path))  # a link stays a link
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
@@ -42,7 +42,7 @@ def whole_file(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise CannotWrite(path, error) from error
+        raise CannotWrite(path, error, option) from error
 
 
 def folder(path: Path) -> Path:

@@ -257,18 +257,29 @@ def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
     table = _from_array(named[key], name)
     for other, array in named.items():  # labels and the like, one entry a row
         if other != key and array.ndim == 1 and len(array) == table.num_rows and other not in table.column_names:
-            table = table.append_column(other, pa.array(array))
+            table = table.append_column(other, _column(array, name))
     return table
 
 
 def _from_array(array: NDArray[Any], name: str) -> pa.Table:
     if array.dtype.names:
-        return pa.table({field: pa.array(array[field]) for field in array.dtype.names})
+        return pa.table({field: _column(array[field], name) for field in array.dtype.names})
     if array.ndim not in (1, 2):
         raise BadData(f"{name} holds an array of {array.ndim} dimensions; a table has two.")
-    columns = array.reshape(len(array), -1).T
+    if array.size == 0:
+        raise BadData(f"{name} has no {'columns' if len(array) else 'rows'}: its array is of shape {array.shape}.")
+    columns = (array[:, None] if array.ndim == 1 else array).T
     _refuse_wide(len(columns), name)
-    return pa.table({f"column {j + 1}": pa.array(np.ascontiguousarray(column)) for j, column in enumerate(columns)})
+    return pa.table({f"column {j + 1}": _column(column, name) for j, column in enumerate(columns)})
+
+
+def _column(values: NDArray[Any], name: str) -> pa.Array:
+    """Hand a column over to Arrow, in this machine's order of bytes."""
+    native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    try:
+        return pa.array(native)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise BadData(f"{name} holds values of kind {values.dtype}, and a table here is of real numbers.") from None
 
 
 def _from_text(data: pa.Buffer, name: str) -> pa.Table:

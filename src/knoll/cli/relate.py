@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    """Refuse a scale that is none, before any relation takes it for a property of the data."""
+    if value is not None and not 0 < value < math.inf:
+        raise click.BadParameter(f"must be > 0 and finite, got {value:g}.", param=parameter)
+    return value
+
+
 @click.command("relate")
 @click.argument("data", required=False, metavar="[DATA]")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
@@ -27,12 +35,18 @@ __all__ = ["command"]
               help="What to do about missing values.")  # fmt: skip
 @click.option("--only", metavar="NAME,…", help="These relations alone; --list names them.")
 @click.option("--clusters", type=click.IntRange(1), help="k where a relation needs one; each has its own default.")
-@click.option("--eps", type=float, help="ε; from the k-distance curve if not given.")
+@click.option("--eps", type=float, callback=_positive, help="ε; from the k-distance curve if not given.")
 @click.option("--min-samples", type=click.IntRange(1), help="minPts; 2·columns if not given.")
-@click.option("--bandwidth", type=float, help="Mean Shift's radius; from the data if not given.")
-@click.option("--sigma", type=float, help="Width of the Gaussian kernel; from the data if not given.")
+@click.option("--bandwidth", type=float, callback=_positive, help="Mean Shift's radius; from the data if not given.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Where random starts are drawn from."
+    "--sigma", type=float, callback=_positive, help="Width of the Gaussian kernel; from the data if not given."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Where random starts are drawn from.",
 )
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
 @click.option(
@@ -59,7 +73,11 @@ def command(
     """
     from knoll import relations
 
-    chosen = relations.all() if only is None else tuple(relations.get(name.strip()) for name in only.split(","))
+    chosen = (
+        relations.all()
+        if only is None
+        else tuple(relations.get(name.strip()) for name in dict.fromkeys(only.split(",")))
+    )
     if list_only:
         for relation in chosen:
             click.echo(f"{relation.name}: {relation.source} → {relation.target}\n    {relation.statement}")
@@ -81,8 +99,9 @@ def command(
     else:
         _show(certificates)
     if json_file is not None:
-        with whole_file(json_file) as file:
-            json.dump([_plain(certificate) for certificate in certificates], file, indent=1, ensure_ascii=False)
+        text = json.dumps([_plain(c) for c in certificates], indent=1, ensure_ascii=False, allow_nan=False)
+        with whole_file(json_file, option="--json") as file:
+            file.write(text)
         click.echo(f"{json_file}: {len(certificates)} certificates")
     if any(certificate.verdict == "fails" for certificate in certificates):
         raise click.exceptions.Exit(1)
@@ -156,7 +175,7 @@ def _show(certificates: list[Certificate]) -> None:
 
 
 def _plain(certificate: Certificate) -> dict[str, Any]:
-    return {
+    plain = {
         "relation": certificate.relation,
         "statement": certificate.statement,
         "verdict": certificate.verdict,
@@ -169,3 +188,13 @@ def _plain(certificate: Certificate) -> dict[str, Any]:
         "notes": list(certificate.notes),
         "seconds": certificate.seconds,
     }
+    return cast(dict[str, Any], _in_json(plain))
+
+
+def _in_json(value: Any) -> Any:
+    """Turn what JSON has no word for into what it has: not a number and infinite into null."""
+    if isinstance(value, dict):
+        return {name: _in_json(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_in_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import NOISE, PALETTE, axes_or_new
@@ -47,6 +48,7 @@ def decision_regions(model: Any, X: ArrayLike, ax: Axes | None = None, *, resolu
     >>> X = datasets.load("x1500").X
     >>> ax = plots.decision_regions(KMeans(3, random_state=0).fit(X), X)
     """
+    check_model(model, "plots.decision_regions", "a fitted model that answers for any place", "predict")
     from matplotlib.colors import ListedColormap
 
     check_parameters("plots.decision_regions", {"resolution": resolution}, {"resolution": (Number(2, whole=True),)})

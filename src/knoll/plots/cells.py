@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from knoll.exceptions import BadData
 from knoll.kmeans import KMeans
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import NOISE, RED, axes_or_new, look
@@ -47,7 +47,7 @@ def kmeans(model: KMeans, X: ArrayLike | None = None, ax: Axes | None = None) ->
     >>> X = datasets.load("banana").X
     >>> ax = plots.kmeans(KMeans(5, random_state=0).fit(X), X)
     """
-    check_is_fitted(model)
+    check_model(model, "plots.kmeans", "a fitted KMeans", "cluster_centers_")
     centers = np.asarray(model.cluster_centers_, dtype=np.float64)
     names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
     ax = axes_or_new(ax)

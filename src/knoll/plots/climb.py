@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
 from knoll.mean_shift import MeanShift
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import RED, axes_or_new, look
@@ -47,6 +48,7 @@ def climb(model: MeanShift, X: ArrayLike, ax: Axes | None = None, *, n_paths: in
     >>> X = datasets.load("x1500").X
     >>> ax = plots.climb(MeanShift(bandwidth=1.2).fit(X), X)
     """
+    check_model(model, "plots.climb", "a fitted MeanShift", "peaks_", "paths")
     check_parameters("plots.climb", {"n_paths": n_paths}, {"n_paths": (Number(0, whole=True),)})
     points = check_points(X)
     if points.shape[1] != model.peaks_.shape[1]:

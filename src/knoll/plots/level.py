@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from knoll.exceptions import BadData
 from knoll.gaussian import Gaussian
 from knoll.gaussian_mixture import GaussianMixture
+from knoll.plots.fitted import check_model
 from knoll.plots.model import matrices
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
@@ -59,7 +60,10 @@ def density(
         "plots.density", {"level": level, "resolution": resolution},
         {"level": (None, Number(0, strict=True)), "resolution": (Number(2, whole=True),)},
     )  # fmt: skip
+    check_model(model, "plots.density", "a fitted model with a density", "n_features_in_")
     d = int(model.n_features_in_)
+    if d == 2:
+        check_model(model, "plots.density", "a fitted model with a density", "score_samples")
     if d < 2:
         raise BadData("plots.density needs at least two columns; this model has 1.")
     names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.style import NOISE, PALETTE, axes_or_new, look
 from knoll.validation import check_points
@@ -41,6 +42,7 @@ def responsibilities(model: Any, X: ArrayLike, ax: Axes | None = None) -> Axes:
     >>> X = datasets.load("iris").X
     >>> ax = plots.responsibilities(GaussianMixture(3, random_state=0).fit(X), X)
     """
+    check_model(model, "plots.responsibilities", "a fitted mixture", "predict_proba")
     points = check_points(X)
     if points.shape[1] != model.n_features_in_:
         raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.n_features_in_}.")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from knoll.exceptions import BadData
 from knoll.gaussian import Ellipse, Gaussian
 from knoll.gaussian_mixture import GaussianMixture
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import RED, axes_or_new, look
@@ -47,6 +47,7 @@ def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None
     >>> X = datasets.load("one_gaussian").X
     >>> ax = plots.gaussian(Gaussian().fit(X), X)
     """
+    check_model(model, "plots.gaussian", "a fitted Gaussian", "ellipse", "covariance_")
     model.ellipse(n_std)  # refuses what has no ellipse: one column, an unfitted model, n_std ≤ 0
     names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
     plane = Plane.of_covariance(model.mean_, model.covariance_, names)
@@ -91,7 +92,7 @@ def gaussian_mixture(
     >>> X = datasets.load("iris").X
     >>> ax = plots.gaussian_mixture(GaussianMixture(3, random_state=0).fit(X), X)
     """
-    check_is_fitted(model)
+    check_model(model, "plots.gaussian_mixture", "a fitted GaussianMixture", "means_", "covariances_")
     check_parameters("plots.gaussian_mixture", {"n_std": n_std}, {"n_std": (Number(0, strict=True),)})
     k, d = model.means_.shape
     if d < 2:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from knoll.dbscan import DBSCAN
 from knoll.exceptions import BadData
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.style import MARKERS, NOISE, PALETTE, axes_or_new, look
 from knoll.validation import check_points
@@ -42,6 +43,7 @@ def dbscan(model: DBSCAN, X: ArrayLike, ax: Axes | None = None) -> Axes:
     >>> X = datasets.load("circles").X
     >>> ax = plots.dbscan(DBSCAN(0.17).fit(X), X)
     """
+    check_model(model, "plots.dbscan", "a fitted DBSCAN", "predict_kind")
     points = check_points(X)
     if points.shape[1] != model.n_features_in_:
         raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.n_features_in_}.")

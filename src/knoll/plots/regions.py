@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans import KernelKMeans
+from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import NOISE, axes_or_new, look
@@ -46,7 +46,7 @@ def kernel_kmeans(model: KernelKMeans, X: ArrayLike | None = None, ax: Axes | No
     >>> X = datasets.load("banana").X
     >>> ax = plots.kernel_kmeans(KernelKMeans(4, sigma=1.0, random_state=0).fit(X))
     """
-    check_is_fitted(model)
+    check_model(model, "plots.kernel_kmeans", "a fitted KernelKMeans", "fit_points_")
     if model.fit_points_ is None:
         raise BadData("The model was fitted to a kernel matrix: there are no points to draw. Draw them with scatter.")
     points = np.asarray(model.fit_points_ if X is None else check_points(X), dtype=np.float64)

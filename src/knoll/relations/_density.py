@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.exceptions import BadData
 from knoll.relations._common import quiet
 from knoll.scales import estimate_bandwidth, estimate_eps
 
@@ -25,4 +26,12 @@ def density_scale(X: Floats, eps: float | None, min_samples: int | None) -> tupl
 
 def bandwidth(X: Floats, given: float | None) -> float:
     """Return the given bandwidth, or that of the data."""
-    return float(estimate_bandwidth(X)) if given is None else float(given)
+    if given is not None:
+        return float(given)
+    estimated = float(estimate_bandwidth(X))
+    if estimated == 0:
+        raise BadData(
+            f"The bandwidth of these {len(X)} rows would be 0: they are too few, or too many are equal. "
+            "Give one: bandwidth > 0."
+        )
+    return estimated

@@ -38,7 +38,8 @@ def top_eigenpairs(M: Floats, k: int) -> tuple[Floats, Floats]:
 
 def indicator(labels: Ints, weights: Floats) -> Floats:
     """Return Y of eq. 4.5: Y_ic = √(w_i / s_c) where row i is in cluster c, (n, k); its columns are orthonormal."""
-    k = int(labels.max()) + 1
+    used, labels = np.unique(labels, return_inverse=True)  # a cluster that stayed empty has no column
+    k = len(used)
     Y = np.zeros((len(labels), k))
     Y[np.arange(len(labels)), labels] = np.sqrt(weights)
     return Y / np.sqrt(np.bincount(labels, weights, k))

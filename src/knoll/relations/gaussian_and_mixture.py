@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.exceptions import CollapsedComponentWarning, KnollWarning
 from knoll.gaussian import Gaussian
 from knoll.gaussian_mixture import GaussianMixture
-from knoll.relations._common import quiet
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 
@@ -26,16 +27,23 @@ class GaussianIsMixtureOfOne(Relation):
     formula: ClassVar = "k = 1 ⇒ λ_i1 = 1, μ_1 = x̄, Σ_1 = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ"
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
-        with quiet():
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", KnollWarning)
             one = Gaussian().fit(X)
             mixture = GaussianMixture(1, reg_covar=0.0).fit(X)
         spread = np.sqrt(np.diagonal(one.covariance_))  # (d,)
         mean = np.abs(one.mean_ - mixture.means_[0])
         covariance = np.abs(one.covariance_ - mixture.covariances_[0])
-        density = np.abs(one.score_samples(X) - mixture.score_samples(X))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        log_density = one.score_samples(X)
+        density = np.abs(log_density - mixture.score_samples(X))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean, covariance = mean / spread, covariance / np.outer(spread, spread)
-        healthy = bool(np.linalg.matrix_rank(X - X.mean(axis=0)) == X.shape[1])
+        healthy = not any(issubclass(warning.category, CollapsedComponentWarning) for warning in told)
+        # Σ⁻¹ multiplies what rounding leaves in Σ by the condition of the correlations, and M² carries it
+        farthest = 2 * float(one.score_samples(one.mean_[None])[0] - log_density.min())  # the largest M²
+        with np.errstate(divide="ignore", invalid="ignore"):
+            condition = float(np.linalg.cond(one.covariance_ / np.outer(spread, spread))) if healthy else 1.0
+        rounding = 2.0**-52 * condition * (1 + farthest)
         return self._certificate(
             preconditions=(
                 Precondition("the covariance has full rank", healthy, "" if healthy else "a floor acts on it"),
@@ -43,7 +51,7 @@ class GaussianIsMixtureOfOne(Relation):
             checks=(
                 Check("μ, in standard deviations", float(np.nanmax(mean, initial=0)), 1e-10),
                 Check("Σ, in standard deviations", float(np.nanmax(covariance, initial=0)), 1e-10),
-                Check("log density of a row", float(density.max()), 1e-8),
+                Check("log density of a row", float(density.max()), max(1e-8, rounding)),
             ),
             numbers={"EM iterations": int(mixture.n_iter_)},
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.relations._common import brought_near
 from knoll.relations._density import bandwidth
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
@@ -38,6 +39,7 @@ class MeanShiftAscent(Relation):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])
+        X = brought_near(X)  # else places far from zero are too coarse for the law and for differences
         hill = Hill(X, None, eps)
         rows = np.unique(np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(np.int64))
         paths = hill.paths(np.ascontiguousarray(X[rows]), _STEPS)

@@ -40,19 +40,26 @@ class MixtureDistance(Relation):
             mixture = GaussianMixture(**parameters).fit(X)
         labels = mixture.predict(X)
         mahalanobis, offset = [], []
-        for mean, covariance, weight in zip(mixture.means_, mixture.covariances_, mixture.weights_):
+        alive = np.flatnonzero(mixture.weights_ > 0)  # (m,): a component that died is infinitely far from every row
+        for mean, covariance, weight in zip(
+            mixture.means_[alive], mixture.covariances_[alive], mixture.weights_[alive]
+        ):
             root = np.linalg.cholesky(covariance)  # (d, d)
             z = np.linalg.solve(root, (X - mean).T)  # (d, n)
             mahalanobis.append(np.square(z).sum(axis=0))
             offset.append(2 * np.log(np.diagonal(root)).sum() - 2 * np.log(weight))
-        plain = np.stack(mahalanobis, axis=1)  # (n, k)
-        whole = plain + np.array(offset)  # (n, k)
-        rows = np.arange(len(X))
-        loss = whole[rows, labels] - whole.min(axis=1)  # 0 where the label is the argmin
+        plain = np.stack(mahalanobis, axis=1)  # (n, m)
+        whole = plain + np.array(offset)  # (n, m)
+        taken = np.searchsorted(alive, labels)  # (n,): the label's place among those alive
+        dead = int((alive[np.minimum(taken, len(alive) - 1)] != labels).sum())
+        loss = whole[np.arange(len(X)), np.minimum(taken, len(alive) - 1)] - whole.min(axis=1)  # 0 at the argmin
         scale = np.maximum(1, np.abs(whole).max(axis=1))
-        other = np.flatnonzero(plain.argmin(axis=1) != labels)
+        other = np.flatnonzero(alive[plain.argmin(axis=1)] != labels)
         return self._certificate(
-            checks=(Check("how far a label is from the minimum, relative", float((loss / scale).max()), _CLOSE),),
+            checks=(
+                Check("how far a label is from the minimum, relative", float((loss / scale).max()), _CLOSE),
+                Check("rows given to a component of weight 0", float(dead), 0.0),
+            ),
             numbers={
                 "rows that Mahalanobis alone would give to another component": len(other),
                 "the first of them": other[:10].tolist(),

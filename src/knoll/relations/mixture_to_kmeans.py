@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.gaussian_mixture import GaussianMixture
-from knoll.relations._common import quiet, start_centers
+from knoll.relations._common import brought_near, quiet, start_centers
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
@@ -55,6 +55,7 @@ class MixtureToKMeans(Limit):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k = int(parameters["n_clusters"])
+        X = brought_near(X)  # else means far from zero have no digits left to agree in
         steps = self._kmeans(X, k, parameters)
         gap = min(step.smallest_gap for step in steps)
         emptied = [t for t, step in enumerate(steps) if not step.masses.all()]

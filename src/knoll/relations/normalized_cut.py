@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.exceptions import BadData
 from knoll.kernels import normalized_cut
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, trace
 from knoll.relations._rules import rules_of
@@ -37,7 +38,9 @@ class NormalizedCut(Relation):
     _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
-        k, sigma = min(int(parameters["n_clusters"]), len(X)), sigma_of(X, parameters["sigma"])
+        k, sigma = int(parameters["n_clusters"]), sigma_of(X, parameters["sigma"])
+        if k > len(X):
+            raise BadData(f"{self.name}: n_clusters={k}, but there are {len(X)} rows. Take n_clusters ≤ {len(X)}.")
         A = similarities(X, sigma)
         d = A.sum(axis=1)
         root = np.sqrt(d)

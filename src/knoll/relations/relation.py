@@ -19,6 +19,8 @@ from knoll.validation import Number, Rule, check_parameters, check_points
 
 __all__ = ["Limit", "Relation"]
 
+_FAR = 2.0**500  # the square of this, and of its inverse, still has room in float64
+
 
 class Relation(ABC):
     """One algorithm turning into another.
@@ -70,7 +72,30 @@ class Relation(ABC):
                 f"{self.name} is measured on at most {self.most_rows} rows, got {n}: it compares with a dense or "
                 "quadratic computation. Pass a sample of the rows, say X[::10]."
             )
+        for scale in ("eps", "bandwidth", "sigma"):
+            if (length := chosen.get(scale)) is not None and not 1 / _FAR <= length <= _FAR:
+                raise InvalidParameter(
+                    f"{self.name}: {scale} must lie between {1 / _FAR:.0e} and {_FAR:.0e}, got {length:g}: float64 "
+                    f"cannot hold its square. Multiply X and {scale} by the same power of two."
+                )
+        self._refuse_extreme(points)
         return points, chosen
+
+    def _refuse_extreme(self, points: NDArray[np.float64]) -> None:
+        """Refuse data whose squared distances float64 cannot hold: there both sides would be rounding alone."""
+        low, high = points.min(axis=0), points.max(axis=0)  # (d,)
+        largest = float(np.maximum(np.abs(low), np.abs(high)).max())
+        if largest > _FAR:
+            raise BadData(
+                f"{self.name}: X has values up to {largest:.3g}, whose squares leave float64. Divide X by a power of "
+                "two near its largest value, which rounds nothing."
+            )
+        span = float((high - low).max())
+        if 0 < span < 1 / _FAR:
+            raise BadData(
+                f"{self.name}: the rows of X lie within {span:.3g} of each other, and float64 cannot hold the squares. "
+                f"Multiply X by a power of two near {1 / max(span, 1e-300):.0e}, which rounds nothing."
+            )
 
     def _certificate(self, **fields: Any) -> Certificate:
         return Certificate(self.name, self.statement, **fields)

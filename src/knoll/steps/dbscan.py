@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from knoll import _core
 from knoll.exceptions import CostError, InvalidParameter
+from knoll.steps import small
 
 __all__ = [
     "Clusters",
@@ -263,7 +264,7 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
     degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
     tolerance = eigenvalue_one(n_core, float(degrees.sum()))
     root = np.sqrt(degrees)
-    values, vectors = _stoppable(lambda: np.linalg.eigh(links / root[:, None] / root))
+    values, vectors = _stoppable(lambda: small.eigh(links / root[:, None] / root))
     Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
     Z = Z / np.linalg.norm(Z, axis=1)[:, None]
     component = np.full(n_core, -1, dtype=np.int64)

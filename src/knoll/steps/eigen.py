@@ -12,12 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.steps.small import eigh
 
-__all__ = ["Eigenpairs", "inner", "orthonormal", "random_block", "rayleigh_ritz", "signed", "times", "top_eigenpairs"]
+__all__ = [
+    "Eigenpairs",
+    "inner",
+    "most_columns",
+    "orthonormal",
+    "random_block",
+    "rayleigh_ritz",
+    "signed",
+    "times",
+    "top_eigenpairs",
+]
 
 Floats = NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
@@ -84,7 +94,7 @@ def orthonormal(block: Floats, against: list[Floats], threads: int = 1) -> Float
         block = block[:, size > 0] / size[size > 0]
         if not block.shape[1]:
             return block
-        weight, turn = scipy.linalg.eigh(inner(block, block, threads))
+        weight, turn = eigh(inner(block, block, threads))
         kept = weight > _DEPENDENT * weight[-1]
         block = times(block, turn[:, kept] / np.sqrt(weight[kept]), threads)
     return block
@@ -119,6 +129,7 @@ def top_eigenpairs(
     start: Floats | None = None,
     applied: Floats | None = None,
     tol: float = 1e-8,
+    relative: bool = False,
     loose: int = 0,
     above: float | None = None,
     max_applications: int = 300,
@@ -145,6 +156,8 @@ def top_eigenpairs(
         orthogonal to `first`, leaves no larger eigenvalue out.
     tol : float
         Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs.
+    relative : bool
+        Measure residuals by |λ|: an inverse, whose eigenvalues are large, has rounding of that size.
     loose : int
         Pairs at the end of the k that only tell the gap: √tol or 2 % of the gap are enough for their residual.
     above : float, optional
@@ -173,11 +186,14 @@ def top_eigenpairs(
         return Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
     limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
     firm = k - loose
-    basis, image, count = _begin(apply, n, block, known, start, applied, seed, threads)
-    most = _most(n, free, block)
+    begun, began, count = _begin(apply, n, block, known, start, applied, seed, threads)
+    most = most_columns(n, free, block)
+    grown, imaged = _Columns(begun, most), _Columns(began, most)
     least = _LEAST if start is not None and applied is None else 0
-    small = inner(basis, image, threads)  # (m, m): basisᵀ M basis
+    small = inner(begun, began, threads)  # (m, m): basisᵀ M basis
+    del begun, began
     while True:
+        basis, image = grown.filled, imaged.filled
         values, turn = _largest_first(small)
         wanted = min(k, len(values))
         lead = min(len(values), block)
@@ -186,9 +202,11 @@ def top_eigenpairs(
         residuals = _norms(rest)
         if loose and wanted == k and (firm or above is not None):
             gap = (values[firm - 1] if firm else above) - values[firm]
-            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap)
+            size = max(abs(values[firm]), _ROUNDING) if relative else 1.0
+            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap / size)
         floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
-        worst = float((residuals[:wanted] / np.maximum(limits[:wanted], floor)).max())
+        sizes = np.abs(values[:wanted]) if relative else 1.0
+        worst = float((residuals[:wanted] / np.maximum(limits[:wanted] * sizes, floor)).max())
         done = worst <= 1 and wanted == k and count >= least
         if hook is not None:
             hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
@@ -196,7 +214,8 @@ def top_eigenpairs(
             break
         if basis.shape[1] + block > most:  # thick restart: the best half stays
             keep = min(basis.shape[1], max(lead, most // 2 - block))
-            basis, image = times(basis, turn[:, :keep], threads), times(image, turn[:, :keep], threads)
+            basis = grown.restart(times(basis, turn[:, :keep], threads))
+            image = imaged.restart(times(image, turn[:, :keep], threads))
             small = np.diag(values[:keep])
         new = orthonormal(rest[:, residuals > 0], [known, basis], threads)
         if not new.shape[1]:  # an invariant subspace, too small to hold k pairs
@@ -209,8 +228,39 @@ def top_eigenpairs(
         count += 1
         side = inner(basis, more, threads)
         small = np.block([[small, side], [side.T, inner(new, more, threads)]])
-        basis, image = np.hstack([basis, new]), np.hstack([image, more])
+        grown.append(new)
+        imaged.append(more)
     return Eigenpairs(values[:k], vectors[:, :k], images[:, :k], residuals[:k], count, done)
+
+
+class _Columns:
+    """Columns (n, m) that grow in place: a copy of all of them for each new block would cost more than the block."""
+
+    def __init__(self, block: Floats, most: int) -> None:
+        self._most, self._count = most, 0
+        self._room = np.empty((len(block), max(block.shape[1], min(most, 4 * block.shape[1]))))
+        self.append(block)
+
+    @property
+    def filled(self) -> Floats:
+        """The columns so far."""
+        return self._room[:, : self._count]
+
+    def append(self, block: Floats) -> None:
+        """Add columns at the end."""
+        count = self._count + block.shape[1]
+        if count > self._room.shape[1]:
+            wider = np.empty((len(block), max(count, min(2 * self._room.shape[1], self._most))))
+            wider[:, : self._count] = self.filled
+            self._room = wider
+        self._room[:, self._count : count] = block
+        self._count = count
+
+    def restart(self, block: Floats) -> Floats:
+        """Begin again with these columns."""
+        self._count = 0
+        self.append(block)
+        return self.filled
 
 
 def _begin(
@@ -242,14 +292,14 @@ def random_block(n: int, columns: int, seed: int) -> Floats:
     return out.reshape(n, columns)
 
 
-def _most(n: int, free: int, block: int) -> int:
+def most_columns(n: int, free: int, block: int) -> int:
     """Choose how many columns the basis may have: what a gigabyte holds, between 4 and 16 blocks."""
     fits = _BASIS_BYTES // (16 * n)
     return int(min(free, max(4 * block, min(fits, 16 * block))))
 
 
 def _largest_first(small: Floats) -> tuple[Floats, Floats]:
-    values, turn = scipy.linalg.eigh((small + small.T) / 2)
+    values, turn = eigh((small + small.T) / 2)
     return values[::-1].copy(), turn[:, ::-1].copy()
 
 

@@ -24,10 +24,14 @@ _BLOCK = 2**21  # distances at a time
 
 def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tuple[Any, Floats]:
     """Find the neighbours of each row: a sparse matrix of ones, and the radius of each row, (n,)."""
-    n = len(points)
     index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    radius = np.empty(n)
-    left, asked = np.arange(n), min(k + 1, n)
+    return _nearest(index, len(points), points.astype(np.float64, copy=False), k, threads, owner)
+
+
+def _nearest(index: Any, n: int, queries: Floats, k: int, threads: int, owner: str) -> tuple[Any, Floats]:
+    """Find the k nearest of n indexed rows, and all that tie with the last: (q, n) of ones, and the radius, (q,)."""
+    radius = np.empty(len(queries))
+    left, asked = np.arange(len(queries)), min(k + 1, n)
     parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
     links = 0
     while len(left):
@@ -36,8 +40,7 @@ def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tup
         for begin in range(0, len(left), height):
             some = left[begin : begin + height]
             distances, near = np.empty((len(some), asked)), np.empty((len(some), asked), dtype=np.int64)
-            queries = points if len(some) == n else points[some]
-            index.knn(queries.astype(np.float64, copy=False), asked, distances, near, threads)
+            index.knn(queries if len(some) == len(queries) else queries[some], asked, distances, near, threads)
             radius[some] = distances[:, k - 1]
             whole = (distances[:, -1] > radius[some]) | (asked == n)  # all ties are in sight
             row, column = np.nonzero((distances <= radius[some][:, None]) & whole[:, None])
@@ -51,9 +54,7 @@ def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tup
                 )
         left = np.concatenate(later) if later else np.empty(0, dtype=np.intp)
         asked = min(4 * asked, n)
-    rows, columns = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    ones = np.ones(len(rows))
-    return scipy.sparse.csr_array((ones, (rows, columns)), shape=(n, n)), radius
+    return _ones(parts, (len(queries), n)), radius
 
 
 def graph_of(neighbours: Any) -> Any:
@@ -63,22 +64,49 @@ def graph_of(neighbours: Any) -> Any:
     return graph
 
 
-def link_rows(queries: NDArray[Any], points: NDArray[Any], radius: Floats, k: int, threads: int) -> Any:
+def link_rows(queries: NDArray[Any], points: NDArray[Any], radius: Floats, k: int, threads: int, owner: str) -> Any:
     """Make the rows of links of other points by the same rule, (q, n), columns sorted."""
-    n = len(points)
+    queries = np.ascontiguousarray(queries, dtype=np.float64)
     index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    parts = []
-    height = max(1, _BLOCK // n)
-    for begin in range(0, len(queries), height):
-        some = np.ascontiguousarray(queries[begin : begin + height], dtype=np.float64)
-        own, near = np.empty((len(some), k)), np.empty((len(some), k), dtype=np.int64)
-        index.knn(some, k, own, near, threads)
-        squares = np.zeros((len(some), n))
-        for j in range(points.shape[1]):  # the one distance (docs/decisions/0003)
-            squares += np.square(some[:, j, None] - points[None, :, j])
-        distances = np.sqrt(squares)
-        parts.append(scipy.sparse.csr_array(0.5 * (distances <= own[:, -1:]) + 0.5 * (distances <= radius)))
-    return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
+    forward, _ = _nearest(index, len(points), queries, k, threads, owner)
+    links = scipy.sparse.csr_array((forward + _around(queries, points, radius, threads)) * 0.5)
+    links.sort_indices()
+    return links
+
+
+def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int) -> Any:
+    """Mark the rows whose radius a query is within, (q, n) of ones.
+
+    The rows ask for queries, not the queries for rows: a row knows how far it reaches. Rows of about the same radius
+    ask together, first how many queries are within the largest of these radii, then for that many.
+    """
+    index = _core.Index(queries, 0.0, "euclidean", 2.0, "auto", threads)
+    classes = np.where(radius > 0, np.frexp(radius)[1], np.iinfo(np.int32).min)
+    parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    for which in np.unique(classes):
+        rows = np.flatnonzero(classes == which)
+        counts = np.empty(len(rows))
+        index.count(points[rows].astype(np.float64, copy=False), radius[rows].max(), np.inf, None, counts, threads)
+        size = np.ceil(np.log2(np.maximum(counts, 1))).astype(
+            int
+        )  # asked for in powers of two: little is asked in vain
+        size[counts == 0] = -1
+        for power in np.unique(size[size >= 0]):
+            asked = min(2 ** int(power), len(queries))
+            group, height = rows[size == power], max(1, _BLOCK // asked)
+            for begin in range(0, len(group), height):
+                some = group[begin : begin + height]
+                distances, near = np.empty((len(some), asked)), np.empty((len(some), asked), dtype=np.int64)
+                index.knn(points[some].astype(np.float64, copy=False), asked, distances, near, threads)
+                row, column = np.nonzero(distances <= radius[some][:, None])
+                parts.append((near[row, column], some[row]))
+    return _ones(parts, (len(queries), len(points)))
+
+
+def _ones(parts: list[tuple[NDArray[Any], NDArray[Any]]], shape: tuple[int, int]) -> Any:
+    """Put ones at pairs of (row, column), each of which is there once."""
+    rows, columns = (np.concatenate([np.empty(0, np.int64), *(part[side] for part in parts)]) for side in (0, 1))
+    return scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
 def given_links(distances: Any, k: int, radius: Floats | None, owner: str) -> tuple[Any, Floats]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from knoll.steps.eigen import times
 __all__ = [
     "Affinity",
     "Links",
+    "Plan",
     "Route",
     "Stored",
     "ZeroDiagonal",
@@ -31,19 +33,25 @@ __all__ = [
     "free_memory",
     "has_finufft",
     "modes",
+    "plan",
     "store",
+    "stored_pays",
 ]
 
 Floats = NDArray[np.float64]
 
 _SMALL = 512  # rows up to which a matrix is stored and LAPACK takes it whole
-_WIDE = 24  # columns from which a stored entry is read faster than it is computed again
+_APPLICATIONS = 12  # that a solve is taken to make
+_PAIR = (2.0, 0.13)  # ns of a pair of rows in an application to a dozen columns: constant, and for each column of X
+_STORED = (32.0, 60.0, 0.1)  # ns of a stored pair in a whole solve: small matrix, large matrix; for each column of X
+_LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost more than what is done with them
 _TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
 _SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
 _BLOCK = 2**21  # entries of a block of rows
+_FREE = ("tiles", "heaviside")  # whose values need no check, and whose tiles are cheap
 
 
 class Affinity(Protocol):
@@ -80,43 +88,59 @@ class Route:
     refine: bool  # whether the exact operator goes on from there
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The route that a kernel on points would take, before anything large is made."""
+
+    name: str
+    reason: str
+    cutoff: float = 0.0
+    sketch: str = "none"
+    operator: Any = None  # of tiles, which are made when needed; None: to be stored
+    pairs: int = 0  # of rows, in one application
+    bytes: int = 0  # that the operator holds
+
+
 def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, whole: bool, owner: str) -> Route:
     """Choose the route for a kernel on points; `name` is the user's wish, "auto" leaves it to us.
 
     `whole` forbids truncation, as a zero diagonal does: what is left out is small beside A_ii = 1 only.
     """
-    n, d = points.shape
-    matrix_bytes = 8 * n * n
-    if not isinstance(kernel, Gaussian):
-        free = kernel.name == "heaviside"  # its values need no check, and its tiles are cheap
-        if free and (name == "tiles" or (n > _SMALL and name == "auto")):
-            return Route(
-                "tiles", f"{kernel.name} tiles of {n} rows", kernel.operator(points, threads), 0.0, "none", True
-            )
-        if name not in ("auto", "stored"):
-            raise BadData(
-                f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. "
-                "Use operator='auto'."
-            )
-        reason = f"the values of {kernel.name} are checked, so they are kept"
-        return Route("stored", reason, store(kernel, points, threads, owner), 0.0, "none", True)
-    stored_fits = 3 * matrix_bytes < free_memory() and matrix_bytes <= 1 << 30
-    if name == "stored" or (name == "auto" and (n <= _SMALL or (d >= _WIDE and stored_fits))):
-        reason = (
-            "operator='stored' was asked for"
-            if name == "stored"
-            else f"{n} rows: the matrix takes {matrix_bytes / 2**20:.1f} MB"
+    if not isinstance(kernel, Gaussian) and name not in ("auto", "stored") and (name, kernel.name) != _FREE:
+        raise BadData(
+            f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. Use operator='auto'."
         )
-        return Route("stored", reason, store(kernel, points, threads, owner, whole=whole), 0.0, "none", True)
+    if name == "finufft" and isinstance(kernel, Gaussian):
+        _need_finufft(points, kernel.sigma, owner)
+    taken = plan(kernel, points, name, threads, whole=whole)
+    operator = taken.operator
+    if operator is None:
+        operator = store(kernel, points, threads, owner, whole=whole and isinstance(kernel, Gaussian))
+    return Route(
+        taken.name, taken.reason, operator, taken.cutoff, taken.sketch, taken.name not in ("cholesky", "finufft")
+    )
+
+
+def plan(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, whole: bool) -> Plan:
+    """Plan the route: by n, d, σ, and the memory at hand."""
+    n, d = points.shape
+    all_pairs = n * (n + 1) // 2
+    if not isinstance(kernel, Gaussian):
+        if kernel.name == "heaviside" and (name == "tiles" or (n > _SMALL and name == "auto")):
+            tiled: Any = kernel.operator(points, threads)
+            return Plan("tiles", f"{kernel.name} tiles of {n} rows", 0.0, "none", tiled, all_pairs, tiled.bytes)
+        return Plan("stored", f"the values of {kernel.name} are checked, so they are kept")
+    if name == "stored" or (name == "auto" and n <= _SMALL):
+        return Plan("stored", "operator='stored' was asked for" if name == "stored" else _size(n))
     cutoff = 0.0 if whole or name == "tiles" else kernel.cutoff(n)
     operator: Any = kernel.operator(points, threads, cutoff)
-    pairs, all_pairs = int(operator.pairs), n * (n + 1) // 2
+    pairs = int(operator.pairs)
     share = pairs / all_pairs
+    if name == "auto" and stored_pays(n, d, share) and 24 * n * n < free_memory():
+        return Plan("stored", f"{_size(n)}, and a stored value of {d} columns is read faster than made again")
     if name in ("cholesky", "finufft"):
-        if name == "finufft":
-            _need_finufft(points, kernel.sigma, owner)
         reason = f"operator={name!r} was asked for; certified by one exact application"
-        return Route(name, reason, operator, cutoff, name, False)
+        return Plan(name, reason, cutoff, name, operator, pairs, operator.bytes)
     exact = "truncated" if cutoff > 0 and (name == "truncated" or share < _TRUNCATED) else "tiles"
     reason = (
         f"{pairs:.3g} of {all_pairs:.3g} pairs of rows lie within {cutoff:.3g}" if cutoff else "no pair is left out"
@@ -126,7 +150,19 @@ def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, who
         by_fft = pairs >= _LONG and has_finufft() and d <= 3 and modes(points, kernel.sigma, 1e-10)[0] <= _MODES
         sketch = "finufft" if by_fft else "cholesky"
         reason += f"; the start comes from {'pivoted Cholesky' if sketch == 'cholesky' else 'FINUFFT'}"
-    return Route(exact, reason, operator, cutoff, sketch, True)
+    return Plan(exact, reason, cutoff, sketch, operator, pairs, operator.bytes)
+
+
+def stored_pays(n: int, d: int, share: float) -> bool:
+    """Tell whether a solve is faster with the stored matrix than with tiles of that share of the pairs."""
+    size = 8 * n * n
+    small, large, wide = _STORED
+    tiles = share * _APPLICATIONS * (_PAIR[0] + _PAIR[1] * d)
+    return size <= 1 << 30 and tiles > (small if size < _LARGE else large) + wide * d
+
+
+def _size(n: int) -> str:
+    return f"{n} rows: the matrix takes {8 * n * n / 2**20:.1f} MB"
 
 
 # ---- matrices that are there -----------------------------------------------------------------------------------------
@@ -137,8 +173,12 @@ class Stored:
 
     def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
         self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
-        self.matrix = self._tile(points)
-        self.n = len(self.matrix)
+        self.n = points.shape[0]
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The matrix, made when it is first asked for: other rows can do without."""
+        return self._tile(self.points)
 
     def _tile(self, Y: Any) -> Floats:
         tile = self.kernel.tile(Y, self.points, self.threads)

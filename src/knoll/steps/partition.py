@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import seeding
@@ -16,6 +15,7 @@ from knoll.seeding import Multiset
 from knoll.steps.assignment import assign
 from knoll.steps.eigen import inner, times
 from knoll.steps.kmeans import lloyd
+from knoll.steps.small import svd
 
 __all__ = ["Rule", "by_discretization", "by_kmeans", "by_qr"]
 
@@ -103,7 +103,7 @@ def by_discretization(
             labels = times(unit, turn, threads).argmax(axis=1)
             chosen = np.zeros((len(Y), k))
             chosen[np.arange(len(Y)), labels] = 1.0
-            left, size, right = scipy.linalg.svd(inner(weighted, chosen, threads), full_matrices=False)
+            left, size, right = svd(inner(weighted, chosen, threads))
             turn = left @ right  # (m, k): the closest rotation
             if size.sum() <= last * (1 + 1e-12):
                 break
@@ -134,5 +134,5 @@ def by_qr(Y: Floats, k: int) -> Rule:
         if size[row] > 0:
             axis = left[row] / np.sqrt(size[row])
             left -= (left @ axis)[:, None] * axis
-    first, _, second = scipy.linalg.svd(Y[pivots].T, full_matrices=False)
+    first, _, second = svd(Y[pivots].T)
     return Rule("cluster_qr", np.ascontiguousarray(first @ second), np.nan)

@@ -15,7 +15,7 @@ from knoll import _core
 from knoll.exceptions import BadData
 from knoll.steps.assignment import Blocks
 from knoll.steps.blocks import Block
-from knoll.steps.scaling import largest_of
+from knoll.steps.scaling import largest_of, present_rows
 from knoll.validation import refuse_not_finite
 
 __all__ = ["Survey", "survey"]
@@ -28,20 +28,25 @@ class Survey:
     """What a look over all blocks found."""
 
     rows: int
-    largest: float
+    largest: float  # of the rows of weight > 0
+    largest_absent: float  # of those of weight 0
     largest_weight: float
     sample: Block
 
 
 def survey(blocks: Blocks, estimator: Any, seed: int, size: int) -> Survey:
     """Pass over the blocks once; keep at most `size` rows of weight > 0."""
-    row, largest, largest_weight = 0, 0.0, 0.0
+    row, largest, largest_absent, largest_weight = 0, 0.0, 0.0, 0.0
     kept: list[tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]] = []
     for block in blocks():
         n = len(block.points)
         high = largest_of(block.points)
         if not np.isfinite(high):
             refuse_not_finite(block.points, estimator, first_row=row)
+        present = present_rows(block)
+        if present.points.shape[0] < n:
+            largest_absent = max(largest_absent, high)
+            high = largest_of(present.points)
         largest = max(largest, high)
         largest_weight = max(largest_weight, 1.0 if block.weights is None else float(block.weights.max()))
         if size:
@@ -58,7 +63,7 @@ def survey(blocks: Blocks, estimator: Any, seed: int, size: int) -> Survey:
         raise BadData(f"{name}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     columns = block.points.shape[1]
     sample = Block(kept[0][1], kept[0][2]) if kept else Block(np.empty((0, columns), block.points.dtype), None)
-    return Survey(row, largest, largest_weight, sample)
+    return Survey(row, largest, largest_absent, largest_weight, sample)
 
 
 def _smallest(

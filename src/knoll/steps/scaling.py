@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import column_ends, dense_rows, is_sparse
 
-__all__ = ["Part", "Scale", "largest_of", "parts"]
+__all__ = ["Part", "Scale", "is_plain", "largest_of", "parts", "present_rows", "without_absent"]
 
 # Squares of single precision, which fast routes work in, hold 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, both ends have room.
@@ -103,6 +103,26 @@ class Scale:
         return _quiet(values, 2 * self.power)
 
 
+# ---- rows of weight 0 are absent, however large --------------------------------------------------------------------
+
+
+def present_rows(block: Block) -> Block:
+    """Return the rows of weight > 0."""
+    if block.weights is None or block.weights.all():
+        return block
+    here = block.weights > 0
+    return Block(block.points[here], block.weights[here])
+
+
+def without_absent(block: Block, largest: float) -> tuple[Block, float]:
+    """Leave rows of weight 0 out where they would change the scale of the others; also say how large those are."""
+    points, weights = block
+    if weights is None or weights.all():
+        return block, largest
+    present = float(_row_largest(points)[weights > 0].max())
+    return (block, largest) if Scale.of(present) == Scale.of(largest) else (present_rows(block), present)
+
+
 # ---- rows, each on its own -----------------------------------------------------------------------------------------
 
 
@@ -116,16 +136,22 @@ class Part:
     power: int
 
 
+def is_plain(centers: NDArray[np.float64], largest: float) -> bool:
+    """Tell whether rows of magnitude up to `largest` need no scale beside these centres."""
+    reach = largest_of(centers)
+    return reach >= 2.0 ** -(_NEAR + 1) and max(reach, largest) < 2.0**_NEAR
+
+
 def parts(points: Any, centers: NDArray[np.float64], largest: float) -> Iterator[Part]:
     """Split rows of magnitude up to `largest` by the scale that each needs beside the centres; mostly one part.
 
     The scale is a function of the row and the centres, so what is said of a row does not depend on the other rows. A
     column where all centres agree is subtracted from an extreme row: the one distance makes the same subtraction.
     """
-    reach = largest_of(centers)
-    if reach >= 2.0 ** -(_NEAR + 1) and max(reach, largest) < 2.0**_NEAR:
+    if is_plain(centers, largest):
         yield Part(slice(None), points, centers, 0)
         return
+    reach = largest_of(centers)
     extent = np.maximum(_row_largest(points), reach)  # (n,)
     near = _row_powers(extent) == 0
     if near.any():

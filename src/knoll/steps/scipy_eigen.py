@@ -6,13 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll.steps import spectral as steps
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, random_block, rayleigh_ritz, times
+from knoll.steps.graph_parts import Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity
+from knoll.steps.small import eigh
 
 __all__ = ["scipy_spectrum"]
 
@@ -31,13 +32,13 @@ def scipy_spectrum(
     seed: int,
     threads: int,
     hook: steps.Hook | None = None,
-) -> tuple[steps.Spectrum, steps.Components]:
+) -> tuple[steps.Spectrum, Components]:
     """Solve for m pairs by "arpack" or "lobpcg"; one more application of the operator gives the residuals."""
     n = operator.n
     degrees = operator.apply(weights[:, None])[:, 0]
-    found = steps.heaviest(labels, degrees, weights)
-    first = steps.known_vectors(found, degrees, weights, m + 1)
-    scale = steps.inverse_roots(weights, degrees)
+    found = heaviest(labels, degrees, weights)
+    first = known_vectors(found, degrees, weights, m + 1)
+    scale = inverse_roots(weights, degrees)
     many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
     rest = max(0, many - first.shape[1])
     count = 0
@@ -57,7 +58,7 @@ def scipy_spectrum(
         return steps.joined(first, pairs, m, degrees, 1, solver), found
     vectors: Any
     if rest + GUARD >= n // 3:  # too close to the whole spectrum for either
-        vectors = scipy.linalg.eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
+        vectors = eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
     elif solver == "arpack":
         linear: Any = scipy.sparse.linalg.LinearOperator((n, n), matvec=deflated, matmat=deflated, dtype=np.float64)
         start = random_block(n, 1, seed)[:, 0]

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll.steps.eigen import inner, times, top_eigenpairs
 from knoll.steps.operators import modes
+from knoll.steps.small import eigh
 
-__all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum"]
+__all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum", "most_rank"]
 
 Floats = NDArray[np.float64]
 
@@ -38,12 +38,17 @@ class Sketch:
     note: str
 
 
+def most_rank(n: int) -> int:
+    """Tell how many columns a factor may have."""
+    return int(min(_RANK, n, _FACTOR_BYTES // (8 * n)))
+
+
 def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Sketch | None:
     """Take the Ritz vectors of D^-½FFᵀD^-½ from pivoted Cholesky K ≈ FFᵀ; None where K is not of low rank.
 
     ‖K − FFᵀ‖ ≤ trace(K − FFᵀ), which the factorisation gives away.
     """
-    rank = int(min(_RANK, n, _FACTOR_BYTES // (8 * n)))
+    rank = most_rank(n)
     if rank < p:
         return None
     factor, _, left = core.pivoted_cholesky(rank, _LEFT if rank == _RANK else _LEFT_SHORT, threads)
@@ -54,7 +59,7 @@ def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Ske
     factor *= np.sqrt(weights[:, None] / degree)  # (n, r): now that of D^-½KD^-½
     gram = inner(factor, factor, threads)  # (r, r)
     r = len(gram)
-    values, turn = scipy.linalg.eigh(gram, subset_by_index=(max(0, r - p), r - 1))
+    values, turn = eigh(gram, subset_by_index=(max(0, r - p), r - 1))
     vectors = times(factor, turn[:, ::-1] / np.sqrt(np.maximum(values[::-1], 2.0**-40)), threads)
     functions = vectors / np.sqrt(weights[:, None] * degree)
     return Sketch(functions, f"rank {r}, trace left {float(left.sum()) / n:.1e} of n")

@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
-import scipy.sparse.csgraph
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, times, top_eigenpairs
+from knoll.steps.graph_parts import NO_LINK, Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity, Route
 from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
+from knoll.steps.small import eigh
 from knoll.steps.sparse import is_sparse
 
 __all__ = [
-    "NO_LINK",
     "VANISHING",
-    "Components",
     "Hook",
     "Spectrum",
     "coefficients",
@@ -34,15 +32,10 @@ __all__ = [
     "dense_spectrum",
     "extended",
     "extension_at_rows",
-    "heaviest",
-    "inverse_roots",
     "joined",
     "kernel_spectrum",
-    "known_vectors",
     "leading",
-    "near_components",
     "scaled_rows",
-    "sparse_components",
     "sparse_spectrum",
 ]
 
@@ -50,24 +43,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Hook = Callable[[int, float, float], None]
 
-NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
 _SLOW = 5  # applications after which a sparse solve that crawls turns to a factorisation
 _FILL = 60  # links of a row up to which a factorisation is tried
-
-
-@dataclass(frozen=True)
-class Components:
-    """The parts into which the graph falls; a row without links has the label −1."""
-
-    labels: Ints  # (n,)
-    volumes: Floats  # (c,): Σ w_i d_i
-    order: Ints  # (c,): heaviest first, ties by lowest row
-
-    @property
-    def count(self) -> int:
-        """How many have links."""
-        return len(self.volumes)
 
 
 @dataclass(frozen=True)
@@ -83,49 +61,6 @@ class Spectrum:
     applications: int
     converged: bool
     note: str
-
-
-# ---- components ----------------------------------------------------------------------------------------------------
-
-
-def near_components(points: NDArray[Any], cutoff: float, threads: int) -> Ints:
-    """Label the components of the graph "within the cutoff"; one component where nothing is cut off."""
-    n = len(points)
-    if cutoff <= 0 or n == 1:
-        return np.zeros(n, dtype=np.int64)
-    box = np.ptp(points.astype(np.float64), axis=0)
-    if float(np.sqrt(np.square(box / cutoff).sum())) <= 1:
-        return np.zeros(n, dtype=np.int64)
-    labels = np.empty(n, dtype=np.int64)
-    _core.Index(points, cutoff, "euclidean", 2.0, "auto", threads).components(cutoff, None, labels, threads)
-    return labels
-
-
-def sparse_components(matrix: Any) -> Ints:
-    """Label the components of a matrix that is there, dense or sparse."""
-    _, labels = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(matrix), directed=False)
-    return labels.astype(np.int64)
-
-
-def heaviest(labels: Ints, degrees: Floats, weights: Floats) -> Components:
-    """Weigh the components, leaving out rows without links."""
-    labels = np.where(degrees < NO_LINK, -1, labels)
-    names, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    volumes: Floats = np.bincount(inverse, weights=weights * degrees, minlength=len(names)).astype(np.float64)
-    if names[0] == -1:
-        volumes, first, inverse = volumes[1:], first[1:], inverse - 1
-    order = np.lexsort((first, -volumes))
-    return Components(inverse.astype(np.int64), volumes, order.astype(np.int64))
-
-
-def known_vectors(components: Components, degrees: Floats, weights: Floats, most: int) -> Floats:
-    """Return the eigenvectors of eigenvalue one, √(w d / vol) on each component: (n, c) for the heaviest `most`."""
-    kept = components.order[:most]
-    out = np.zeros((len(degrees), len(kept)))
-    for column, c in enumerate(kept):
-        rows = components.labels == c
-        out[rows, column] = np.sqrt(weights[rows] * degrees[rows] / components.volumes[c])
-    return out
 
 
 # ---- eigenpairs ----------------------------------------------------------------------------------------------------
@@ -224,7 +159,7 @@ def _deflated(
     for _ in range(2):
         share = inner(first, basis, threads)
         basis, image = basis - times(first, share, threads), image - times(first, share, threads)  # M·first = first
-        weight, turn = scipy.linalg.eigh(inner(basis, basis, threads))
+        weight, turn = eigh(inner(basis, basis, threads))
         turn = turn[:, weight > 1e-9 * weight[-1]] / np.sqrt(weight[weight > 1e-9 * weight[-1]])
         basis, image = times(basis, turn, threads), times(image, turn, threads)
     return basis, image
@@ -243,7 +178,7 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
         rows = np.flatnonzero(found.labels == c)
         if len(rows) == 1:
             continue
-        own, turned = scipy.linalg.eigh(M[np.ix_(rows, rows)])
+        own, turned = eigh(M[np.ix_(rows, rows)])
         lead = int(np.argmax(np.abs(turned.T @ first[rows, np.flatnonzero(found.order == c)[0]])))
         turned = np.delete(turned, lead, axis=1)  # √d, which `first` has exactly
         block = np.zeros((n, len(rows) - 1))
@@ -335,14 +270,13 @@ def _by_inverse(
     factor = scipy.sparse.linalg.splu(
         system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     )
-    # a residual r of the inverse's pair is one of at most 2r(1 + δ − λ) of M's, and the look through M tells exactly
-    scaled_tol = tol / (2 * (1 + shift - float(begun.values.min())))
     pairs = top_eigenpairs(
         lambda B: factor.solve(np.ascontiguousarray(B)),
         n,
         k,
         start=begun.vectors,
-        tol=scaled_tol,
+        tol=tol / 3,  # a residual rθ of the inverse's pair is one of at most (2 + δ)r of M's
+        relative=True,
         max_applications=max_applications,
         **(options | {"hook": None}),  # its residuals are the inverse's, not M's
     )
@@ -374,12 +308,6 @@ def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int
         pairs.converged,
         note,
     )
-
-
-def inverse_roots(weights: Floats, degrees: Floats) -> Floats:
-    """√(w/d), (n, 1); 0 for a row without links, which drops out of M."""
-    linked = degrees >= NO_LINK
-    return np.where(linked, np.sqrt(weights / np.where(linked, degrees, 1.0)), 0.0)[:, None]
 
 
 # ---- rows of the embedding -----------------------------------------------------------------------------------------

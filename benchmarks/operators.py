@@ -1,0 +1,208 @@
+"""The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
+
+    python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
+    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write writes it too
+
+A solve is modelled as the setting up of an operator and twelve applications to twelve columns: seconds of processor
+time, one thread, so that other work on the machine does not count. What would take longer than some seconds is
+estimated from fewer rows (marked ≈): all pairs grow with n², and the cost of a pair is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import describe
+from knoll.kernels import Gaussian
+from knoll.steps import operators
+from knoll.steps.eigen import inner, times
+from knoll.steps.sketches import gauss_sum
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
+ROWS = (2_000, 5_000, 10_000, 50_000, 200_000)
+COLUMNS = (1, 2, 3, 5, 10, 30)
+SHARES = (0.03, 0.1, 0.3, 1.0)  # σ over the data's scale, the root of the mean variance of a column
+APPLICATIONS, WIDTH = 12, 12
+PAIRS = 3e8  # above these one application is estimated from fewer rows
+EXACT = ("stored", "tiles", "truncated")
+RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve ask for it
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds for setting up and for one application; whether they were measured in full."""
+
+    setup: float
+    apply: float
+    measured: bool = True
+    note: str = ""
+
+    @property
+    def solve(self) -> float:
+        return self.setup + APPLICATIONS * self.apply
+
+    def __str__(self) -> str:
+        return f"{'' if self.measured else '≈'}{self.solve:.2g}{self.note}"
+
+
+def clouds(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Eight clouds of deviation 1 whose centres have deviation 3."""
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(n, d)) + 3 * generator.normal(size=(8, d))[generator.integers(8, size=n)]
+
+
+def cpu(call: Callable[[], Any], least: float = 0.05) -> tuple[float, Any]:
+    """Time a call: the best of two, or of more where it is short."""
+    best, spent, result = np.inf, 0.0, None
+    for _ in range(20):
+        begun = time.process_time()
+        result = call()
+        took = time.process_time() - begun
+        best, spent = min(best, took), spent + took
+        if spent > least:
+            break
+    return float(best), result
+
+
+def stored(X: np.ndarray, sigma: float) -> Time | None:
+    if 8 * len(X) ** 2 > 1 << 30:
+        return None  # more than a matrix may take
+    setup, _ = cpu(lambda: operators.store(Gaussian(sigma), X, 1, "operators").matrix)
+    operator = operators.store(Gaussian(sigma), X, 1, "operators")
+    operator.apply(np.ones((len(X), 1)))  # makes the matrix
+    apply, _ = cpu(lambda: operator.apply(np.ones((len(X), WIDTH))))
+    return Time(setup, apply)
+
+
+def tiles(X: np.ndarray, sigma: float, cutoff: float = 0.0) -> Time:
+    setup, operator = cpu(lambda: Gaussian(sigma).operator(X, 1, cutoff))
+    pairs: Any = operator.pairs
+    if pairs <= PAIRS:
+        return Time(setup, cpu(lambda: operator.apply(np.ones((len(X), WIDTH))))[0])
+    fewer = np.ascontiguousarray(X[: int(np.sqrt(PAIRS))])  # a random part: the rows have no order
+    part = Gaussian(sigma).operator(fewer, 1, cutoff)
+    took, _ = cpu(lambda: part.apply(np.ones((len(fewer), WIDTH))))
+    return Time(setup, took * float(pairs) / float(part.pairs), measured=False)  # type: ignore[attr-defined]
+
+
+def truncated(X: np.ndarray, sigma: float) -> Time:
+    return tiles(X, sigma, Gaussian(sigma).cutoff(len(X)))
+
+
+def finufft(X: np.ndarray, sigma: float) -> Time | None:
+    if X.shape[1] > 3 or not operators.has_finufft() or operators.modes(X, sigma, 1e-10)[0] > 2**24:
+        return None
+    setup, multiply = cpu(lambda: gauss_sum(X, sigma, 1e-9, 1))
+    return Time(setup, cpu(lambda: multiply(np.ones((len(X), WIDTH))))[0])
+
+
+def cholesky(X: np.ndarray, sigma: float) -> Time | None:
+    if 8 * len(X) * (RANK + 96) > 1 << 31:
+        return None
+    core: Any = Gaussian(sigma).operator(X, 1, Gaussian(sigma).cutoff(len(X)))
+    begun = time.process_time()
+    factor, _, left = core.core.pivoted_cholesky(min(RANK, len(X)), LEFT, 1)
+    setup = time.process_time() - begun
+    if float(left.max()) > 0.2:
+        return None  # refused: the kernel is not of low rank
+    B = np.ones((len(X), WIDTH))
+    return Time(setup, cpu(lambda: times(factor, inner(factor, B)))[0], note=f" (rank {factor.shape[1]})")
+
+
+WAYS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
+    "stored": stored,
+    "tiles": tiles,
+    "truncated": truncated,
+    "finufft": finufft,
+    "cholesky": cholesky,
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One point of the map."""
+
+    n: int
+    d: int
+    share: float
+    times: dict[str, Time]
+    taken: str
+    start: str
+
+    @property
+    def best(self) -> str:
+        return min((name for name in EXACT if name in self.times), key=lambda name: self.times[name].solve)
+
+    @property
+    def ratio(self) -> float:
+        return self.times[self.taken].solve / self.times[self.best].solve
+
+
+def visit(n: int, d: int, share: float) -> Place:
+    X = clouds(n, d)
+    sigma = share * float(np.sqrt(X.var(axis=0).mean()))
+    found = {name: took for name, way in WAYS.items() if (took := way(X, sigma)) is not None}
+    route = operators.choose(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
+    return Place(n, d, share, found, route.name, route.sketch)
+
+
+HEAD = ("n", "d", "σ / scale", *WAYS, "fastest exact", "auto takes", "auto / fastest")
+
+
+def row(place: Place) -> list[str]:
+    cells = [str(place.times.get(name, "–")) for name in WAYS]
+    begun = "" if place.start == "none" else f", start by {place.start}"
+    taken = f"{place.taken}{begun}"
+    return [f"{place.n:,}", str(place.d), f"{place.share:g}", *cells, place.best, taken, f"{place.ratio:.2f}"]
+
+
+def page(places: list[Place]) -> str:
+    worst = max(place.ratio for place in places)
+    lines = [
+        "# The map of operators",
+        "",
+        f"Seconds of processor time of one thread for a solve of {APPLICATIONS} applications to {WIDTH} columns, the "
+        "setting up included, by each way to multiply by a Gaussian affinity: eight clouds of deviation 1 whose "
+        "centres have deviation 3, σ over the scale of a column. The first three ways are exact to rounding; the other "
+        "two are what a solve may begin from ([decision 0016](decisions/0016-spectral.md)). ≈: estimated from fewer "
+        "rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
+        "",
+        f'{date.today()}, {describe()["cpu"]}. At worst `operator="auto"` takes {worst:.2f} times as long as the '
+        "fastest exact way. Written by `python -m benchmarks.operators`.",
+        "",
+        "| " + " | ".join(HEAD) + " |",
+        "|" + "---|" * len(HEAD),
+        *("| " + " | ".join(row(place)) + " |" for place in places),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
+    parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
+    parser.add_argument("--write", action="store_true", help="write the page for a part of the map too")
+    asked = parser.parse_args()
+    places = []
+    print(" ".join(f"{name:>14}" for name in HEAD), flush=True)
+    for d in asked.columns or COLUMNS:
+        for n in asked.rows or ROWS:
+            for share in SHARES:
+                places.append(visit(n, d, share))
+                print(" ".join(f"{cell:>14}" for cell in row(places[-1])), flush=True)
+    if (asked.rows or asked.columns) and not asked.write:
+        return
+    PAGE.write_text(page(places), encoding="utf-8")
+    print(f"written to {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What is to be said of a kernel k-means whose answer is defined but hardly what was wanted."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from knoll import kernels
+from knoll.exceptions import ConvergenceWarning, SuspiciousResultWarning
+from knoll.steps.kernel_kmeans import Outcome
+from knoll.steps.kernel_means import Problem
+
+__all__ = ["warn_of"]
+
+_ALONE = 1e-3  # links to other rows, of those to itself: below it a row is isolated
+_ALIKE = 1e-10  # spread in feature space, of its largest: below it rounding hides the differences
+
+
+def warn_of(best: Outcome, problem: Problem, kernel: kernels.Kernel, k: int) -> None:
+    """Raise a red flag where the answer is defined but hardly what was wanted."""
+    means = best.means
+    found = int(np.count_nonzero(np.bincount(best.last.labels, minlength=means.k)))
+    if found < k:
+        warnings.warn(
+            f"Number of distinct clusters ({found}) found smaller than n_clusters ({k}). Possibly "
+            "due to duplicate points in X. Ask for fewer clusters.",
+            ConvergenceWarning,
+            stacklevel=4,  # warn_of, fit, all_or_nothing's guard, the caller
+        )
+    if not isinstance(kernel, kernels.Gaussian | kernels.Heaviside) or problem.n < 2:
+        return
+    links = means.G.sum(axis=1)  # (n,) of a row to all, itself included
+    itself = problem.weigh(problem.diagonal)
+    alone = float(np.mean(links - itself <= _ALONE * itself))
+    spread = problem.total - float(np.sum(problem.weigh(links))) / problem.mass
+    name, value = ("sigma", kernel.sigma) if isinstance(kernel, kernels.Gaussian) else ("eps", kernel.eps)
+    if alone > 0.5:
+        text = (
+            f"{name}={value:g} is far too small: {100 * alone:.0f} % of the rows are similar to no other row, so "
+            f"their clusters mean little. knoll.scales.estimate_{name}(X) suggests a value."
+        )
+    elif spread <= _ALIKE * problem.total and len(np.unique(problem.groups)) > 1:
+        text = (
+            f"{name}={value:g} is far too large: all rows are alike in feature space up to rounding. "
+            f"knoll.scales.estimate_{name}(X) suggests a value."
+        )
+    else:
+        return
+    warnings.warn(f"KernelKMeans: {text}", SuspiciousResultWarning, stacklevel=4)

@@ -1,0 +1,135 @@
+"""From eigenvectors to labels: a rule is found on the embedded rows, its clusters get numbers, and every row a label.
+
+The rule labels the *extension* at the training rows, so that what `predict` says of them is what `fit` said. Starts and
+numbers go by the contents of the rows, which no order of them changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import seeding
+from knoll.steps import partition
+from knoll.steps import spectral as steps
+from knoll.steps.affinity import Source
+from knoll.steps.assignment import assign
+from knoll.steps.graph_parts import Components
+from knoll.steps.spectral_solve import Solved
+
+__all__ = ["CHUNK", "Clusters", "find_clusters"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+CHUNK = 1 << 17  # rows at a time
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The rule, the labels, and how many clusters have rows."""
+
+    rule: partition.Rule
+    labels: Labels  # (n,)
+    filled: int
+
+
+def find_clusters(
+    source: Source,
+    solved: Solved,
+    w: Floats,
+    k: int,
+    *,
+    assign_labels: str,
+    row_scaling: str,
+    n_init: int,
+    seed: int,
+    threads: int,
+) -> Clusters:
+    """Cluster the rows of the extension; those it does not reach join the nearest cluster."""
+    spectrum, parts = solved.spectrum, solved.parts
+    Y = steps.extension_at_rows(spectrum, w, row_scaling)  # (n, m)
+    reached = np.isin(parts.labels, parts.order[:k])
+    inside = np.flatnonzero(reached)
+    ordered = _ordered(source, w, inside, threads)
+    if parts.count > k:  # a component is a cluster
+        rule, filled = partition.Rule("discretize", np.eye(Y.shape[1], k), float("nan")), k
+    else:
+        rule, filled = _rule(assign_labels, Y[inside], w[inside], ordered, k, n_init, seed, threads)
+    first = rule.labels(Y[inside], threads)[ordered.rows]
+    rule = rule.reordered(np.argsort([_first_of(first, c) for c in range(k)], kind="stable"))
+    labels = np.zeros(len(Y), dtype=np.int32)
+    labels[inside] = rule.labels(Y[inside], threads)
+    error = 1e-13 / max(float(spectrum.values[spectrum.values > steps.VANISHING].min(initial=1.0)), 1e-12)
+    unsure = inside[rule.unsure(Y[inside], max(error, 1e-11), threads)]
+    if len(unsure) and k > 1:  # decided by the very arithmetic of `predict`
+        coefficients = steps.coefficients(spectrum, w)
+        for begin in range(0, len(unsure), CHUNK):
+            some = unsure[begin : begin + CHUNK]
+            again, _ = steps.extended(source.row_sums(solved.operator, some, coefficients), row_scaling)
+            labels[some] = rule.labels(again, threads)
+    outside = np.flatnonzero(~reached)
+    if len(outside) and k > 1:
+        labels[outside] = _join(source, labels, inside, outside, parts, w, k)
+    return Clusters(rule, labels, filled)
+
+
+def _ordered(source: Source, w: Floats, inside: NDArray[Any], threads: int) -> seeding.Multiset:
+    """Order rows by their contents, equal ones together: what starts and numbers of clusters go by."""
+    if source.wish.given:
+        return seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
+    rows, weights = source.points, None if (w == 1).all() else w[inside]
+    return seeding.multiset(rows if len(inside) == len(rows) else rows[inside], weights, threads)
+
+
+def _rule(
+    assign_labels: str, Y: Floats, w: Floats, ordered: seeding.Multiset, k: int, n_init: int, seed: int, threads: int
+) -> tuple[partition.Rule, int]:
+    part = np.ascontiguousarray(Y)
+    weights = None if (w == 1).all() else w
+    match assign_labels:
+        case "discretize":
+            return partition.by_discretization(part, weights, ordered, k, n_init, seed, threads), k
+        case "cluster_qr":
+            return partition.by_qr(part, k), k
+    rule, _, filled = partition.by_kmeans(part, weights, ordered, k, n_init, seed, threads)
+    return rule, filled
+
+
+def _join(
+    source: Source,
+    labels: Labels,
+    inside: NDArray[Any],
+    outside: NDArray[Any],
+    parts: Components,
+    w: Floats,
+    k: int,
+) -> Labels:
+    """Give each component that is not in the embedding the cluster whose mean is nearest to its own."""
+    if source.wish.given:
+        heaviest = int(np.argmax(np.bincount(labels[inside], weights=w[inside], minlength=k)))
+        return np.full(len(outside), heaviest, dtype=np.int32)
+    rows = np.asarray(source.points)
+    points = np.ldexp(rows, -int(np.frexp(np.abs(rows).max(initial=1.0))[1]))
+    used = np.unique(labels[inside])
+    centers = _means(points[inside], w[inside], np.searchsorted(used, labels[inside]), len(used))
+    alone = parts.labels[outside] < 0
+    own = np.where(alone, parts.count + np.cumsum(alone), parts.labels[outside])
+    _, group = np.unique(own, return_inverse=True)
+    nearest = np.empty(int(group.max()) + 1, dtype=np.int32)
+    assign(_means(points[outside], w[outside], group, len(nearest)), centers, nearest, None, 1)
+    return used[nearest[group]].astype(np.int32)
+
+
+def _means(points: Floats, w: Floats, group: NDArray[Any], count: int) -> Floats:
+    mass = np.bincount(group, weights=w, minlength=count)
+    sums = [np.bincount(group, weights=w * points[:, j], minlength=count) for j in range(points.shape[1])]
+    return np.ascontiguousarray(np.stack(sums, axis=1) / mass[:, None])
+
+
+def _first_of(labels: Labels, c: int) -> int:
+    places = np.flatnonzero(labels == c)
+    return int(places[0]) if len(places) else len(labels)

@@ -1,0 +1,121 @@
+"""The leading eigenpairs of an affinity: which operator multiplies, which solver asks it, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.steps import operators
+from knoll.steps import spectral as steps
+from knoll.steps.affinity import OWNER, Source
+from knoll.steps.graph_parts import Components, near_components, sparse_components
+from knoll.steps.scipy_eigen import scipy_spectrum
+from knoll.steps.sparse import is_sparse
+
+__all__ = ["Demand", "Solved", "route_wish", "solve", "takes_whole"]
+
+Floats = NDArray[np.float64]
+
+_SMALL_GRAPH = 256  # rows up to which LAPACK takes a graph whole
+_SMALL = 512  # and the matrix of a kernel
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is asked of the solver."""
+
+    pairs: int  # eigenpairs
+    clusters: int  # at least as many pairs as components are wanted, up to this number
+    solver: str | None  # eigen_solver
+    operator: str
+    tol: float
+    max_applications: int
+    seed: int
+    threads: int
+    hook: steps.Hook | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what every solver takes."""
+        names = ("tol", "max_applications", "seed", "threads", "hook")
+        return {name: getattr(self, name) for name in names}
+
+    def pairs_for(self, labels: NDArray[np.int64]) -> int:
+        """Tell how many pairs a graph with these components needs."""
+        return max(self.pairs, min(int(labels.max()) + 1, self.clusters))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The pairs, the parts of the graph, and the operator that gave them."""
+
+    spectrum: steps.Spectrum
+    parts: Components
+    operator: Any
+    route: str
+    reason: str
+    cutoff: float = 0.0
+
+
+def route_wish(operator: str, solver: str | None, pairs: int, n: int) -> str:
+    """Tell which operator is wished for: LAPACK, and most of the spectrum, need the matrix."""
+    return "stored" if operator == "auto" and (solver == "dense" or pairs + 9 >= n // 2) else operator
+
+
+def takes_whole(solver: str | None, pairs: int, n: int) -> bool:
+    """Tell whether LAPACK takes a stored matrix whole."""
+    return solver == "dense" or (solver not in ("arpack", "lobpcg") and (n <= _SMALL or pairs + 9 >= n // 2))
+
+
+def solve(source: Source, w: Floats, demand: Demand) -> Solved:
+    """Solve for the leading eigenpairs by the route that suits the affinity."""
+    return _of_graph(source, w, demand) if source.graph is not None else _of_kernel(source, w, demand)
+
+
+def _of_graph(source: Source, w: Floats, demand: Demand) -> Solved:
+    operator = source.graph_operator(demand.threads)
+    matrix = operator.matrix
+    labels = sparse_components(matrix)
+    m = demand.pairs_for(labels)
+    if demand.solver in ("arpack", "lobpcg"):
+        spectrum, parts = scipy_spectrum(demand.solver, operator, labels, w, m, **demand.options())
+    elif demand.solver == "dense" or operator.n <= _SMALL_GRAPH or m + 8 >= operator.n // 2:
+        whole = matrix.toarray() if is_sparse(matrix) else matrix
+        spectrum, parts = steps.dense_spectrum(whole, labels, w, m, demand.threads)
+    else:
+        spectrum, parts = steps.sparse_spectrum(operator, matrix, labels, m, **demand.options())
+    return Solved(spectrum, parts, operator, "stored", "the graph is there")
+
+
+def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
+    assert source.kernel is not None
+    n, threads, rows = len(w), demand.threads, source.points
+    wish = route_wish(demand.operator, demand.solver, demand.pairs, n)
+    whole = bool(source.wish.zero_diagonal)
+    route = operators.choose(source.kernel, rows, wish, threads, whole=whole, owner=OWNER)
+    reason = route.reason
+    operator = source.without_diagonal(route.operator, threads)
+    matrix = None
+    if isinstance(route.operator, operators.Stored):
+        matrix = route.operator.matrix
+        if whole:
+            matrix = matrix.copy()
+            np.fill_diagonal(matrix, 0.0)
+        labels = sparse_components(matrix)
+    else:
+        labels = near_components(rows, route.cutoff, threads)
+    m = demand.pairs_for(labels)
+    if demand.solver in ("arpack", "lobpcg"):
+        spectrum, parts = scipy_spectrum(demand.solver, operator, labels, w, m, **demand.options())
+    elif matrix is not None and takes_whole(demand.solver, m, n):
+        spectrum, parts = steps.dense_spectrum(matrix, labels, w, m, threads)
+    else:
+        exact = replace(route, operator=operator, sketch="none" if whole else route.sketch)
+        spectrum, parts = steps.kernel_spectrum(exact, rows, source.sigma or 0.0, labels, w, m, **demand.options())
+        if spectrum.note:
+            reason += f" ({spectrum.note})"
+        elif exact.sketch == "cholesky":
+            reason += " (which was refused: the kernel is not of low rank)"
+    return Solved(spectrum, parts, operator, route.name, reason, route.cutoff)

@@ -1,0 +1,133 @@
+"""What is to be said of a spectral clustering: its history, and warnings where it may not be what was wanted."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.exceptions import (
+    ApproximationWarning,
+    ConvergenceWarning,
+    DisconnectedGraphWarning,
+    SuspiciousResultWarning,
+)
+from knoll.steps.affinity import OWNER, Source
+from knoll.steps.spectral import Spectrum
+from knoll.steps.spectral_solve import Solved
+
+__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
+
+_ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
+_NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
+
+
+class Watch:
+    """Keeps, and under `verbose` shows, what the eigensolver says after each application."""
+
+    def __init__(self, begun: float, verbose: bool | int) -> None:
+        self.verbose, self.last = verbose, begun
+        self.rows: list[tuple[float, float, float]] = []
+
+    def __call__(self, _: int, objective: float, residual: float) -> None:
+        """Note an application."""
+        now = time.perf_counter()
+        self.rows.append((objective, residual, now - self.last))
+        self.last = now
+        if self.verbose:
+            print(f"{OWNER}: application {len(self.rows)}, largest residual {residual:.3g}", flush=True)
+
+    def history(self, spectrum: Spectrum) -> dict[str, NDArray[Any]]:
+        """Return what was noted; LAPACK's answer is one step."""
+        if not self.rows:
+            self(1, float(spectrum.values.sum()), float(spectrum.residuals.max(initial=0.0)))
+        table = np.array(self.rows)
+        return {
+            "iteration": np.arange(1, len(table) + 1),
+            "objective": table[:, 0],
+            "changed": table[:, 1],
+            "seconds": table[:, 2],
+        }
+
+
+def warn_of_filled(filled: int, k: int) -> None:
+    """Say when fewer clusters were found than asked for."""
+    if filled < k:
+        _warn(
+            f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): rows repeat, or their "
+            "similarities do. Ask for fewer clusters.",
+            ConvergenceWarning,
+        )
+
+
+def warn_of_eigenpairs(solved: Solved, tol: float) -> None:
+    """Say when a residual is above the tolerance."""
+    spectrum = solved.spectrum
+    worst = float(spectrum.residuals.max(initial=0.0))
+    if solved.route in ("cholesky", "finufft") and worst > max(tol, 1e-12):
+        _warn(
+            f"operator={solved.route!r} is approximate: an eigenpair has a residual of {worst:.2g}, above "
+            f"eigen_tol={tol:g}. Use operator='auto', or a larger eigen_tol.",
+            ApproximationWarning,
+        )
+    elif worst > max(tol, 1e-12) or not spectrum.converged:
+        _warn(
+            f"the eigensolver stopped after {spectrum.applications} applications with a residual of {worst:.2g}, "
+            f"above eigen_tol={tol:g}. Raise max_iter or eigen_tol.",
+            ConvergenceWarning,
+        )
+
+
+def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
+    """Say when the graph falls apart."""
+    parts, sigma = solved.parts, source.sigma
+    alone = int(np.count_nonzero(parts.labels < 0))
+    remedy = "Use a larger sigma" if sigma else "Give more links"
+    joined = "the others joined the " + ("heaviest" if source.wish.given else "nearest")
+    if parts.count > k:
+        far = sigma is not None and parts.count >= max(2, len(parts.labels) // 2)
+        small = f" sigma={sigma:.3g} is far too small." if far else ""
+        _warn(
+            f"the graph falls into {parts.count} components, more than n_clusters={k}: the {k} heaviest are the "
+            f"clusters, {joined}.{small} {remedy}, or ask for {parts.count} clusters.",
+            DisconnectedGraphWarning,
+        )
+    elif alone:
+        row = int(np.flatnonzero(parts.labels < 0)[0])
+        _warn(
+            f"{alone} row{'s have' if alone > 1 else ' has'} no link at all (row {row} is the first): "
+            f"{joined.replace('the others', 'such rows')}. {remedy}, or drop them.",
+            DisconnectedGraphWarning,
+        )
+
+
+def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
+    """Say when the eigenvalues tell of no clusters."""
+    spectrum, sigma = solved.spectrum, source.sigma
+    gap = float(spectrum.values[-1] - spectrum.following)
+    if sigma is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
+        _warn(
+            f"all rows are nearly alike to this kernel (the second eigenvalue is {spectrum.values[1]:.2g}): "
+            f"sigma={sigma:.3g} is far too large, and the clusters mean little. Use a smaller sigma; "
+            "knoll.scales.estimate_sigma(X) suggests one.",
+            SuspiciousResultWarning,
+        )
+    elif solved.parts.count <= k and k > 1 and abs(gap) < _NO_GAP:
+        _warn(
+            f"eigenvalue {len(spectrum.values)} and the next differ by {gap:.2g} only: other "
+            "eigenvectors would do as well, and the clusters depend on which. Ask for another number of clusters.",
+            SuspiciousResultWarning,
+        )
+
+
+def _warn(text: str, kind: type[Warning]) -> None:
+    """Warn at the line outside of this package that called us."""
+    package, frame, depth = str(Path(__file__).parent.parent), sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(f"{OWNER}: {text}", kind, stacklevel=depth)
