@@ -208,6 +208,28 @@ def test_too_little_to_say_anything(X, why):
     assert why in found.recommendation.reasons[0]
 
 
+@pytest.mark.parametrize("scale", ["standard", "none"])
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_extreme_numbers(unit, scale):
+    X, y = three(40)
+    found = compare(unit * X, methods=["kmeans", "dbscan"], k=[2, 3], scale=scale)
+    assert adjusted_rand_score(found.labels, y) > 0.95
+    assert found.failures == ()
+    json.dumps(found.summary(), allow_nan=False)
+
+
+def test_rows_that_are_copies_of_two_places():
+    found = compare(np.repeat([[0.0, 0.0], [1.0, 1.0]], 60, axis=0), k=[2, 3])
+    assert found.failures == ()
+    assert found.candidates["mean-shift"].n_clusters == 2
+    assert adjusted_rand_score(found.labels, np.repeat([0, 1], 60)) == 1.0
+
+
+def test_a_few_outliers_are_no_cluster():
+    X = np.r_[np.random.default_rng(0).normal(size=(200, 2)), [[1e3, 1e3]]]
+    assert compare(X, methods=QUICK, k=range(2, 5), scale="none").recommendation.method is None
+
+
 def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
     X, y = three()
     wide = np.c_[X, np.full(len(X), 7.0), X[:, 0]]

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "LEAST_ROWS",
+    "LEAST_SHARE",
     "Hills",
     "KernelEstimate",
     "find_hills",
@@ -39,8 +41,8 @@ Labels = NDArray[np.int64]
 _WIDTHS = (5, 8, 12, 20, 35, 60)  # neighbours that are tried
 _DIMENSION = 20  # neighbours that the dimension is read from
 _LINKS = 12  # neighbours that a row is linked to
-_LEAST_SHARE = 0.02  # of the rows: less is no hill
-_LEAST_ROWS = 8
+LEAST_SHARE = 0.02  # of the rows: less is no hill
+LEAST_ROWS = 8
 _BLOCK = 1 << 22  # entries at a time
 
 
@@ -74,7 +76,7 @@ def squared_distances(points: Floats) -> Floats:
     square = np.einsum("ij,ij->i", moved, moved)
     gaps = square[:, None] + square
     gaps -= 2 * (moved @ moved.T)
-    np.maximum(gaps, 0, out=gaps)
+    gaps[gaps < 1e-13 * square.max(initial=0.0)] = 0  # rounding, and copies
     np.fill_diagonal(gaps, 0)
     return gaps
 
@@ -88,7 +90,8 @@ def kernel_estimate(gaps: Floats, d: int, ks: tuple[int, ...] = _WIDTHS) -> Kern
     for k in ks:
         width2 = reach[:, k] / d
         some = width2[width2 > 0]
-        width2 = np.maximum(width2, 0.01 * float(np.median(some)) if len(some) else 1.0)  # copies have no width
+        least = 0.01 * float(np.median(some)) if len(some) else float(gaps[gaps > 0].min(initial=np.inf)) / (4 * d)
+        width2 = np.maximum(width2, least if math.isfinite(least) else 1.0)  # copies have no width of their own
         logs = gaps * (-0.5 / width2)
         logs -= 0.5 * d * np.log(2 * math.pi * width2)
         np.fill_diagonal(logs, -np.inf)
@@ -119,7 +122,7 @@ def find_hills(gaps: Floats, estimate: KernelEstimate, d: int) -> Hills:
     links = _links(gaps)  # (l, 2)
     height = np.minimum(estimate.log_density[links[:, 0]], estimate.log_density[links[:, 1]])
     height = np.minimum(height, _middles(gaps, links, estimate, d))
-    least = max(_LEAST_ROWS, _LEAST_SHARE * m)
+    least = max(LEAST_ROWS, LEAST_SHARE * m)
     needed = partial(prominence_needed, m, d, estimate.k)
     labels, strengths = join_hills(estimate.log_density, links, height, np.ones(m), least, needed, _thinness(gaps))
     return Hills(labels, int(labels.max()) + 1, strengths, estimate.k)

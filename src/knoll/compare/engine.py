@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,8 @@ def _run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         proposals = list(method.propose(view, given))
+    if not proposals:
+        raise BadData(f"{name} found no setting to try on these rows.")
     # the setting that meets the clusters of the density best, the earlier of equals; the first where there are none
     match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
     chosen = proposals[int(np.argmax(np.round(match, 2)))]
@@ -283,8 +286,15 @@ class _Watch:
         fraction = min(1.0, done / self.whole)
         spent = time.perf_counter() - self.begun
         left = spent * (1 - fraction) / fraction if fraction > 0 else None
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        self.progress(Event(method, stage, fraction, left, memory))
+        self.progress(Event(method, stage, fraction, left, _memory()))
+
+
+def _memory() -> int:
+    """Return the bytes that the process holds, where the system tells; else the most it has held."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 # ---- the door ------------------------------------------------------------------------------------------------------

@@ -41,22 +41,27 @@ def internal_scores(
     kept = labels >= 0
     if count_clusters(labels) > 1 and kept.sum() > 2:
         scores["silhouette"] = float(tuning.silhouette_samples(points[kept], labels[kept], n_jobs=n_jobs).mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of extreme, unscaled numbers: the score is left out
+        scores |= _of_family(name, model, points, labels)
+    return {key: value for key, value in scores.items() if np.isfinite(value)}
+
+
+def _of_family(name: str, model: Any, points: NDArray[np.float64], labels: Labels) -> dict[str, float]:
+    """Score an answer by what its own family looks at."""
     match name:
         case "gaussian-mixture":
-            scores["log_likelihood_per_row"] = float(model.score(points))
-            scores["bic"] = float(model.bic(points))
+            return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
         case "kmeans":
             total = float(((points - points.mean(axis=0)) ** 2).sum())
-            scores["explained_variance"] = 1.0 - _scatter(points, labels) / total if total > 0 else 0.0
+            return {"explained_variance": 1.0 - _scatter(points, labels) / total if total > 0 else 0.0}
         case "kernel-kmeans":
-            scores["objective"] = float(model.objective_)
+            return {"objective": float(model.objective_)}
         case "spectral":
-            scores["eigengap"] = float(model.eigengap_)
+            return {"eigengap": float(model.eigengap_)}
         case "dbscan":
-            scores["core_share"] = len(model.core_sample_indices_) / max(1, len(model.labels_))
-        case "mean-shift":
-            scores["peaks"] = float(len(model.cluster_centers_))
-    return {key: value for key, value in scores.items() if np.isfinite(value)}
+            return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
+        case _:
+            return {"peaks": float(len(model.cluster_centers_))}
 
 
 def _scatter(points: NDArray[np.float64], labels: Labels) -> float:

@@ -297,6 +297,20 @@ class _MeanShift:
             widths.append(width)
             counts.append(int((sizes >= max(2, 0.01 * len(points))).sum()))
             models.append(model)
+        if not models:  # most rows have copies, so that every ball holds enough at once
+            width = 0.5 * scales.estimate_eps(points, min(2, len(points)), n_jobs=view.n_jobs).eps
+            model = MeanShift(bandwidth=width, n_jobs=view.n_jobs, **given).fit(points)
+            reason = f"most rows have copies; {width:.4g} is half the distance to the next place."
+            place = np.array([width])
+            curve = Evidence(
+                "clusters by bandwidth",
+                "bandwidth",
+                place,
+                {"clusters": np.array([float(_large_clusters(model.labels_))])},
+                width,
+                reason,
+            )
+            yield Proposal({"bandwidth": width} | dict(given), model.labels_.astype(np.int64), model, (curve,))
         x, y = np.array(widths), np.array(counts, dtype=np.float64)
         for at in range(len(models)):
             reason = (

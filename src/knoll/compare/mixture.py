@@ -17,6 +17,7 @@ their tops.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.compare.density import KernelEstimate, join_hills, kernel_estimate, squared_distances
+from knoll.compare.density import (
+    LEAST_ROWS,
+    LEAST_SHARE,
+    KernelEstimate,
+    join_hills,
+    kernel_estimate,
+    squared_distances,
+)
 from knoll.compare.result import Evidence
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.metrics import adjusted_rand_score
@@ -60,7 +68,7 @@ class MixtureEvidence:
     halves: float | None  # agreement of refits on halves; None: not asked
     groups: tuple[int, ...]  # the cluster of each component
     labels: Labels  # (m,) the cluster of each row
-    count: int
+    count: int  # of those clusters that hold a fiftieth of the rows
     trusted: bool  # whether components, or groups of them, may be called clusters without a deep valley
     reason: str
 
@@ -101,7 +109,8 @@ def fit_mixtures(
                 break
     bic, model = min(fits, key=lambda pair: pair[0])
     if len(tried) > 1:
-        bic, model = _join_where_better(points, bic, model)
+        with contextlib.suppress(np.linalg.LinAlgError):  # of extreme numbers: then the fit stays as it is
+            bic, model = _join_where_better(points, bic, model)
         at = tried.index(model.n_components) if model.n_components in tried else -1
         curve[model.covariance_type][at] = min(bic, curve[model.covariance_type][at])
     k, name = int(model.n_components), model.covariance_type
@@ -196,9 +205,10 @@ def weigh_mixture(points: Floats, model: Any, kernel: KernelEstimate, seed: int)
         )
     groups = fine if trusted else coarse if true else np.zeros(k, np.int64)
     labels = np.where(model.labels_ < 0, -1, groups[np.maximum(model.labels_, 0)])
+    sizes = np.bincount(labels[labels >= 0], minlength=1)
+    count = max(1, int((sizes >= max(LEAST_ROWS, LEAST_SHARE * m)).sum()))  # a few outliers are no cluster
     return MixtureEvidence(
-        model, lead, error, expected, halves, tuple(int(g) for g in groups), labels,
-        len(np.unique(labels[labels >= 0])), trusted, reason,
+        model, lead, error, expected, halves, tuple(int(g) for g in groups), labels, count, trusted, reason
     )  # fmt: skip
 
 
@@ -290,7 +300,7 @@ def _by_valleys(model: Any, deep: float) -> Labels:
     pairs = np.array([(a, b) for a in range(k) for b in range(a)])
     height = np.array([min(tops[a], tops[b]) - depth[a, b] for a, b in pairs])
     weights = np.asarray(model.weights_, dtype=np.float64)
-    return join_hills(tops, pairs, height, weights, 0.02, lambda thin: deep, np.zeros(k))[0]
+    return join_hills(tops, pairs, height, weights, LEAST_SHARE, lambda thin: deep, np.zeros(k))[0]
 
 
 def _passes(model: Any) -> tuple[Floats, Floats]:

@@ -43,15 +43,17 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     n, d = X.shape
     # (d,) each; sums over rows in order of content, so that the order of rows changes no bit
     means = np.array([np.mean(X[order, j], dtype=np.float64) for j in range(d)])
-    deviations = np.array([np.std(X[order, j], dtype=np.float64) for j in range(d)])
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # squares of extreme numbers leave float64
+    deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
     constant = minima == maxima
     copies = 0
     for begin in range(0, n - 1, 1 << 16):
         block = X[order[begin : begin + (1 << 16) + 1]]
         copies += int((block[1:] == block[:-1]).all(axis=1).sum())
     spread = deviations[~constant]
-    ratio = float(spread.max() / spread.min()) if len(spread) and spread.min() > 0 else 1.0
+    with np.errstate(over="ignore"):
+        ratio = float(spread.max() / spread.min()) if len(spread) and spread.min() > 0 else 1.0
     names = tuple(str(name) for name in columns)
     still = tuple(name for name, same in zip(names, constant, strict=True) if same)
     remarks = []

@@ -180,8 +180,8 @@ class Comparison:
         """Return all but the labels, models and probabilities as plain dicts, lists, numbers and words."""
         advice = self.recommendation
         return {
-            "profile": self.profile.summary(),
-            "scaling": self.scaling.summary(),
+            "profile": plain(self.profile.summary()),
+            "scaling": plain(self.scaling.summary()),
             "candidates": {name: _of_candidate(found) for name, found in self.candidates.items()},
             "failures": [plain(vars(failure)) for failure in self.failures],
             "agreement": {"methods": list(self.agreement.methods), "ami": plain(self.agreement.matrix)},

@@ -24,6 +24,7 @@ __all__ = ["FEWEST", "Survey", "nothing", "survey"]
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+_EXTREME = 100  # powers of two
 FEWEST = 20  # rows; with fewer nothing can be said about density
 
 
@@ -52,11 +53,13 @@ def survey(
 ) -> Survey:
     """Look at the rows of the view; `given` are parameters of the mixture set by hand."""
     m = len(points)
-    filled = essential(points) if m >= FEWEST else points
+    power = int(np.frexp(np.abs(points - points.mean(axis=0)).max(initial=0.0))[1])
+    power = power if abs(power) > _EXTREME else 0  # squares of such numbers leave float64
+    filled = essential(np.ldexp(points, -power)) if m >= FEWEST else points
     if m < FEWEST or filled.shape[1] == 0:
         why = f"{m} rows are too few to tell (at least {FEWEST})" if m < FEWEST else "all rows are equal"
         return nothing(m, why)
-    turned = filled.shape != points.shape  # then the mixture of the survey is not one of the columns
+    turned = power != 0 or filled.shape != points.shape  # then the mixture of the survey is not one of the columns
     model, bic = fit_mixtures(filled, numbers, given, seed, n_jobs, lambda share: tick("mixtures", 0.4 * share))
     tick("kernel density", 0.4)
     gaps = squared_distances(filled)
@@ -91,7 +94,8 @@ def _structure(
     points: Floats, model: Any, mixture: MixtureEvidence, hills: Hills, count: int, witness: str, seed: int
 ) -> Structure:
     nulls = null_tests(points, model, seed)
-    strength = f"the most prominent hill rises {hills.strength:.2f} times as far above its pass as chance would let it"
+    times = f"{hills.strength:.2f}" if hills.strength < 100 else "more than 100"
+    strength = f"the most prominent hill rises {times} times as far above its pass as chance would let it"
     if count == 1:
         verdict = "none"
         reason = f"the density has one hill ({strength}), and {mixture.reason}"
