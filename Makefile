@@ -22,7 +22,7 @@ $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen ||
 .PHONY: help demo test check bench battery clean
 
 help:
-	@echo 'make demo    install into $(VENV), run the reference algorithms on the paper'"'"'s data, draw demo/demo.png'
+	@echo 'make demo    install into $(VENV), compare six methods on a real table, write demo/report.html'
 	@echo 'make test    install into $(VENV), run all tests, C++ and Python          (ARGS="-k name" for some)'
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
@@ -57,7 +57,7 @@ $(VENV)/.bench-peers: pyproject.toml | $(VENV)/.knoll
 # ---- the commands -------------------------------------------------------------------------------------------------------
 
 demo: $(VENV)/.knoll
-	@$(BIN)/knoll demo --out demo
+	@$(BIN)/knoll compare --out demo --force
 
 test: test-core test-python
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from battery.peers import ari, peer_scores
 from battery.sets import STRUCTURED, draw
-from knoll.compare import compare
+from knoll.comparison import compare
 
 __all__ = ["Record", "run_set"]
 

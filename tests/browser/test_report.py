@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from knoll.compare import compare
+from knoll.comparison import compare
 from knoll.report.comparison import comparison_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -18,7 +18,7 @@ from knoll import compare as engine
 from knoll.cli import _results, main
 from knoll.cli._compare_words import read_methods, read_numbers, read_settings
 from knoll.cli._progress import event_line
-from knoll.compare import METHODS, Event
+from knoll.comparison import METHODS, Event
 from knoll.exceptions import ModelFileError
 from knoll.metrics import adjusted_rand_score
 

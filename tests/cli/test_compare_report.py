@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from knoll.compare import Evidence, Failure, compare
+from knoll.comparison import Evidence, Failure, compare
 from knoll.report.comparison import comparison_page
 from knoll.report.comparison_charts import chart, number
 from knoll.report.comparison_clusters import clusters_of

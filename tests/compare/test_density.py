@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from knoll.compare.density import (
+from knoll.comparison.density import (
     _links,
     _middles,
     _shortest_tree,

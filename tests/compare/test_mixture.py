@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from knoll import GaussianMixture
-from knoll.compare.density import kernel_estimate, squared_distances
-from knoll.compare.mixture import _by_valleys, _free, _parted, _passes, _precisions, fit_mixtures, weigh_mixture
+from knoll.comparison.density import kernel_estimate, squared_distances
+from knoll.comparison.mixture import _by_valleys, _free, _parted, _passes, _precisions, fit_mixtures, weigh_mixture
 
 
 def weigh(X, model):

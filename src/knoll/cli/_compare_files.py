@@ -12,7 +12,7 @@ import numpy as np
 
 from knoll import __version__
 from knoll.cli._output import LabelsFile
-from knoll.compare import Comparison, Event
+from knoll.comparison import Comparison, Event
 from knoll.exceptions import ModelFileError
 from knoll.models import Preparation, save
 from knoll.report.comparison import comparison_page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from knoll.compare import Event
+    from knoll.comparison import Event
 
 __all__ = ["Show", "event_line", "showing"]
 

@@ -19,7 +19,7 @@ from knoll.cli._results import refuse_results, whole_results
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
-    from knoll.compare import Comparison
+    from knoll.comparison import Comparison
 
 __all__ = ["command"]
 
@@ -102,7 +102,7 @@ def command(
         for fact in facts:
             click.echo(f"  {fact}")
     from knoll.cli._compare_files import write_results
-    from knoll.compare import compare
+    from knoll.comparison import compare
 
     # the place is made first, so that one which cannot be written to is told at once
     with whole_results(out, RESULTS) as scratch, showing(silent) as show:
@@ -195,8 +195,8 @@ def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth:
 
 def _tell_cost(table: Table, asked: list[str] | None, budget: float) -> None:
     """Say what --exact will take before it is taken."""
-    from knoll.compare import METHODS
-    from knoll.compare.plan import make_plan
+    from knoll.comparison import METHODS
+    from knoll.comparison.plan import make_plan
 
     n, d = table.X.shape
     plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)

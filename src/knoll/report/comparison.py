@@ -26,7 +26,7 @@ from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown
 from knoll.threads import available_threads
 
 if TYPE_CHECKING:
-    from knoll.compare import Candidate, Comparison
+    from knoll.comparison import Candidate, Comparison
 
 __all__ = ["NAMES", "comparison_page"]
 
@@ -84,7 +84,7 @@ def comparison_page(
     Examples
     --------
     >>> from knoll import datasets
-    >>> from knoll.compare import compare
+    >>> from knoll.comparison import compare
     >>> from knoll.report.comparison import comparison_page
     >>> X = datasets.load("iris").X
     >>> found = compare(X, methods=["kmeans", "dbscan"], k=range(2, 5))

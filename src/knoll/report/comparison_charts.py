@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from knoll.compare import Evidence
+    from knoll.comparison import Evidence
 
 __all__ = ["HEIGHT", "WIDTH", "chart", "number"]
 

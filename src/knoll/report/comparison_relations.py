@@ -15,7 +15,7 @@ from knoll.exceptions import KnollError
 from knoll.relations import Certificate, Precondition, Relation
 
 if TYPE_CHECKING:
-    from knoll.compare import Comparison
+    from knoll.comparison import Comparison
 
 __all__ = ["Related", "related"]
 

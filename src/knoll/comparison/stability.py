@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from knoll.compare.methods import Method, Proposal, View, named
+from knoll.comparison.methods import Method, Proposal, View, named
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["stability"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll import tuning
-from knoll.compare.result import Agreement, Candidate
+from knoll.comparison.result import Agreement, Candidate
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
 

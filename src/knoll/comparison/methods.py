@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import scales, tuning
-from knoll.compare.mixture import fit_mixtures
-from knoll.compare.result import Evidence
-from knoll.compare.survey import Survey
+from knoll.comparison.mixture import fit_mixtures
+from knoll.comparison.result import Evidence
+from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans

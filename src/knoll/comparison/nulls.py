@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.compare.result import Null
+from knoll.comparison.result import Null
 from knoll.gaussian_mixture import GaussianMixture
 
 __all__ = ["DRAWS", "LEVEL", "describe", "essential", "null_tests"]

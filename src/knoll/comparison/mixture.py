@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.compare.density import (
+from knoll.comparison.density import (
     LEAST_ROWS,
     LEAST_SHARE,
     KernelEstimate,
@@ -34,7 +34,7 @@ from knoll.compare.density import (
     kernel_estimate,
     squared_distances,
 )
-from knoll.compare.result import Evidence
+from knoll.comparison.result import Evidence
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.metrics import adjusted_rand_score
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.compare.density import Hills, find_hills, kernel_estimate, squared_distances
-from knoll.compare.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
-from knoll.compare.nulls import LEVEL, describe, essential, null_tests
-from knoll.compare.result import Evidence, Structure
+from knoll.comparison.density import Hills, find_hills, kernel_estimate, squared_distances
+from knoll.comparison.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
+from knoll.comparison.nulls import LEVEL, describe, essential, null_tests
+from knoll.comparison.result import Evidence, Structure
 
 __all__ = ["FEWEST", "Survey", "nothing", "survey"]
 

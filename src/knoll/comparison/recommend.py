@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from knoll.compare.result import Agreement, Candidate, Recommendation
-from knoll.compare.survey import Survey
+from knoll.comparison.result import Agreement, Candidate, Recommendation
+from knoll.comparison.survey import Survey
 
 __all__ = ["CAUTION", "recommend"]
 

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from knoll.compare.judge import agreement_of, count_clusters, internal_scores, known_labels, truth_scores
-from knoll.compare.methods import ALL, View, named
-from knoll.compare.plan import Plan, make_plan
-from knoll.compare.profile import profile_of
-from knoll.compare.recommend import recommend
-from knoll.compare.result import METHODS, Candidate, Comparison, Event, Failure
-from knoll.compare.scaling import Scaling
-from knoll.compare.stability import stability
-from knoll.compare.survey import nothing, survey
+from knoll.comparison.judge import agreement_of, count_clusters, internal_scores, known_labels, truth_scores
+from knoll.comparison.methods import ALL, View, named
+from knoll.comparison.plan import Plan, make_plan
+from knoll.comparison.profile import profile_of
+from knoll.comparison.recommend import recommend
+from knoll.comparison.result import METHODS, Candidate, Comparison, Event, Failure
+from knoll.comparison.scaling import Scaling
+from knoll.comparison.stability import stability
+from knoll.comparison.survey import nothing, survey
 from knoll.exceptions import BadData, InvalidParameter, KnollError, KnollWarning
 from knoll.metrics import adjusted_rand_score
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
@@ -89,7 +89,7 @@ def compare(
     Examples
     --------
     >>> from knoll import datasets
-    >>> from knoll.compare import compare
+    >>> from knoll.comparison import compare
     >>> found = compare(datasets.x1500().X, methods=["kmeans", "gaussian-mixture"])
     >>> found.recommendation.method, found.candidates["gaussian-mixture"].n_clusters
     ('gaussian-mixture', 3)

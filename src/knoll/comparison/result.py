@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.compare.profile import Profile
-from knoll.compare.scaling import Scaling
+from knoll.comparison.profile import Profile
+from knoll.comparison.scaling import Scaling
 
 __all__ = [
     "METHODS",

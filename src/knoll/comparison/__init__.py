@@ -1,0 +1,31 @@
+"""Six methods on one table, judged alike: `compare` chooses their parameters, fits them, and recommends one answer."""
+
+from __future__ import annotations
+
+from knoll.comparison.engine import compare
+from knoll.comparison.result import (
+    METHODS,
+    Agreement,
+    Candidate,
+    Comparison,
+    Event,
+    Evidence,
+    Failure,
+    Null,
+    Recommendation,
+    Structure,
+)
+
+__all__ = [
+    "METHODS",
+    "Agreement",
+    "Candidate",
+    "Comparison",
+    "Event",
+    "Evidence",
+    "Failure",
+    "Null",
+    "Recommendation",
+    "Structure",
+    "compare",
+]
