@@ -14,11 +14,12 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from knoll import compare as engine
+from knoll import comparison as engine
 from knoll.cli import _results, main
 from knoll.cli._compare_words import read_methods, read_numbers, read_settings
 from knoll.cli._progress import event_line
-from knoll.comparison import METHODS, Event
+from knoll.comparison import Event
+from knoll.comparison.result import METHODS
 from knoll.exceptions import ModelFileError
 from knoll.metrics import adjusted_rand_score
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from knoll import compare as module
-from knoll.comparison import METHODS, Comparison, compare, engine
+from knoll.comparison import Comparison, compare, engine
 from knoll.comparison.engine import content_order, drawn_rows
 from knoll.comparison.methods import ALL
 from knoll.comparison.plan import VIEW, make_plan
+from knoll.comparison.result import METHODS
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
 

@@ -21,7 +21,7 @@ def read_methods(text: str | None) -> list[str] | None:
     """Read names of methods, gmm among them; None is all."""
     if text is None:
         return None
-    from knoll.comparison import METHODS
+    from knoll.comparison.result import METHODS
 
     asked = [_SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
     for name in asked:

@@ -195,8 +195,8 @@ def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth:
 
 def _tell_cost(table: Table, asked: list[str] | None, budget: float) -> None:
     """Say what --exact will take before it is taken."""
-    from knoll.comparison import METHODS
     from knoll.comparison.plan import make_plan
+    from knoll.comparison.result import METHODS
 
     n, d = table.X.shape
     plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from knoll.comparison.engine import compare
 from knoll.comparison.result import (
-    METHODS,
     Agreement,
     Candidate,
     Comparison,
@@ -17,7 +16,6 @@ from knoll.comparison.result import (
 )
 
 __all__ = [
-    "METHODS",
     "Agreement",
     "Candidate",
     "Comparison",
