@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from knoll import compare as module
+import knoll
 from knoll.comparison import Comparison, compare, engine
 from knoll.comparison.engine import content_order, drawn_rows
 from knoll.comparison.methods import ALL
@@ -110,7 +110,7 @@ def test_the_summary_is_plain_and_the_table_short(whole):
 
 def test_the_module_can_be_called():
     X, _ = three(30)
-    assert module(X, methods="kmeans", k=[3]).candidates["kmeans"].n_clusters == 3
+    assert knoll.compare(X, methods="kmeans", k=[3]).candidates["kmeans"].n_clusters == 3
 
 
 # ---- what must not change it ---------------------------------------------------------------------------------------
