@@ -5,6 +5,7 @@
 #   CXX=clang++ make test           another C++ compiler
 #   make test ARGS="-k gaussian"    more words for pytest
 #   make bench CASES="ami*,import"  some of the benchmark cases
+#   make battery SETS="noise-*"     some of the labelled sets
 
 SHELL := /bin/bash
 VENV := .venv
@@ -18,13 +19,14 @@ CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench battery clean
 
 help:
-	@echo 'make demo    install into $(VENV), run the reference algorithms on the paper'"'"'s data, draw demo/demo.png'
+	@echo 'make demo    install into $(VENV), compare six methods on a real table, write demo/report.html'
 	@echo 'make test    install into $(VENV), run all tests, C++ and Python          (ARGS="-k name" for some)'
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
+	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
 	@echo 'make clean   remove everything that make has made'
 
 # ---- what is installed: one stamp per layer -----------------------------------------------------------------------------
@@ -55,16 +57,19 @@ $(VENV)/.bench-peers: pyproject.toml | $(VENV)/.knoll
 # ---- the commands -------------------------------------------------------------------------------------------------------
 
 demo: $(VENV)/.knoll
-	@$(BIN)/knoll demo --out demo
+	@$(BIN)/knoll compare --out demo --force
 
 test: test-core test-python
 
 bench: $(VENV)/.bench-peers $(VENV)/.knoll
 	@$(BIN)/python -m benchmarks $(if $(CASES),--cases '$(CASES)')
 
+battery: $(VENV)/.knoll
+	@$(BIN)/python -m battery $(if $(SETS),--sets '$(SETS)',--write)
+
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis src/knoll/_core.pyi
-	find src tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests battery benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- make test ----------------------------------------------------------------------------------------------------------
 

@@ -18,11 +18,13 @@ _HOME = {
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.mean_shift",
     "SpectralClustering": "knoll.spectral",
+    "compare": "knoll.comparison",
     "load": "knoll.models",
     "save": "knoll.models",
     "show_build": "knoll.build",
 }
 _MODULES = (
+    "comparison",
     "datasets",
     "exceptions",
     "kernels",
@@ -44,6 +46,8 @@ __all__ = [
     "MeanShift",
     "SpectralClustering",
     "__version__",
+    "compare",
+    "comparison",
     "datasets",
     "exceptions",
     "kernels",
@@ -60,8 +64,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from knoll import datasets, exceptions, kernels, metrics, models, plots, reference, relations, scales, tuning
+    from knoll import (
+        comparison,
+        datasets,
+        exceptions,
+        kernels,
+        metrics,
+        models,
+        plots,
+        reference,
+        relations,
+        scales,
+        tuning,
+    )
     from knoll.build import show_build
+    from knoll.comparison import compare
     from knoll.dbscan import DBSCAN
     from knoll.gaussian import Gaussian
     from knoll.gaussian_mixture import GaussianMixture

@@ -32,13 +32,14 @@ LEVELS = (
     ("gaussian", "gaussian_mixture", "kmeans", "kernel_kmeans", "spectral", "dbscan", "mean_shift"),
     ("tuning", "models"),
     ("relations",),
+    ("comparison",),
     ("plots",),
     ("report",),
     ("cli", "__main__"),
 )
 ESTIMATORS = LEVELS[4]  # these never import each other, only steps
 BESIDE = ("metrics", "datasets", "reference")  # these import exceptions alone
-USERS_OF_BESIDE = ("relations", "plots", "report", "cli")
+USERS_OF_BESIDE = ("relations", "comparison", "plots", "report", "cli")
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 ROOMS = {*LEVEL, *BESIDE}
 

@@ -15,10 +15,14 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ datasets
-        exceptions kernels load metrics models plots reference relations save scales show_build tuning
+        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ compare
+        comparison datasets exceptions kernels load metrics models plots reference relations save scales
+        show_build tuning
     """,
     "knoll.build": "build_facts show_build",
+    "knoll.comparison": """
+        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Structure compare
+    """,
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
     "knoll.datasets": """
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian

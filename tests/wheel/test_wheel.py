@@ -54,6 +54,7 @@ def check_wheel(names: set[str]) -> None:
     (info,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
     assert {name.partition("/")[0] for name in names} == {"knoll", info}
     assert {"knoll/__init__.py", "knoll/py.typed", "knoll/_core.pyi", "knoll/report/templates/tour.html"} <= names
+    assert {f"knoll/report/templates/compare.{kind}" for kind in ("html", "css", "js")} <= names
     assert len([name for name in names if name.startswith("knoll/_core.") and name.endswith(".so")]) == 1
     licences = {"LICENSE", "LICENSE.nanobind.txt", "LICENSE.robin-map.txt"}
     assert {f"{info}/licenses/{licence}" for licence in licences} <= names
@@ -117,7 +118,7 @@ def test_the_checks_of_this_file_can_fail():
         with pytest.raises(AssertionError):
             check_sdist(good | bad)
     wheel = {"knoll/__init__.py", "knoll/py.typed", "knoll/_core.pyi", "knoll/_core.abi3.so"}
-    wheel |= {"knoll/report/templates/tour.html"}
+    wheel |= {f"knoll/report/templates/{page}" for page in ("tour.html", "compare.html", "compare.css", "compare.js")}
     wheel |= {f"knoll-1.dist-info/licenses/LICENSE{x}" for x in ("", ".nanobind.txt", ".robin-map.txt")}
     wheel |= {"knoll-1.dist-info/entry_points.txt"}
     check_wheel(wheel)

@@ -26,8 +26,11 @@ __all__ = ["MISSING", "Table", "complete", "read_table"]
 
 MISSING = ("error", "drop", "median")
 
-_LOOK = 1 << 16  # bytes of a text that its shape is guessed from
+_LOOK = 1 << 16  # bytes of a text that its shape is guessed from; more where a line is longer
 _LINES = 50
+_MOST_COLUMNS = 50_000  # more are a table that lies on its side
+_PIECE = 1 << 24  # bytes unpacked at a time
+_BOMB = (1 << 26, 300)  # bytes, and times the size of the file: no table of that size is packed so tightly
 _DELIMITERS = (",", "\t", ";", "|")
 _ABSENT = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "#N/A"]
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
@@ -83,6 +86,8 @@ def read_table(
     for wanted in asked:
         if wanted not in table.column_names:
             raise InvalidParameter(f"{name} has no column {wanted!r}. It has: {_listed(table.column_names)}.")
+        if pa.types.is_binary(table[wanted].type):
+            raise BadData(f"{name}: column {wanted!r} has text in more than one encoding. Save the file as UTF-8.")
     taken: list[str] = []
     left_out: dict[str, str] = {}
     for column in table.column_names:
@@ -170,24 +175,70 @@ def _bytes(source: str | Path, name: str) -> pa.Buffer:
     for magic, codec in ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
         if start.startswith(magic):
             try:
-                return pa.CompressedInputStream(pa.BufferReader(data), codec).read_buffer()
+                return _unpacked(data, codec, name)
             except OSError as error:
                 raise BadData(f"{name} looks like {codec} and cannot be unpacked: {error}.") from None
     return data
+
+
+def _unpacked(data: pa.Buffer, codec: str, name: str) -> pa.Buffer:
+    """Unpack piece by piece, so that a small file that unpacks to a huge one is found out on the way."""
+    stream, out, total = pa.CompressedInputStream(pa.BufferReader(data), codec), pa.BufferOutputStream(), 0
+    while piece := stream.read(_PIECE):
+        total += len(piece)
+        _refuse_bomb(total, data.size, name)
+        out.write(piece)
+    return out.getvalue()
+
+
+def _refuse_bomb(unpacked: int, packed: int | None, name: str) -> None:
+    least, times = _BOMB
+    if packed is not None and unpacked > least and unpacked > times * packed:
+        raise BadData(
+            f"{name} unpacks to more than {times} times its size, which no table does. If it is one, unpack it first."
+        )
+    room = _room()
+    if unpacked > room:
+        raise BadData(
+            f"{name} unpacks to more than {room / 1e9:.2g} GB, half of the memory that is free. "
+            "Take fewer rows, or the columns you need."
+        )
+
+
+def _room() -> int:
+    """Half of the memory that is free."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+        return int(re.findall(r"MemAvailable:\s*(\d+) kB", text)[0]) * 512
+    except (OSError, IndexError):
+        return 1 << 32
+
+
+def _refuse_wide(columns: int, name: str) -> None:
+    if columns > _MOST_COLUMNS:
+        raise BadData(
+            f"{name} has {columns} columns; at most {_MOST_COLUMNS} are taken. "
+            "If rows and columns have changed places, turn it round; else keep the columns that matter."
+        )
 
 
 def _arrow(data: pa.Buffer, name: str) -> pa.Table:
     start = data[:6].to_pybytes()
     try:
         if start.startswith(b"PAR1"):
+            facts = pa.parquet.read_metadata(pa.BufferReader(data))
+            _refuse_wide(facts.num_columns, name)
+            _refuse_bomb(8 * facts.num_rows * facts.num_columns, None, name)  # equal values take no room there
             return pa.parquet.read_table(pa.BufferReader(data))
         if start.startswith((b"ARROW1", b"FEA1")):
-            return pa.feather.read_table(pa.BufferReader(data))
+            table = pa.feather.read_table(pa.BufferReader(data))
+            _refuse_wide(table.num_columns, name)
+            return table
         if start == b"\x93NUMPY":
             return _from_array(np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False), name)
         if start.startswith(b"PK"):
             return _from_npz(data, name)
-    except (pa.ArrowInvalid, OSError, ValueError, zipfile.BadZipFile) as error:
+    except (pa.ArrowInvalid, OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
         if isinstance(error, BadData):
             raise
         raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
@@ -195,6 +246,8 @@ def _arrow(data: pa.Buffer, name: str) -> pa.Table:
 
 
 def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
+    with zipfile.ZipFile(pa.BufferReader(data)) as parts:
+        _refuse_bomb(sum(part.file_size for part in parts.infolist()), data.size, name)
     with np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False) as arrays:
         named = {key: arrays[key] for key in arrays.files}
     wide = [key for key, array in named.items() if array.ndim == 2]
@@ -216,6 +269,7 @@ def _from_array(array: NDArray[Any], name: str) -> pa.Table:
     if array.size == 0:
         raise BadData(f"{name} has no {'columns' if len(array) else 'rows'}: its array is of shape {array.shape}.")
     columns = (array[:, None] if array.ndim == 1 else array).T
+    _refuse_wide(len(columns), name)
     return pa.table({f"column {j + 1}": _column(column, name) for j, column in enumerate(columns)})
 
 
@@ -229,16 +283,20 @@ def _column(values: NDArray[Any], name: str) -> pa.Array:
 
 
 def _from_text(data: pa.Buffer, name: str) -> pa.Table:
-    sample = data[:_LOOK].to_pybytes()
+    sample = _sample(data)
     if not sample.strip():
         raise BadData(f"{name} is empty.")
     if b"\x00" in sample and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadData(f"{name} is no table that can be read here: CSV, TSV, Parquet, Feather, NPY and NPZ can.")
     encoding = _encoding(sample)
     lines = sample.decode(encoding, errors="replace").lstrip("\ufeff").splitlines()
-    lines = [line for line in (lines[:-1] if len(sample) == _LOOK else lines) if line.strip()][:_LINES]
+    lines = [line for line in (lines[:-1] if len(sample) < data.size else lines) if line.strip()][:_LINES]
     delimiter = _delimiter(lines)
-    cells = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    _refuse_wide(lines[0].count(delimiter) + 1, name)
+    try:
+        cells = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error as error:
+        raise BadData(f"{name} is no table that can be read here: {error}.") from None
     decimal = "," if delimiter != "," and _decimal_comma(cells[1:] or cells) else "."
     bare = all(_NUMBER.fullmatch(cell.strip()) or cell.strip() in _ABSENT for cell in cells[0])
     names = (
@@ -267,6 +325,16 @@ def _from_text(data: pa.Buffer, name: str) -> pa.Table:
             raise BadData(f"{name}: {_told(str(error))}") from None
 
 
+def _sample(data: pa.Buffer) -> bytes:
+    """Return the beginning: some lines of it, however long they are."""
+    look = _LOOK
+    while True:
+        sample: bytes = data[:look].to_pybytes()
+        if look >= data.size or sample.count(b"\n") > 2:
+            return sample
+        look *= 8
+
+
 def _encoding(sample: bytes) -> str:
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
@@ -282,7 +350,10 @@ def _delimiter(lines: list[str]) -> str:
     """Choose what parts the lines into the same number of cells, and into most of them."""
     best, most = ",", (0.0, 1.0)
     for delimiter in _DELIMITERS:
-        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        try:
+            counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:  # a cell without end: not this one
+            continue
         usual = max(set(counts), key=counts.count)
         agree = counts.count(usual) / len(counts)
         if usual > 1 and (agree, usual) > most:
@@ -305,13 +376,13 @@ def _header_rows(sample: bytes, encoding: str) -> int:
 
 def _distinct(names: list[str]) -> list[str]:
     """Give columns without a name their number, and columns with the same name another."""
-    out: list[str] = []
+    out: dict[str, None] = {}
     for j, name in enumerate(names):
         chosen = name or f"column {j + 1}"
         while chosen in out:
             chosen += "'"
-        out.append(chosen)
-    return out
+        out[chosen] = None
+    return list(out)
 
 
 def _told(message: str) -> str:
@@ -335,6 +406,8 @@ def _unusable(name: str, column: pa.ChunkedArray, *, asked: bool) -> str | None:
     if pa.types.is_temporal(kind):
         return "a date or time"
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        if pa.types.is_binary(kind):
+            return "text in more than one encoding; save the file as UTF-8 to use it"
         return _text_reason(column) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else f"of kind {kind}"
     if not asked and _ROW_NUMBER.fullmatch(name.strip()) and pa.types.is_integer(kind) and _counts_rows(column):
         return "a row number by the look of it; name it in --columns to use it"

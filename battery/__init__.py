@@ -1,0 +1,1 @@
+"""How good is the recommendation of `knoll.compare`? Labelled sets, made here, and a table beside scikit-learn."""

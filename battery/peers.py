@@ -1,0 +1,37 @@
+"""scikit-learn's answers, told the number of clusters where the method takes one. Data is scaled like ours."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn import cluster, mixture
+from sklearn.metrics import adjusted_rand_score
+
+from battery.shapes import Floats, Labels
+
+__all__ = ["PEERS", "ari", "peer_scores"]
+
+PEERS = ("KMeans", "GaussianMixture", "SpectralClustering", "SpectralClustering, neighbours", "HDBSCAN")
+
+
+def ari(truth: Labels, labels: Labels) -> float:
+    """Compare on the rows that are no noise in truth; rows that are called noise make one more cluster."""
+    kept = truth >= 0
+    return float(adjusted_rand_score(truth[kept], labels[kept]))
+
+
+def peer_scores(X: Floats, y: Labels) -> dict[str, float]:
+    """Score every peer."""
+    k = len(np.unique(y[y >= 0]))
+    models = (
+        cluster.KMeans(k, n_init=10, random_state=0),
+        mixture.GaussianMixture(k, n_init=5, random_state=0),
+        cluster.SpectralClustering(k, random_state=0),
+        cluster.SpectralClustering(k, affinity="nearest_neighbors", random_state=0),
+        cluster.HDBSCAN(copy=True),
+    )
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {name: ari(y, np.asarray(model.fit_predict(Z))) for name, model in zip(PEERS, models, strict=True)}

@@ -1,0 +1,101 @@
+"""The files of ``knoll compare``: the report, labels, models, and a summary of it all."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knoll import __version__
+from knoll.cli._output import LabelsFile
+from knoll.comparison import Comparison, Event
+from knoll.exceptions import ModelFileError
+from knoll.models import Preparation, save
+from knoll.report.comparison import comparison_page
+
+if TYPE_CHECKING:
+    from knoll.cli._table import Table
+
+__all__ = ["write_results"]
+
+_RELATIONS = 0.05  # of the budget goes to the report's certificates,
+_MOST_SECONDS = 6.0  # and no more than this
+
+
+def write_results(
+    found: Comparison,
+    table: Table,
+    folder: Path,
+    *,
+    facts: Sequence[str],
+    command: str,
+    form: str,
+    missing: str,
+    id_column: str | None,
+    show: Callable[[Event], None],
+) -> dict[str, Any]:
+    """Write everything into the folder and return the summary."""
+
+    def tell(text: str) -> None:
+        show(Event("report", text, 1.0, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+
+    page = comparison_page(
+        found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
+        truth=table.truth, facts=facts, command=command, done=tell,
+        seconds=min(_MOST_SECONDS, _RELATIONS * found.budget),
+    )  # fmt: skip
+    (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
+    tell("labels")
+    _write_labels(found, table, id_column or "row", folder / f"labels.{form}")
+    tell("models")
+    _write_models(found, table, missing, folder / "models")
+    summary = {
+        "knoll": __version__,
+        "command": command,
+        "data": {
+            "name": table.name, "rows": len(table.X), "columns": list(table.columns), "left_out": table.left_out,
+            "facts": list(facts),
+        },
+        "files": {
+            "report": "report.html", "labels": f"labels.{form}",
+            "models": {name: f"models/{name}.knoll" for name in found.candidates},
+        },
+        **found.summary(),
+    }  # fmt: skip
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8", errors="replace")
+    return summary
+
+
+def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
+    """One row for each of the table's: what names it, the label by every method, the mixture's probabilities."""
+    columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.candidates.items()}
+    for name, candidate in found.candidates.items():
+        if candidate.probabilities is not None:
+            columns |= {f"{name}-p{c}": share for c, share in enumerate(candidate.probabilities.T)}
+    while id_name in columns:
+        id_name += "'"
+    with path.open("wb") as file:
+        labels = LabelsFile(file, path)
+        labels.write(table.rows if table.ids is None else table.ids, id_name, columns)
+        labels.close()
+
+
+def _write_models(found: Comparison, table: Table, missing: str, folder: Path) -> None:
+    """One file a method; each remembers columns and scales, so that knoll predict does the same to new rows."""
+    scaling = found.scaling
+    medians = [float(np.median(column)) for column in table.X.T]
+    center, spread, fill = (tuple(float(x) for x in each) for each in (scaling.centre, scaling.spread, medians))
+    made = Preparation(table.columns, scaling.kind, missing, center, spread, fill)
+    folder.mkdir()
+    for name, candidate in found.candidates.items():
+        try:
+            save(candidate.model, folder / f"{name}.knoll", preparation=made)
+        except ModelFileError as error:
+            if isinstance(error.__cause__, OSError):  # no room: told as for any other file, by the place of the results
+                raise error.__cause__ from error
+            raise

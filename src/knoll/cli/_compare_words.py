@@ -1,0 +1,86 @@
+"""The words of ``knoll compare``: lists, ranges and settings become values, and the values a command again."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+__all__ = ["command_line", "read_methods", "read_numbers", "read_settings"]
+
+_SHORT = {"gmm": "gaussian-mixture"}
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+_SILENT = ("quiet", "as_json", "force")  # options that change nothing in the results
+
+
+def read_methods(text: str | None) -> list[str] | None:
+    """Read names of methods, gmm among them; None is all."""
+    if text is None:
+        return None
+    from knoll.comparison.result import METHODS
+
+    asked = [_SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+    for name in asked:
+        if name not in METHODS:
+            raise click.UsageError(f"--methods: there is no '{name}'. There are: {', '.join(METHODS)}.")
+    if not asked:
+        raise click.UsageError(f"--methods is empty. There are: {', '.join(METHODS)}.")
+    return asked
+
+
+def read_numbers(text: str) -> list[int]:
+    """Read 2..15, 3, or 2,4,8."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
+        if found is None:
+            raise click.UsageError(f"--k takes a range such as 2..15, or numbers such as 2,4,8, got '{text}'.")
+        numbers |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
+    if not numbers or min(numbers) < 2:
+        raise click.UsageError(f"--k must be whole numbers from 2 on, got '{text}'. For two to fifteen: 2..15.")
+    if len(numbers) > 100:
+        raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
+    return sorted(numbers)
+
+
+def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Read method.parameter=value; the comparison knows which there are."""
+    given: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        place, equals, text = (part.strip() for part in setting.partition("="))
+        method, dot, name = place.partition(".")
+        if not (equals and dot and method and name and text):
+            raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")
+        given.setdefault(_SHORT.get(method, method), {})[name] = _value(text)
+    return given
+
+
+def _value(text: str) -> Any:
+    """Read a number, true, false or none; anything else is text."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def command_line(context: click.Context) -> str:
+    """Return the command that does the same again, with what was not left to its default, and the seed."""
+    words = ["knoll", "compare"]
+    if context.params["data"] is not None:
+        words.append(context.params["data"])
+    for option in context.command.params:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in _SILENT:
+            continue
+        if context.get_parameter_source(name) == ParameterSource.DEFAULT and name != "seed":
+            continue
+        value = context.params[name]
+        for one in value if option.multiple else (value,):
+            words += option.opts[:1] if option.is_flag else [option.opts[0], str(one)]
+    return shlex.join(words)

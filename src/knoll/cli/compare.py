@@ -1,0 +1,280 @@
+"""``knoll compare``: six methods on a person's table, judged alike; labels, models, a summary and a report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from knoll.cli import INTERRUPTED
+from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
+from knoll.cli._output import size, some
+from knoll.cli._progress import showing
+from knoll.cli._results import refuse_results, whole_results
+
+if TYPE_CHECKING:
+    from knoll.cli._table import Table
+    from knoll.comparison import Comparison
+
+__all__ = ["command"]
+
+RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
+EMBEDDED = "iris"
+
+
+@click.command("compare")
+@click.argument("data", required=False, metavar="[DATA]", type=click.Path(allow_dash=True))
+@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
+              help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
+@click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
+              "dbscan, mean-shift; all if not given.")  # fmt: skip
+@click.option("--k", default="2..15", show_default=True, metavar="A..B", help="Numbers of clusters to try.")
+@click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
+              help="What to do about missing values.")  # fmt: skip
+@click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number if not given.")
+@click.option(
+    "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
+)
+@click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
+              help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Where samples and random starts are drawn from.")  # fmt: skip
+@click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
+              help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
+@click.option(
+    "--exact", is_flag=True, help="Fit every method on every row, whatever that takes; the cost is shown first."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
+              help="Where the results go; made if it is not there.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace results that are there already.")
+@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
+              help="Of the file of labels.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    data: str | None,
+    columns: str | None,
+    scale: str,
+    methods: str | None,
+    k: str,
+    missing: str,
+    id_column: str | None,
+    truth: str | None,
+    settings: tuple[str, ...],
+    seed: int,
+    jobs: int | None,
+    budget: float,
+    exact: bool,
+    out: Path,
+    force: bool,
+    form: str,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Find out which clusters your table has, by six methods.
+
+    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    data set of ours; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from the
+    data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
+    DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
+    finished.
+
+    \b
+    Examples:
+      knoll compare
+      knoll compare customers.csv --id customer --out customers
+      knoll compare flowers.csv --truth species --methods gmm,dbscan --set dbscan.eps=0.3
+    """
+    silent = quiet or as_json
+    asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
+    refuse_results(out, RESULTS, force)
+    table, facts = _table(data, columns, missing, id_column, truth)
+    if not silent:
+        shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
+        click.echo(f"{table.name}: {shape}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
+        for fact in facts:
+            click.echo(f"  {fact}")
+    from knoll.cli._compare_files import write_results
+    from knoll.comparison import compare
+
+    # the place is made first, so that one which cannot be written to is told at once
+    with whole_results(out, RESULTS) as scratch, showing(silent) as show:
+        if exact and not silent:
+            _tell_cost(table, asked, budget)
+        found = compare(
+            table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
+            n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
+        )  # fmt: skip
+        if not found.candidates:
+            _nothing(found)
+        summary = write_results(
+            found, table, scratch, facts=facts, command=command_line(click.get_current_context()), form=form,
+            missing=missing, id_column=id_column, show=show,
+        )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
+    elif not quiet:
+        _tell(found, out, form)
+    if found.interrupted:
+        click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def _table(
+    data: str | None, columns: str | None, missing: str, id_column: str | None, truth: str | None
+) -> tuple[Table, list[str]]:
+    """Read the table and say what was done on the way."""
+    import numpy as np
+
+    from knoll import datasets
+    from knoll.cli._table import complete, read_table
+    from knoll.exceptions import BadData
+
+    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    facts: list[str] = []
+    if data is None or (data in datasets.names() and not Path(data).exists()):
+        table = _embedded(data or EMBEDDED, wanted, id_column, truth)
+        if data is None:
+            facts.append(
+                "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
+            )
+    else:
+        table, note = complete(read_table(data, columns=wanted, ids=id_column, truth=truth), missing)
+        left = [f"{name} ({why})" for name, why in table.left_out.items() if why != "not asked for"]
+        if left:
+            facts.append(
+                "left out: " + ", ".join(left[:12]) + (f" and {len(left) - 12} more" if len(left) > 12 else "")
+            )
+        if note:
+            facts.append(note)
+    if len(table.X) < 2:
+        raise BadData(f"{table.name} has {len(table.X)} row. Two are the least that can be parted.")
+    if not np.ptp(table.X, axis=0).any():
+        raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
+    if table.truth is not None:
+        gap = next((row for row, known in zip(table.rows, table.truth) if known is None or known != known), None)
+        if gap is not None:
+            raise BadData(
+                f"{table.name}: row {gap + 1} has no class in column {truth!r} of --truth. "
+                "Give it one, such as 'unknown', or leave the row out."
+            )
+    return table, facts
+
+
+def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth: str | None) -> Table:
+    """Return a data set of ours; its classes are the truth, where it has some."""
+    import numpy as np
+
+    from knoll import datasets
+    from knoll.cli._table import Table
+
+    known = datasets.load(name)
+    names = list(known.feature_names)
+    for column in (*(wanted or ()), id_column, truth):
+        if column is not None and column not in names:
+            raise click.UsageError(f"{name} has no column '{column}'. It has: {', '.join(names)}.")
+    beside = {id_column, truth}
+    taken = [column for column in (wanted or names) if column not in beside]
+    ids: Any = None if id_column is None else known.X[:, names.index(id_column)]
+    given: Any = None if truth is None else known.X[:, names.index(truth)]
+    if truth is None and known.y is not None:
+        given = np.asarray(known.target_names)[known.y] if known.target_names else known.y
+    X = np.ascontiguousarray(known.X[:, [names.index(column) for column in taken]])
+    return Table(name, X, tuple(taken), {}, np.arange(len(X)), ids, given)
+
+
+def _tell_cost(table: Table, asked: list[str] | None, budget: float) -> None:
+    """Say what --exact will take before it is taken."""
+    from knoll.comparison.plan import make_plan
+    from knoll.comparison.result import METHODS
+
+    n, d = table.X.shape
+    plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)
+    click.echo(f"  --exact: every method on all {n} rows, about {plan.seconds:.2g} s")
+    for name, route in plan.routes.items():
+        click.echo(f"    {name}: about {route.seconds:.2g} s, {size(route.memory)} beyond the data")
+
+
+def _nothing(found: Comparison) -> None:
+    """There is no answer to write down."""
+    if found.interrupted:
+        raise KeyboardInterrupt
+    from knoll.exceptions import BadData
+
+    reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in found.failures)
+    raise BadData(f"no method could be fitted. {reasons}")
+
+
+# ---- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def _tell(found: Comparison, out: Path, form: str) -> None:
+    """Show the profile's remarks, a short table, the recommendation, and where the files are."""
+    for remark in (*found.profile.remarks, *found.notes):
+        _say(remark, "  ")
+    click.echo()
+    for line in _lines(found):
+        click.echo(line)
+    advice = found.recommendation
+    click.echo()
+    if advice.method is None:
+        click.echo("No clusters: the table looks like one group.")
+    else:
+        click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
+    for reason in advice.reasons:
+        _say(reason, "  ")
+    if advice.runner_up is not None:
+        why = f" {advice.why_not}" if advice.why_not else ""
+        _say(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
+    _say(advice.caution)
+    click.echo()
+    files = {"report.html": "the pictures, and what they rest on: open it in a browser",
+             f"labels.{form}": "every row's cluster by each method",
+             "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
+    width = max(len(name) for name in files)
+    for name, what in files.items():
+        click.echo(f"{out}/{name:{width}}  {what}")
+
+
+def _say(text: str, indent: str = "") -> None:
+    """Print a sentence in lines that fit."""
+    width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
+    click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
+
+
+def _clusters(found: Comparison, method: str) -> str:
+    import numpy as np
+
+    candidate = found.candidates[method]
+    sizes = sorted(np.unique(candidate.labels[candidate.labels >= 0], return_counts=True)[1].tolist(), reverse=True)
+    shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
+    noise = f", {100 * candidate.noise:.1f} % noise" if candidate.noise else ""
+    return f"{some(len(sizes), 'cluster')} ({shown} rows{noise})"
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    truth: Mapping[str, Mapping[str, float]] | None = found.truth_scores
+    told = f"{'truth':>7}" if truth is not None else ""
+    yield f"  {'method':<17}{'clusters':>9}{'noise':>8}{'stable':>8}{told}{'seconds':>9}  fitted on"
+    for name, candidate in found.candidates.items():
+        mark = "→" if name == found.recommendation.method else " "
+        stable = "–" if candidate.stability is None else f"{candidate.stability:.2f}"
+        told = f"{truth[name]['ari']:>7.2f}" if truth is not None else ""
+        yield (
+            f"{mark} {name:<17}{candidate.n_clusters:>9}{100 * candidate.noise:>6.1f} %{stable:>8}{told}"
+            f"{candidate.seconds:>9.2f}  {candidate.how}"
+        )
+    for failure in found.failures:
+        yield f"  {failure.method:<17} no answer: {' '.join(failure.reason.split())}"
+    if truth is not None:
+        yield "  truth: adjusted Rand index with the known classes, which nothing was chosen by"

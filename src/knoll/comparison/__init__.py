@@ -1,0 +1,29 @@
+"""Six methods on one table, judged alike: `compare` chooses their parameters, fits them, and recommends one answer."""
+
+from __future__ import annotations
+
+from knoll.comparison.engine import compare
+from knoll.comparison.result import (
+    Agreement,
+    Candidate,
+    Comparison,
+    Event,
+    Evidence,
+    Failure,
+    Null,
+    Recommendation,
+    Structure,
+)
+
+__all__ = [
+    "Agreement",
+    "Candidate",
+    "Comparison",
+    "Event",
+    "Evidence",
+    "Failure",
+    "Null",
+    "Recommendation",
+    "Structure",
+    "compare",
+]

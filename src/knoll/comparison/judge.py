@@ -1,0 +1,88 @@
+"""Scores of an answer: how alike two answers are, how apart the clusters stand, how well the truth is met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from knoll import tuning
+from knoll.comparison.result import Agreement, Candidate
+from knoll.exceptions import BadData
+from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
+
+__all__ = ["agreement_of", "count_clusters", "internal_scores", "known_labels", "truth_scores"]
+
+Labels = NDArray[np.int64]
+
+
+def count_clusters(labels: Labels) -> int:
+    """Count the clusters, noise not among them."""
+    return len(np.unique(labels[labels >= 0]))
+
+
+def agreement_of(labels: Mapping[str, Labels]) -> Agreement:
+    """Compare every pair of answers; noise counts as one more cluster, so that marking noise is part of an answer."""
+    names = tuple(labels)
+    matrix = np.eye(len(names))
+    for i, a in enumerate(names):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i] = adjusted_mutual_info_score(labels[a], labels[names[j]])
+    return Agreement(names, matrix)
+
+
+def internal_scores(
+    name: str, model: Any, points: NDArray[np.float64], labels: Labels, n_jobs: int | None
+) -> dict[str, float]:
+    """Score an answer on the view by what its family optimises, and by the silhouette where there are two clusters."""
+    scores: dict[str, float] = {}
+    kept = labels >= 0
+    if count_clusters(labels) > 1 and kept.sum() > 2:
+        scores["silhouette"] = float(tuning.silhouette_samples(points[kept], labels[kept], n_jobs=n_jobs).mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of extreme, unscaled numbers: the score is left out
+        scores |= _of_family(name, model, points, labels)
+    return {key: value for key, value in scores.items() if np.isfinite(value)}
+
+
+def _of_family(name: str, model: Any, points: NDArray[np.float64], labels: Labels) -> dict[str, float]:
+    """Score an answer by what its own family looks at."""
+    match name:
+        case "gaussian-mixture":
+            return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
+        case "kmeans":
+            total = float(((points - points.mean(axis=0)) ** 2).sum())
+            return {"explained_variance": 1.0 - _scatter(points, labels) / total if total > 0 else 0.0}
+        case "kernel-kmeans":
+            return {"objective": float(model.objective_)}
+        case "spectral":
+            return {"eigengap": float(model.eigengap_)}
+        case "dbscan":
+            return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
+        case _:
+            return {"peaks": float(len(model.cluster_centers_))}
+
+
+def _scatter(points: NDArray[np.float64], labels: Labels) -> float:
+    """Sum the squared distances to the means of the clusters."""
+    return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
+
+
+def known_labels(truth: ArrayLike, n: int) -> Labels:
+    """Turn labels of any kind, one for each of n rows, into numbers."""
+    names = np.asarray(truth)
+    if names.shape != (n,):
+        raise BadData(f"truth must hold one label for each of {n} rows, got shape {names.shape}.")
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def truth_scores(known: Labels, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, float]]:
+    """Compare every answer with the labels that are held to be true; noise counts as one more cluster."""
+    return {
+        name: {
+            "ari": float(adjusted_rand_score(known, found.labels)),
+            "ami": float(adjusted_mutual_info_score(known, found.labels)),
+        }
+        for name, found in candidates.items()
+    }

@@ -1,0 +1,335 @@
+"""The six methods: settings worth trying, the evidence for them, and a fit at one of them.
+
+Each method is an object with the same two functions. `propose` looks at the view (some rows, in order of content) and
+yields settings with labels of the view; `fit` takes one setting to as many rows as the plan allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import scales, tuning
+from knoll.comparison.mixture import fit_mixtures
+from knoll.comparison.result import Evidence
+from knoll.comparison.survey import Survey
+from knoll.dbscan import DBSCAN
+from knoll.gaussian_mixture import GaussianMixture
+from knoll.kernel_kmeans import KernelKMeans
+from knoll.kmeans import KMeans
+from knoll.mean_shift import MeanShift
+from knoll.spectral import SpectralClustering
+
+__all__ = ["ALL", "Method", "Proposal", "View", "named"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+_STARTS = 4  # of each fit that depends on a start
+_NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0.1 ms, by a kernel a twentieth of it
+_EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
+_CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
+_LESS = (0.9, 0.8, 0.7)  # of ε, where a larger table joins what the view parts
+_QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows that settings are chosen on."""
+
+    points: Floats  # (m, d) scaled, in order of content
+    total: int  # rows of the whole table
+    k: tuple[int, ...]  # numbers of clusters to try
+    survey: Survey  # what the density says
+    seed: int
+    n_jobs: int | None
+
+    @property
+    def asked(self) -> int | None:
+        """The number of clusters that the density suggests, where it is one to try."""
+        return self.survey.count if self.survey.count in self.k else None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A setting, its labels of the view, and why it was tried."""
+
+    parameters: Mapping[str, Any]
+    labels: Labels  # (m,)
+    model: Any
+    evidence: tuple[Evidence, ...]
+    groups: tuple[int, ...] | None = None
+    by_hand: bool = False  # whether scales were given, and must stay as they are
+
+
+class Method(Protocol):
+    """What every method can do."""
+
+    estimator: Any  # its class
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        """Yield a few settings, each fitted to the view."""
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        """Fit the chosen setting to more rows."""
+
+
+def named(labels: NDArray[Any], groups: tuple[int, ...] | None) -> Labels:
+    """Turn the labels of components into those of the clusters they were joined to; noise stays noise."""
+    own = labels.astype(np.int64)
+    return own if groups is None else np.where(own < 0, -1, np.array(groups, dtype=np.int64)[np.maximum(own, 0)])
+
+
+# ---- Gaussian mixture ----------------------------------------------------------------------------------------------
+
+
+class _Mixture:
+    estimator = GaussianMixture
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        found = view.survey
+        model, evidence = found.model, found.bic
+        if model is None or evidence is None:  # the survey could not look at the columns as they are
+            model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs)
+        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type} | dict(given)
+        whole = tuple(range(int(model.n_components)))
+        options: list[tuple[int, ...] | None] = [None]
+        if "n_components" not in given and found.count > 1:
+            options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
+        for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
+            yield Proposal(chosen, named(model.labels_, groups), model, (evidence,), groups)
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        old = chosen.model
+        begun = {
+            "weights_init": old.weights_,
+            "means_init": old.means_,
+            "precisions_init": old.precisions_,
+            "n_init": 1,
+        }
+        if old.noise_weight_ > 0:
+            begun["weights_init"] = old.weights_ / old.weights_.sum()
+        return GaussianMixture(**(old.get_params() | begun)).fit(points)
+
+
+def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int, ...]:
+    """Give each component the cluster that most of its rows lie in; an empty one joins the first."""
+    groups = [int(np.bincount(labels[components == c], minlength=1).argmax()) for c in range(k)]
+    return tuple(np.unique(groups, return_inverse=True)[1].tolist())
+
+
+# ---- k-means -------------------------------------------------------------------------------------------------------
+
+
+class _KMeans:
+    estimator = KMeans
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        points = view.points
+        rest = {name: value for name, value in given.items() if name != "n_clusters"}
+        numbers = [int(given["n_clusters"])] if "n_clusters" in given else list(view.k)
+        numbers = [k for k in numbers if k <= len(points)]
+        models, silhouette = {}, np.full(len(numbers), np.nan)
+        for at, k in enumerate(numbers):
+            settings = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
+            models[k] = KMeans(n_clusters=k, **(settings | rest)).fit(points)
+            if len(np.unique(models[k].labels_)) > 1:
+                values = tuning.silhouette_samples(points, models[k].labels_, n_jobs=view.n_jobs)
+                silhouette[at] = float(values.mean())
+        best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
+        reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
+        x = np.array(numbers, dtype=np.float64)
+        for k in dict.fromkeys((best, view.asked or best)):
+            if k not in models:
+                continue
+            why = reason if k == best else f"The density suggests {k} clusters; {reason}"
+            curve = Evidence(
+                "silhouette", "n_clusters", x, {"silhouette": silhouette}, float(k), why, "clusters", "mean silhouette"
+            )
+            yield Proposal({"n_clusters": k} | dict(given), models[k].labels_.astype(np.int64), models[k], (curve,))
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        old = chosen.model
+        model = KMeans(**old.get_params())
+        return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
+
+
+# ---- spectral clustering -------------------------------------------------------------------------------------------
+
+
+class _Spectral:
+    estimator = SpectralClustering
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        settings: dict[str, Any] = {
+            "n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs, "eigen_tol": _EIGEN_TOL,
+        }  # fmt: skip
+        estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
+        sigma = float(given.get("sigma", estimate.sigma))
+        curve = Evidence(
+            "neighbour distances", "sigma", estimate.share, {"distance": estimate.curve}, 0.5,
+            f"σ = {sigma:.4g}: {estimate.reason}.", "share of the rows", "distance",
+        )  # fmt: skip
+        first = {"sigma": sigma, "n_clusters": "auto"} | dict(given)
+        if "affinity" in given or "gamma" in given:
+            del first["sigma"]
+        auto = SpectralClustering(**(settings | first)).fit(view.points)
+        found = int(auto.n_clusters_)
+        gap = Evidence(
+            "eigengap", "n_clusters", np.arange(1.0, len(auto.eigenvalues_) + 1), {"eigenvalue": auto.eigenvalues_},
+            float(found), f"{auto.n_clusters_reason_}.", "number", "eigenvalue",
+        )  # fmt: skip
+        yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
+        if "n_clusters" in given or view.asked is None:
+            return
+        others = [first | {"n_clusters": view.asked}]
+        if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
+            near = {"affinity": "nearest_neighbors", "n_clusters": view.asked}
+            others.append({name: value for name, value in first.items() if name != "sigma"} | near)
+        for other in others:
+            if other["n_clusters"] == found and "affinity" not in other:
+                continue
+            model = SpectralClustering(**(settings | other)).fit(view.points)
+            yield Proposal(other, model.labels_.astype(np.int64), model, (curve, gap))
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        return SpectralClustering(**(chosen.model.get_params() | {"n_clusters": chosen.parameters["n_clusters"]})).fit(
+            points
+        )
+
+
+# ---- kernel k-means ------------------------------------------------------------------------------------------------
+
+
+class _KernelKMeans:
+    estimator = KernelKMeans
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        settings: dict[str, Any] = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
+        estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
+        curve = Evidence(
+            "neighbour distances", "sigma", estimate.share, {"distance": estimate.curve}, 0.5,
+            f"σ is from {estimate.sigma:.4g}: {estimate.reason}.", "share of the rows", "distance",
+        )  # fmt: skip
+        k = int(given.get("n_clusters", view.asked or view.k[0]))
+        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, 2.0, 4.0):
+            chosen = {"n_clusters": k, "sigma": times * estimate.sigma} | dict(given)
+            if "gamma" in given or "kernel" in given:
+                del chosen["sigma"]
+            model = KernelKMeans(**(settings | chosen)).fit(view.points)
+            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,))
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        return KernelKMeans(**chosen.model.get_params()).fit(points)
+
+
+# ---- DBSCAN --------------------------------------------------------------------------------------------------------
+
+
+class _DBSCAN:
+    estimator = DBSCAN
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        points = view.points
+        level = int(given.get("min_samples", min(max(2, 2 * points.shape[1]), len(points))))
+        estimate = scales.estimate_eps(points, level, n_jobs=view.n_jobs)
+        eps = float(given.get("eps", estimate.eps))
+        tried = [eps]
+        if "eps" not in given:
+            tried += [float(np.quantile(estimate.curve, share)) for share in _CORE_SHARES]
+        for radius in dict.fromkeys(tried):
+            if not radius > 0:
+                continue
+            chosen = {"eps": radius, "min_samples": level} | dict(given)
+            share = float(np.searchsorted(estimate.curve, radius, side="right")) / len(estimate.curve)
+            curve = Evidence(
+                f"{level}-distances", "eps", estimate.share, {"distance": estimate.curve}, share,
+                f"{estimate.reason}; ε = {radius:.4g}.", "share of the rows", f"distance to {level} rows",
+            )  # fmt: skip
+            model = DBSCAN(n_jobs=view.n_jobs, **chosen).fit(points)
+            by_hand = bool({"eps", "min_samples"} & set(given))
+            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,), by_hand=by_hand)
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        settings = chosen.model.get_params()
+        if chosen.by_hand:
+            return DBSCAN(**settings).fit(points)
+        # The same density: as many more rows within ε as there are more rows. Thin places between clusters may fill
+        # with rows, so take a smaller ε until there are as many clusters as there were in the view.
+        settings["min_samples"] = max(2, round(settings["min_samples"] * len(points) / len(view.points)))
+        wanted, first = _large_clusters(chosen.labels), None
+        for less in (1.0, *_LESS) if len(points) > len(view.points) else (1.0,):
+            model = DBSCAN(**(settings | {"eps": less * settings["eps"]})).fit(points)
+            first = first or model
+            if _large_clusters(model.labels_) == wanted:
+                return model
+        return first
+
+
+def _large_clusters(labels: NDArray[Any]) -> int:
+    """Count the clusters that hold a hundredth of the rows."""
+    return int((np.bincount(labels[labels >= 0], minlength=1) >= 0.01 * len(labels)).sum())
+
+
+# ---- Mean Shift ----------------------------------------------------------------------------------------------------
+
+
+class _MeanShift:
+    estimator = MeanShift
+
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        points = view.points
+        if "bandwidth" in given:
+            model = MeanShift(n_jobs=view.n_jobs, **given).fit(points)
+            yield Proposal(dict(given), model.labels_.astype(np.int64), model, ())
+            return
+        widths, counts, models = [], [], []
+        for quantile in _QUANTILES:
+            width = scales.estimate_bandwidth(points, quantile=quantile, n_jobs=view.n_jobs)
+            if not width > 0:
+                continue
+            model = MeanShift(bandwidth=width, n_jobs=view.n_jobs, **given).fit(points)
+            sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=1)
+            widths.append(width)
+            counts.append(int((sizes >= max(2, 0.01 * len(points))).sum()))
+            models.append(model)
+        if not models:  # most rows have copies, so that every ball holds enough at once
+            width = 0.5 * scales.estimate_eps(points, min(2, len(points)), n_jobs=view.n_jobs).eps
+            model = MeanShift(bandwidth=width, n_jobs=view.n_jobs, **given).fit(points)
+            reason = f"most rows have copies; {width:.4g} is half the distance to the next place."
+            place = np.array([width])
+            curve = Evidence(
+                "clusters by bandwidth",
+                "bandwidth",
+                place,
+                {"clusters": np.array([float(_large_clusters(model.labels_))])},
+                width,
+                reason,
+            )
+            yield Proposal({"bandwidth": width} | dict(given), model.labels_.astype(np.int64), model, (curve,))
+        x, y = np.array(widths), np.array(counts, dtype=np.float64)
+        for at in range(len(models)):
+            reason = (
+                f"a ball of {widths[at]:.4g} holds {100 * _QUANTILES[at]:.0f} % of the rows on average; "
+                f"{counts[at]} clusters hold a hundredth of the rows or more."
+            )
+            curve = Evidence("clusters by bandwidth", "bandwidth", x, {"clusters": y}, widths[at], reason, "bandwidth")
+            chosen = {"bandwidth": widths[at]} | dict(given)
+            yield Proposal(chosen, models[at].labels_.astype(np.int64), models[at], (curve,))
+
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        return MeanShift(**chosen.model.get_params()).fit(points)
+
+
+ALL: dict[str, Method] = {
+    "gaussian-mixture": _Mixture(),
+    "kmeans": _KMeans(),
+    "kernel-kmeans": _KernelKMeans(),
+    "spectral": _Spectral(),
+    "dbscan": _DBSCAN(),
+    "mean-shift": _MeanShift(),
+}

@@ -1,0 +1,68 @@
+"""What each method is fitted on: all rows while that fits the budget, else a documented sample, the rest by predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["VIEW", "Plan", "Route", "make_plan"]
+
+VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
+
+# Seconds for a row, measured on one core of 2.5 GHz at 8 columns; linear methods by row, the others by pair of rows.
+_BY_ROW = {"gaussian-mixture": 1e-5, "kmeans": 4e-6, "dbscan": 1e-5}
+_BY_PAIR = {"kernel-kmeans": 1.2e-7, "spectral": 4e-7, "mean-shift": 1e-7}
+_BYTES = {"gaussian-mixture": 16, "kmeans": 16, "dbscan": 48, "kernel-kmeans": 120, "spectral": 260, "mean-shift": 64}
+
+
+@dataclass(frozen=True)
+class Route:
+    """How one method gets to labels for every row."""
+
+    rows: int  # fitted on so many
+    seconds: float  # what that is expected to take
+    memory: int  # bytes beyond the data
+    how: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The view, and one route a method."""
+
+    view: int
+    routes: Mapping[str, Route]
+
+    @property
+    def seconds(self) -> float:
+        """The whole, about."""
+        return sum(route.seconds for route in self.routes.values())
+
+    def __str__(self) -> str:
+        lines = [f"parameters are chosen on {self.view} rows"]
+        lines += [
+            f"{name}: {route.how}; about {route.seconds:.2g} s, {route.memory / 2**20:.0f} MB"
+            for name, route in self.routes.items()
+        ]
+        return "\n".join(lines)
+
+
+def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool) -> Plan:
+    """Share the budget among the methods; a method that would take more than its share is fitted on fewer rows.
+
+    With `exact` every method sees every row, and the figures say what that costs.
+    """
+    view = min(n, VIEW)
+    share = 0.6 * budget / max(1, len(methods))  # the rest is for choosing, judging, and labelling the rest
+    routes = {}
+    for name in methods:
+        wide = max(1.0, d / 8)
+        rows = n
+        if not exact:
+            if name in _BY_ROW:
+                rows = min(n, max(view, int(share / (_BY_ROW[name] * wide))))
+            else:
+                rows = view
+        seconds = rows * _BY_ROW[name] * wide if name in _BY_ROW else rows * rows * _BY_PAIR[name] * wide
+        how = "all rows" if rows == n else f"sample of {rows}, the rest by predict"
+        routes[name] = Route(rows, seconds, rows * (_BYTES[name] + 8 * d), how)
+    return Plan(view, routes)

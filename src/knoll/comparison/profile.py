@@ -1,0 +1,71 @@
+"""What a table looks like before anything is fitted: constants, copies, and columns of very different scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Profile", "profile_of"]
+
+_APART = 100.0  # times: columns whose spreads differ by more are named
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Rows, columns, and what to know of them."""
+
+    n_rows: int
+    n_columns: int
+    columns: tuple[str, ...]
+    means: NDArray[np.float64]  # (d,)
+    deviations: NDArray[np.float64]  # (d,) standard deviations
+    minima: NDArray[np.float64]  # (d,)
+    maxima: NDArray[np.float64]  # (d,)
+    constant: tuple[str, ...]  # columns with one value only
+    duplicates: int  # rows that are copies of another one
+    scale_ratio: float  # the largest standard deviation over the smallest that is not 0
+    remarks: tuple[str, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else list(value) if type(value) is tuple else value
+            for name, value in vars(self).items()
+        }
+
+
+def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp]) -> Profile:
+    """Describe the table; `order` sorts its rows by content, so that copies stand side by side."""
+    n, d = X.shape
+    # (d,) each; sums over rows in order of content, so that the order of rows changes no bit
+    means = np.array([np.mean(X[order, j], dtype=np.float64) for j in range(d)])
+    minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # squares of extreme numbers leave float64
+    deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
+    constant = minima == maxima
+    copies = 0
+    for begin in range(0, n - 1, 1 << 16):
+        block = X[order[begin : begin + (1 << 16) + 1]]
+        copies += int((block[1:] == block[:-1]).all(axis=1).sum())
+    spread = deviations[~constant]
+    with np.errstate(over="ignore"):
+        ratio = float(spread.max() / spread.min()) if len(spread) and spread.min() > 0 else 1.0
+    names = tuple(str(name) for name in columns)
+    still = tuple(name for name, same in zip(names, constant, strict=True) if same)
+    remarks = []
+    if still:
+        verb = "is constant and tells" if len(still) == 1 else "are constant and tell"
+        remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} nothing.")
+    if copies > 0:
+        remarks.append(f"{copies} of {n} rows are copies of another row.")
+    if ratio > _APART:
+        widest, narrowest = (
+            names[int(np.argmax(deviations))],
+            names[int(np.argmin(np.where(constant, np.inf, deviations)))],
+        )
+        remarks.append(f"{widest} spreads {ratio:.3g} times as far as {narrowest}: unscaled, it would decide alone.")
+    return Profile(n, d, names, means, deviations, minima, maxima, still, copies, ratio, tuple(remarks))

@@ -1,0 +1,27 @@
+"""Does an answer come back? The same setting fitted to random halves of the view, and how alike all rows are parted.
+
+An answer that hangs on the particular rows is not a property of the data (Ben-Hur, Elisseeff and Guyon 2002; Lange,
+Roth, Braun and Buhmann 2004). The adjusted Rand index corrects for the number of clusters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knoll.comparison.methods import Method, Proposal, View, named
+from knoll.metrics import adjusted_rand_score
+
+__all__ = ["stability"]
+
+_HALVES = 3
+
+
+def stability(method: Method, chosen: Proposal, view: View) -> tuple[float, float]:
+    """Return the mean and the standard deviation of the agreement of refits on halves with the whole."""
+    m = len(view.points)
+    found = []
+    for number in range(_HALVES):
+        half = np.sort(np.random.default_rng([view.seed, 17, number]).permutation(m)[: max(2, m // 2)])
+        model = method.fit(chosen, view.points[half], view)
+        found.append(adjusted_rand_score(chosen.labels, named(model.predict(view.points), chosen.groups)))
+    return float(np.mean(found)), float(np.std(found))

@@ -1,0 +1,109 @@
+"""What the density says before any method is asked: how many clusters there are, and which rows lie in which.
+
+Two witnesses are heard. The kernel estimate sees hills of any shape but needs deep valleys; a mixture of Gaussians sees
+shallow ones, too, but only if the data is made of Gaussians, which is tested. Both err on the side of too few, so the
+one that sees more is believed. The answers of the methods are then judged by how well they meet this partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.comparison.density import Hills, find_hills, kernel_estimate, squared_distances
+from knoll.comparison.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
+from knoll.comparison.nulls import LEVEL, describe, essential, null_tests
+from knoll.comparison.result import Evidence, Structure
+
+__all__ = ["FEWEST", "Survey", "nothing", "survey"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+_EXTREME = 100  # powers of two
+FEWEST = 20  # rows; with fewer nothing can be said about density
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The partition that the density suggests, and the witnesses."""
+
+    labels: Labels  # (m,)
+    count: int
+    witness: str  # "mixture", "hills", or "none" where all is one
+    structure: Structure
+    model: Any | None  # the mixture of least BIC; None where there were too few rows
+    bic: Evidence | None
+    groups: tuple[int, ...] | None  # of the mixture's components, where the mixture is the witness
+    hills: Hills | None
+    mixture: MixtureEvidence | None
+
+
+def survey(
+    points: Floats,
+    numbers: tuple[int, ...],
+    given: Mapping[str, Any],
+    seed: int,
+    n_jobs: int | None,
+    tick: Callable[[str, float], None] = lambda stage, share: None,
+) -> Survey:
+    """Look at the rows of the view; `given` are parameters of the mixture set by hand."""
+    m = len(points)
+    power = int(np.frexp(np.abs(points - points.mean(axis=0)).max(initial=0.0))[1])
+    power = power if abs(power) > _EXTREME else 0  # squares of such numbers leave float64
+    filled = essential(np.ldexp(points, -power)) if m >= FEWEST else points
+    if m < FEWEST or filled.shape[1] == 0:
+        why = f"{m} rows are too few to tell (at least {FEWEST})" if m < FEWEST else "all rows are equal"
+        return nothing(m, why)
+    turned = power != 0 or filled.shape != points.shape  # then the mixture of the survey is not one of the columns
+    model, bic = fit_mixtures(filled, numbers, given, seed, n_jobs, lambda share: tick("mixtures", 0.4 * share))
+    tick("kernel density", 0.4)
+    gaps = squared_distances(filled)
+    kernel = kernel_estimate(gaps, filled.shape[1])
+    hills = find_hills(gaps, kernel, filled.shape[1])
+    del gaps
+    tick("is the mixture true", 0.6)
+    mixture = weigh_mixture(filled, model, kernel, seed)
+    tick("data without clusters", 0.8)
+    labels, count, witness = hills.labels, hills.count, "hills"
+    if mixture.count > hills.count or (mixture.trusted and mixture.count == hills.count):
+        labels, count, witness = mixture.labels, mixture.count, "mixture"
+    structure = _structure(filled, model, mixture, hills, count, witness, seed)
+    if structure.verdict == "none":
+        labels, count, witness = np.zeros(m, np.int64), 1, "none"
+    return Survey(
+        labels, count, witness, structure, None if turned else model, None if turned else bic,
+        mixture.groups if witness == "mixture" and not turned else None, hills, mixture,
+    )  # fmt: skip
+
+
+def nothing(m: int, why: str) -> Survey:
+    """Return what is known where the density could not be looked at."""
+    structure = Structure("none", 0.0, _NAME, (), 1, why + ".")
+    return Survey(np.zeros(m, np.int64), 1, "none", structure, None, None, None, None, None)
+
+
+_NAME = "largest prominence of a hill over what chance would give"
+
+
+def _structure(
+    points: Floats, model: Any, mixture: MixtureEvidence, hills: Hills, count: int, witness: str, seed: int
+) -> Structure:
+    nulls = null_tests(points, model, seed)
+    times = f"{hills.strength:.2f}" if hills.strength < 100 else "more than 100"
+    strength = f"the most prominent hill rises {times} times as far above its pass as chance would let it"
+    if count == 1:
+        verdict = "none"
+        reason = f"the density has one hill ({strength}), and {mixture.reason}"
+    elif any(null.p_value > LEVEL + 1e-12 for null in nulls):
+        weak = next(null for null in nulls if null.p_value > LEVEL + 1e-12)
+        verdict, reason = "none", f"the data is not told from data without clusters: {describe(weak)}"
+    else:
+        verdict = "clusters"
+        reason = mixture.reason if witness == "mixture" else f"{strength}; {hills.count} hills do"
+        reason += f"; {'; '.join(describe(null) for null in nulls)}"
+    return Structure(verdict, hills.strength, _NAME, nulls, count, reason + ".")

@@ -1,0 +1,312 @@
+"""A comparison as one HTML page that needs nothing but itself: the recommendation, the pictures, and what they rest on.
+
+Whatever comes from a table (names, ids, cells) reaches the page as text: the template escapes it, data travels in JSON
+blocks without "<", and a content-security policy lets nothing run but the page's own script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import __version__
+from knoll.plots.style import PALETTE
+from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
+from knoll.report.comparison_clusters import Cluster, clusters_of, telling_columns
+from knoll.report.comparison_relations import related
+from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown_rows
+from knoll.threads import available_threads
+
+if TYPE_CHECKING:
+    from knoll.comparison import Candidate, Comparison
+
+__all__ = ["NAMES", "comparison_page"]
+
+NAMES = {
+    "gaussian-mixture": "Gaussian mixture",
+    "kmeans": "k-means",
+    "kernel-kmeans": "kernel k-means",
+    "spectral": "spectral clustering",
+    "dbscan": "DBSCAN",
+    "mean-shift": "Mean Shift",
+}
+_MOST_CLUSTERS = 12  # described one by one; the file of labels has them all
+_MOST_COLUMNS = 10  # of the table of centres
+_MOST_CHIPS = 8
+_MOST_CLASSES = 30  # a truth with more is not drawn
+_MOST_NUMBERS = 40_000_000  # of the rows that are drawn
+_FINE = 10_000  # steps from one edge of a picture to the other
+
+
+def comparison_page(
+    comparison: Comparison,
+    X: NDArray[np.generic],
+    *,
+    name: str,
+    ids: Sequence[Any] | NDArray[Any] | None = None,
+    truth: NDArray[Any] | None = None,
+    facts: Sequence[str] = (),
+    command: str = "",
+    seconds: float = 6.0,
+    done: Callable[[str], None] = lambda text: None,
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `knoll.compare` returned.
+    X : ndarray of shape (n, d)
+        The table it was given, in its own units.
+    name : str
+        What the table is called.
+    ids : sequence of length n, optional
+        What names a row; its number if not given.
+    truth : array of shape (n,), optional
+        Classes that the rows are known to have, for a picture of their own.
+    facts : sequence of str
+        What else to say of the table: columns left out, rows dropped.
+    command : str
+        The command that makes this page again.
+    seconds : float
+        Time for the certificates of relations.
+    done : callable
+        Hears of each piece that is begun.
+
+    Examples
+    --------
+    >>> from knoll import datasets
+    >>> from knoll.comparison import compare
+    >>> from knoll.report.comparison import comparison_page
+    >>> X = datasets.load("iris").X
+    >>> found = compare(X, methods=["kmeans", "dbscan"], k=range(2, 5))
+    >>> page = comparison_page(found, X, name="iris")
+    >>> page[:15], "k-means" in page
+    ('<!doctype html>', True)
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    done("pictures")
+    rows = _drawn(X.shape[0], X.shape[1], comparison.seed)
+    scaled = comparison.scaling.apply(X[rows])
+    shown = shown_rows(
+        scaled, comparison.profile.columns, comparison.scaling.centre, comparison.scaling.spread, rows, len(X)
+    )
+    colours = _colours(comparison)
+    pictures = _pictures(comparison, colours, shown, truth)
+    done("clusters")
+    answers = {method: _answer(comparison, method, X, colours) for method in comparison.candidates}
+    done("relations")
+    arrows, told = related(comparison, scaled, seconds)
+    done("page")
+    files = resources.files("knoll.report") / "templates"
+    words = {
+        part: (files / part).read_text(encoding="utf-8")
+        for part in ("compare.html", "tour.css", "compare.css", "compare.js")
+    }
+    style = words["tour.css"] + words["compare.css"] + _palette_rules()
+    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return template.from_string(words["compare.html"]).render(
+        name=name, names=NAMES, advice=comparison.recommendation, answers=answers, pictures=pictures,
+        shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
+        number=number, profile=_profile(comparison), facts=[*facts, *comparison.profile.remarks, *comparison.notes],
+        failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
+        truth_scores=comparison.truth_scores, scale=comparison.scaling.kind, seed=comparison.seed, command=command,
+        css=style, css_hash=_hash(style), script=words["compare.js"], script_hash=_hash(words["compare.js"]),
+        version=__version__, machine=f"{available_threads()} CPUs, {platform.machine()}",
+        seconds=f"{comparison.seconds:.1f}", structure=comparison.recommendation.structure,
+    )  # fmt: skip
+
+
+# ---- the frame -----------------------------------------------------------------------------------------------------
+
+
+def _hash(text: str) -> str:
+    """Return the source expression that lets this text, and no other, run or dress the page."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _lighter(colour: str) -> str:
+    """Return the colour for dark paper: a third of the way to white."""
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(part + (255 - part) / 3):02x}" for part in parts)
+
+
+def _palette_rules() -> str:
+    light = "".join(f".c{i} {{ --swatch: {colour}; }}\n" for i, colour in enumerate(PALETTE))
+    dark = "".join(f"  .c{i} {{ --swatch: {_lighter(colour)}; }}\n" for i, colour in enumerate(PALETTE))
+    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
+
+
+def _packed(value: Any) -> str:
+    """Return JSON that can stand inside a page: no "<" ends its element."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+# ---- pictures ------------------------------------------------------------------------------------------------------
+
+
+def _drawn(n: int, d: int, seed: int) -> NDArray[np.int64]:
+    """Choose the rows that are drawn: fewer where each is very long."""
+    most = min(MOST_POINTS, max(200, _MOST_NUMBERS // d))
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
+
+
+def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:
+    """Number the clusters of every method so that like groups have like colours; the recommended one leads."""
+    advice = comparison.recommendation
+    leader = advice.method or advice.runner_up or next(iter(comparison.candidates))
+    model = comparison.candidates[leader].labels
+    return {method: same_colours(model, found.labels) for method, found in comparison.candidates.items()}
+
+
+def _pictures(
+    comparison: Comparison, colours: Mapping[str, NDArray[np.int64]], shown: Shown, truth: NDArray[Any] | None
+) -> list[dict[str, Any]]:
+    advice = comparison.recommendation
+    first = [method for method in (advice.method, advice.runner_up) if method is not None]
+    out = []
+    for method in [*first, *(other for other in comparison.candidates if other not in first)]:
+        found = comparison.candidates[method]
+        out.append({
+            "id": method, "title": NAMES.get(method, method), "role": _role(comparison, method),
+            "told": _counts(found), "chips": _chips(found.labels, colours[method]),
+            "colours": colours[method][shown.rows].tolist(), "labels": found.labels[shown.rows].tolist(),
+        })  # fmt: skip
+    if truth is not None:
+        classes, at = np.unique(np.asarray(truth).astype(str), return_inverse=True)
+        if len(classes) <= _MOST_CLASSES:
+            leader = comparison.candidates[first[0] if first else next(iter(comparison.candidates))].labels
+            painted = same_colours(leader, at.astype(np.int64))
+            out.append({
+                "id": "truth", "title": "as given in the table", "role": "truth",
+                "told": f"{len(classes)} known classes", "chips": _chips(classes[at], painted),
+                "colours": painted[shown.rows].tolist(),
+                "labels": classes[at][shown.rows].tolist(),
+            })  # fmt: skip
+    for picture in out:
+        picture["alt"] = f"The rows by cluster, {picture['title']}: {picture['told']}."
+    return out
+
+
+def _role(comparison: Comparison, method: str) -> str:
+    advice = comparison.recommendation
+    return "recommended" if method == advice.method else "runner-up" if method == advice.runner_up else ""
+
+
+def _counts(found: Candidate) -> str:
+    clusters = f"{found.n_clusters} cluster{'' if found.n_clusters == 1 else 's'}"
+    return clusters + (f", {100 * found.noise:.1f} % noise" if found.noise > 0 else "")
+
+
+def _chips(labels: NDArray[Any], colours: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the largest clusters with their colours and sizes, and how many more there are."""
+    numbers, first, sizes = np.unique(colours, return_index=True, return_counts=True)
+    order = sorted(range(len(numbers)), key=lambda i: (numbers[i] < 0, -sizes[i]))
+    chips = [
+        {"number": int(numbers[i]), "colour": _swatch(int(numbers[i])), "size": int(sizes[i]),
+         "label": "noise" if numbers[i] < 0 else str(labels[first[i]])}
+        for i in order
+    ]  # fmt: skip
+    return {"shown": chips[:_MOST_CHIPS], "more": max(0, len(chips) - _MOST_CHIPS)}
+
+
+def _swatch(colour: int) -> str:
+    return "noise" if colour < 0 else f"c{colour % len(PALETTE)}"
+
+
+def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[Any] | NDArray[Any] | None) -> str:
+    """Return the points for the script: whole numbers between the edges of the window, ids as text."""
+    (x0, x1), (y0, y1) = ((axis.low, axis.high) for axis in shown.axes)
+    wide, high = x1 - x0, y1 - y0
+    across = np.rint((shown.places[:, 0] - x0) / wide * _FINE).astype(int).tolist()
+    up = np.rint((shown.places[:, 1] - y0) / high * _FINE).astype(int).tolist()
+    names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
+    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else units would leave a strip
+    ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
+    return _packed({
+        "fine": _FINE, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
+        "palette": list(PALETTE), "dark": [_lighter(colour) for colour in PALETTE],
+        "ticks": ticks,
+        "methods": {
+            picture["id"]: {"title": picture["title"], "colours": picture["colours"], "labels": picture["labels"]}
+            for picture in pictures
+        },
+    })  # fmt: skip
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def _answer(
+    comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Gather everything about one method's answer that the page tells."""
+    found = comparison.candidates[method]
+    clusters = clusters_of(X, found.labels, comparison.profile.columns)
+    told = [cluster for cluster in clusters if cluster.label >= 0][:_MOST_CLUSTERS]
+    noise = [cluster for cluster in clusters if cluster.label < 0]
+    columns = telling_columns(clusters, _MOST_COLUMNS)
+    paint = {int(label): int(colours[method][at]) for label, at in zip(*np.unique(found.labels, return_index=True))}
+    return {
+        "method": method, "title": NAMES.get(method, method), "role": _role(comparison, method), "told": _counts(found),
+        "found": found, "parameters": {key: _plain(value) for key, value in found.parameters.items()},
+        "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
+        "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
+        "columns": [comparison.profile.columns[j] for j in columns], "all_columns": len(comparison.profile.columns),
+        "clusters": [_cluster(cluster, columns, paint[cluster.label]) for cluster in told + noise],
+        "more": found.n_clusters - len(told),
+        "truth": None if comparison.truth_scores is None else comparison.truth_scores.get(method),
+    }  # fmt: skip
+
+
+def _cluster(cluster: Cluster, columns: Sequence[int], paint: int) -> dict[str, Any]:
+    return {
+        "label": "noise" if cluster.label < 0 else str(cluster.label),
+        "colour": _swatch(paint), "size": cluster.size, "share": f"{100 * cluster.share:.3g} %",
+        "exact": round(100 * cluster.share, 3),
+        "centre": [(number(float(cluster.centre[j])), _strength(float(cluster.differences[j]))) for j in columns],
+        "traits": [
+            {"column": trait.column, "way": "higher" if trait.difference > 0 else "lower",
+             "by": number(abs(trait.difference), 2), "here": number(trait.here), "elsewhere": number(trait.elsewhere)}
+            for trait in cluster.traits
+        ],
+    }  # fmt: skip
+
+
+def _strength(difference: float) -> str:
+    """Name a difference in standard deviations, for its shade: far below, below, usual, above, far above."""
+    size = 0 if abs(difference) < 0.5 else 1 if abs(difference) < 1.25 else 2
+    return "usual" if size == 0 else f"{'above' if difference > 0 else 'below'}-{size}"
+
+
+def _plain(value: Any) -> str:
+    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def _agreement(comparison: Comparison) -> dict[str, Any]:
+    methods, matrix = comparison.agreement.methods, comparison.agreement.matrix
+    return {
+        "methods": [NAMES.get(method, method) for method in methods],
+        "rows": [
+            [(f"{matrix[i, j]:.2f}", max(0, min(10, round(10 * float(matrix[i, j]))))) for j in range(len(methods))]
+            for i in range(len(methods))
+        ],
+    }
+
+
+def _profile(comparison: Comparison) -> dict[str, Any]:
+    table = comparison.profile
+    measured = zip(table.columns, table.means, table.deviations, table.minima, table.maxima)
+    rows = [(name, *(number(float(value)) for value in values)) for name, *values in measured]
+    return {"rows": rows[:40], "more": max(0, len(rows) - 40), "n": table.n_rows, "d": table.n_columns}

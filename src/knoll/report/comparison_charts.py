@@ -1,0 +1,129 @@
+"""Curves of evidence as plain geometry: the template draws lines, ticks and the chosen point from it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from knoll.comparison import Evidence
+
+__all__ = ["HEIGHT", "WIDTH", "chart", "number"]
+
+WIDTH, HEIGHT = 420, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
+_MOST = 160  # points of a curve: a screen shows no more
+_ROWS = 24  # rows of the table beside it
+
+Floats = NDArray[np.float64]
+
+
+def chart(evidence: Evidence) -> dict[str, Any]:
+    """Return what the template needs: polylines, ticks, the chosen place, a description, and the table."""
+    x = np.asarray(evidence.x, dtype=np.float64)
+    curves = {name: np.asarray(y, dtype=np.float64) for name, y in evidence.y.items()}
+    finite = np.concatenate([y[np.isfinite(y)] for y in curves.values()] or [np.zeros(0)])
+    if not len(x) or not len(finite):
+        return {}
+    x0, x1 = _padded(min(float(x.min()), evidence.chosen), max(float(x.max()), evidence.chosen), 0.03)
+    if len(x) == 1 and _whole(x):
+        x0, x1 = float(x[0]) - 1, float(x[0]) + 1
+    y0, y1 = _padded(float(finite.min()), float(finite.max()), 0.06)
+
+    def across(value: float) -> float:
+        return round(_LEFT + (value - x0) / (x1 - x0) * (WIDTH - _LEFT - _RIGHT), 1)
+
+    def down(value: float) -> float:
+        return round(HEIGHT - _BOTTOM - (value - y0) / (y1 - y0) * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    lines = []
+    for number_, (name, y) in enumerate(curves.items()):
+        pieces = [" ".join(f"{across(x[i])},{down(y[i])}" for i in piece) for piece in _pieces(y)]
+        dots = [(across(x[i]), down(y[i])) for piece in _pieces(y) for i in piece] if len(x) <= 40 else []
+        lines.append({"name": name, "number": number_ % 7, "pieces": pieces, "dots": dots})
+    height = _height_at(evidence.chosen, x, curves)
+    lowest, highest = float(finite.min()), float(finite.max())
+    alt = (
+        f"{evidence.name} against {evidence.x_label or evidence.parameter}: "
+        f"from {number(lowest)} to {number(highest)}; chosen at {number(evidence.chosen)}."
+    )
+    return {
+        "name": evidence.name,
+        "parameter": evidence.parameter,
+        "reason": evidence.reason,
+        "alt": alt,
+        "x_label": evidence.x_label or evidence.parameter,
+        "y_label": evidence.y_label or evidence.name,
+        "lines": lines,
+        "x_ticks": [(across(value), text) for value, text in _ticks(x0, x1, 8, whole=_whole(x))],
+        "y_ticks": [(down(value), text) for value, text in _ticks(y0, y1, 4)],
+        "chosen": across(evidence.chosen),
+        "chosen_y": None if height is None else down(height),
+        "plot": (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM),
+        "table": _table(x, curves, evidence.chosen),
+    }
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Write a number for people: few digits, thousands apart, a true minus sign."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e4:
+        return str(int(value)).replace("-", "−")
+    if 1e4 <= abs(value) < 1e7:
+        return f"{float(f'{value:.{digits}g}'):,.0f}".replace(",", "\u202f").replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def _padded(low: float, high: float, share: float) -> tuple[float, float]:
+    wide = high - low or abs(low) or 1.0
+    return low - share * wide, high + share * wide
+
+
+def _pieces(y: Floats) -> list[list[int]]:
+    """Cut a curve where values are missing, and thin what is longer than a screen can show."""
+    pieces: list[list[int]] = []
+    at = range(len(y)) if len(y) <= _MOST else sorted({round(i) for i in np.linspace(0, len(y) - 1, _MOST)})
+    for i in at:
+        if not math.isfinite(y[i]):
+            pieces.append([])
+        elif pieces:
+            pieces[-1].append(i)
+        else:
+            pieces.append([i])
+    return [piece for piece in pieces if piece]
+
+
+def _height_at(chosen: float, x: Floats, curves: dict[str, Floats]) -> float | None:
+    """Read the curve at the chosen place; of several curves the lowest one, which is where a minimum was taken."""
+    heights = []
+    for y in curves.values():
+        good = np.isfinite(y)
+        if good.any() and x[good].min() <= chosen <= x[good].max():
+            order = np.argsort(x[good], kind="stable")
+            heights.append(float(np.interp(chosen, x[good][order], y[good][order])))
+    return min(heights) if heights else None
+
+
+def _whole(x: Floats) -> bool:
+    return bool((x == np.rint(x)).all())
+
+
+def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[tuple[float, str]]:
+    """Return round numbers, each written with as many digits as tell it from the next."""
+    step = 10.0 ** math.floor(math.log10((high - low) / most))
+    step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= most)
+    step = max(step, 1.0) if whole else step
+    values = [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    digits = max(4, 1 + math.ceil(math.log10(max(abs(low), abs(high), step) / step)))
+    return [(value, number(value, digits)) for value in values]
+
+
+def _table(x: Floats, curves: dict[str, Floats], chosen: float) -> list[dict[str, Any]]:
+    """Return some rows of the curve, the one nearest to the chosen place among them."""
+    nearest = int(np.abs(x - chosen).argmin())
+    at = sorted({round(i) for i in np.linspace(0, len(x) - 1, min(len(x), _ROWS))} | {nearest})
+    return [{"x": number(x[i]), "values": [number(y[i]) for y in curves.values()], "chosen": i == nearest} for i in at]

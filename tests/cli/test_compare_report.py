@@ -1,0 +1,232 @@
+"""The page of a comparison: what it says is what was found, and what comes from the table stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from knoll.comparison import Evidence, Failure, compare
+from knoll.report.comparison import comparison_page
+from knoll.report.comparison_charts import chart, number
+from knoll.report.comparison_clusters import clusters_of
+from knoll.report.comparison_relations import related
+from knoll.report.comparison_view import MOST_POINTS, same_colours, shown_rows
+
+NASTY = ['<script>alert("x")</script>', "=cmd|'/C calc'!A0", "</script><!--", "“ünïcødé” ☂ '\"", "a & b", "{{ 7 * 7 }}"]
+
+
+class Reader(HTMLParser):
+    """Collects elements, ids, links and the text of scripts."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.ids, self.links, self.outside, self.headings, self.scripts = [], [], [], [], [], []
+        self.inside = None
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [attrs["href"]] if "href" in attrs else []
+        self.outside += [attrs[key] for key in ("src", "srcset", "style", "action") if key in attrs]
+        self.outside += [key for key in attrs if key.startswith("on")]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        self.inside = tag
+
+    def handle_data(self, data):
+        if self.inside in ("script", "style"):
+            self.scripts.append((self.inside, self.tags[-1][1], data))
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+
+@pytest.fixture(scope="module")
+def points():
+    rng = np.random.default_rng(2)
+    centres = np.array([[0, 0, 0, 5.0], [9, 0, 0, 5.0], [0, 900, 0, 5.0]])
+    return np.concatenate([centre + rng.normal(size=(40, 4)) * [1, 100, 1, 0] for centre in centres])
+
+
+@pytest.fixture(scope="module")
+def found(points):
+    return compare(points, columns=NASTY[:4], k=range(2, 5), budget=10, truth=np.repeat([0, 1, 2], 40))
+
+
+@pytest.fixture(scope="module")
+def html(found, points):
+    ids = [NASTY[i % len(NASTY)] + str(i) for i in range(len(points))]
+    truth = np.repeat(NASTY[:3], 40)
+    return comparison_page(found, points, name=NASTY[0], ids=ids, truth=truth, facts=NASTY, command=NASTY[3], seconds=2)
+
+
+@pytest.fixture(scope="module")
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    return reader
+
+
+def test_the_recommendation_is_first(html, found):
+    body = html[html.index("<main>") :]
+    assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="pictures"')
+    for reason in found.recommendation.reasons:
+        assert reason.split("'")[0][:40] in body
+    assert found.recommendation.caution in body
+
+
+def test_everything_is_on_the_page(read, found):
+    sections = ["recommendation", "pictures", "clusters", "structure", "evidence", "agreement", "relations", "methods",
+                "table", "again"]  # fmt: skip
+    assert [one for one in read.ids if one in sections] == sections
+    assert {f"answer-{method}" for method in found.candidates} <= set(read.ids)
+    assert len(read.ids) == len(set(read.ids))
+    assert {link[1:] for link in read.links} <= set(read.ids)
+    assert all(link.startswith("#") for link in read.links)
+    assert read.headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(read.headings, read.headings[1:]))
+
+
+def test_every_picture_has_words(read):
+    drawn = [attrs for tag, attrs in read.tags if attrs.get("role") == "img"]
+    assert len(drawn) >= 7
+    assert all(len(attrs["aria-label"]) > 20 for attrs in drawn)
+
+
+def test_nothing_of_the_table_becomes_an_element(html, read):
+    assert read.outside == []
+    scripts = [attrs for tag, attrs in read.tags if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "points"}, {}]
+    assert "alert(" not in "".join(text for tag, attrs, text in read.scripts if attrs == {})
+    assert html.count("<script") == 2
+    assert "49" not in re.sub(r"\{\{ 7 \* 7 \}\}", "", html.split("<h1>")[1].split("</h1>")[0])
+
+
+def test_the_policy_lets_its_own_script_and_style_alone(html, read):
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1].replace("&#39;", "'")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert set(rules) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
+    for tag, source in (("script", rules["script-src"]), ("style", rules["style-src"])):
+        (text,) = ("".join(data) for kind, attrs, data in read.scripts if kind == tag and attrs == {})
+        assert source == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_points_are_plain_data(read, found, points):
+    (block,) = (text for _, attrs, text in read.scripts if attrs.get("id") == "points")
+    assert "<" not in block
+    data = json.loads(block)
+    assert len(data["x"]) == len(data["y"]) == len(data["ids"]) == len(points)
+    assert data["ids"][0] == NASTY[0] + "0"
+    assert next(iter(data["methods"])) == found.recommendation.method
+    for method, one in found.candidates.items():
+        assert data["methods"][method]["labels"] == one.labels.tolist()
+    assert min(data["x"]) >= 0
+    assert max(data["x"]) <= data["fine"]
+
+
+def test_a_method_without_an_answer_says_why(found, points):
+    fewer = {name: one for name, one in found.candidates.items() if name != "spectral"}
+    lame = replace(found, candidates=fewer, failures=(Failure("spectral", "the <b>graph</b> fell apart", 1.0),))
+    lame = replace(lame, recommendation=replace(found.recommendation, method="kmeans", runner_up=None))
+    text = comparison_page(lame, points, name="x", seconds=0.0)
+    assert "the &lt;b&gt;graph&lt;/b&gt; fell apart" in text
+
+
+def test_no_clusters_is_said_first(found, points):
+    none = replace(found, recommendation=replace(found.recommendation, method=None, runner_up=None))
+    text = comparison_page(none, points, name="x", seconds=0.0)
+    assert '<h2 id="take">No clusters</h2>' in text
+    assert "recommended</span>" not in text
+
+
+def test_a_large_table_is_a_small_page():
+    X = np.random.default_rng(0).normal(size=(12_000, 3)) + np.repeat([[0.0], [8.0]], 6_000, axis=0)
+    big = compare(X, methods=["kmeans"], k=[2], budget=5)
+    text = comparison_page(big, X, name="big", seconds=0.0)
+    assert "5\u202f000 of 12\u202f000 rows are drawn, chosen at random." in text
+    assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MOST_POINTS
+    assert len(text.encode()) < 1_000_000
+
+
+# ---- the pieces ----------------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_described_in_their_own_units():
+    X = np.array([[1.0, 10.0], [1.0, 20.0], [5.0, 15.0], [5.0, 15.0], [9.0, 15.0]])
+    clusters = clusters_of(X, np.array([0, 0, 1, 1, -1]), ["a", "b"])
+    assert [(one.label, one.size) for one in clusters] == [(0, 2), (1, 2), (-1, 1)]
+    assert clusters[0].centre.tolist() == [1.0, 15.0]
+    (trait,) = clusters[0].traits
+    assert (trait.column, trait.here) == ("a", 1.0)
+    assert trait.elsewhere == pytest.approx(np.mean([5, 5, 9]))
+    assert trait.difference == pytest.approx((1 - np.mean([5, 5, 9])) / X[:, 0].std())
+    (whole,) = clusters_of(X, np.zeros(5, np.int64), ["a", "b"])
+    assert whole.traits == ()
+
+
+def test_like_groups_have_like_colours():
+    model = np.array([0, 0, 0, 1, 1, 1, -1])
+    assert same_colours(model, np.array([5, 5, 5, 2, 2, 2, 2])).tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert same_colours(model, np.array([3, 3, 4, 0, 0, 0, -1])).tolist() == [0, 0, 2, 1, 1, 1, -1]
+    assert same_colours(model, np.full(7, -1)).tolist() == [-1] * 7
+    assert same_colours(np.full(7, -1), model).tolist() == model.tolist()
+
+
+def test_axes():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(200, 3)) * [5, 1, 0.1]
+    shown = shown_rows(wide, ("long", "short", "flat"), np.zeros(3), np.ones(3), np.arange(200), 200)
+    assert re.fullmatch(r"axis 1, 9\d% of the variance: \+long, .*", shown.axes[0].name)
+    assert np.corrcoef(shown.places[:, 0], wide[:, 0])[0, 1] > 0.999
+    plane = shown_rows(wide[:, :2].copy(), ("a", "b"), np.array([100.0, 0]), np.array([10.0, 1]), np.arange(200), 200)
+    assert plane.axes[0].name == "a"
+    assert all(float(text.replace("−", "-")) == pytest.approx(10 * at + 100) for at, text in plane.axes[0].ticks)
+    far = np.r_[rng.normal(size=(300, 2)), [[1000.0, 0.0]]]
+    notes = shown_rows(far, ("a", "b"), np.zeros(2), np.ones(2), np.arange(301), 301).notes
+    assert notes == ("1 far points stand at the edge of the pictures.",)
+
+
+def test_a_curve():
+    evidence = Evidence("BIC", "k", np.arange(1.0, 5), {"full": np.array([9.0, 5, 2, np.nan])}, 3.0, "least at 3")
+    drawn = chart(evidence)
+    (line,) = drawn["lines"]
+    assert len(line["dots"]) == 3
+    assert (drawn["chosen"], drawn["chosen_y"]) == line["dots"][2]
+    assert [text for _, text in drawn["x_ticks"]] == ["1", "2", "3", "4"]
+    assert [row["values"] for row in drawn["table"]] == [["9"], ["5"], ["2"], ["–"]]
+    assert [row["chosen"] for row in drawn["table"]] == [False, False, True, False]
+    assert "chosen at 3" in drawn["alt"]
+    close = replace(evidence, y={"one": np.array([1.0, 0.99998, 0.99996, 0.9999])})
+    assert [text for _, text in chart(close)["y_ticks"]] == ["0.9999", "0.99995", "1"]
+    empty = Evidence("BIC", "k", np.arange(2.0), {"full": np.full(2, np.nan)}, 3.0, "")
+    assert chart(empty) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (3.0, "3"), (-2.5, "−2.5"), (12345.6, "12\u202f350"), (1e-7, "1e−07"), (None, "–"), (np.inf, "–")],
+)
+def test_numbers_for_people(value, text):
+    assert number(value) == text
+
+
+def test_relations_are_bounded_in_rows_and_time(found, points):
+    scaled = found.scaling.apply(points)
+    arrows, told = related(found, scaled, 60.0)
+    assert told == "Certified on all rows."
+    assert {one.certificate.verdict for one in arrows} <= {"holds", "does not apply"}
+    assert sum(one.certificate.holds for one in arrows) >= 5
+    none, told = related(found, scaled, -1.0)
+    assert none == []
+    assert "There was no time for mixture-to-kmeans" in told
+    pair = replace(found, candidates={name: found.candidates[name] for name in ("kmeans", "dbscan")})
+    assert related(pair, scaled, 60.0)[0] == []

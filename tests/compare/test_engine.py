@@ -1,0 +1,342 @@
+"""The laws of a comparison: what must not change it, what must be kept, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import knoll
+from knoll.comparison import Comparison, compare, engine
+from knoll.comparison.engine import content_order, drawn_rows
+from knoll.comparison.methods import ALL
+from knoll.comparison.plan import VIEW, make_plan
+from knoll.comparison.result import METHODS
+from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.metrics import adjusted_rand_score
+
+QUICK = ("gaussian-mixture", "kmeans", "dbscan")
+
+
+def three(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0, 0, 0], [9, 0, 0], [0, 9, 9]])
+    return np.concatenate([c + rng.normal(size=(n, 3)) for c in centres]), np.repeat(np.arange(3), n)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Comparison:
+    X, y = three()
+    return compare(X, k=range(2, 6), truth=y)
+
+
+def same(a: Comparison, b: Comparison) -> None:
+    """All that was decided is equal, bit for bit; times are not."""
+    assert a.summary()["recommendation"] == b.summary()["recommendation"]
+    assert list(a.candidates) == list(b.candidates)
+    for name, one in a.candidates.items():
+        other = b.candidates[name]
+        assert np.array_equal(one.labels, other.labels), name
+        assert one.parameters == other.parameters, name
+        assert one.scores == other.scores, name
+        assert (one.stability, one.stability_spread) == (other.stability, other.stability_spread), name
+    assert np.array_equal(a.agreement.matrix, b.agreement.matrix)
+
+
+# ---- what is found -------------------------------------------------------------------------------------------------
+
+
+def test_all_methods_answer_and_the_clusters_are_found(whole):
+    assert tuple(whole.candidates) == METHODS
+    assert whole.failures == ()
+    assert whole.recommendation.method in METHODS
+    assert whole.recommendation.structure.verdict == "clusters"
+    assert adjusted_rand_score(whole.labels, three()[1]) == 1.0
+    assert np.array_equal(whole.labels, whole.candidates[whole.recommendation.method].labels)
+    assert "not truth" in whole.recommendation.caution
+    assert whole.recommendation.runner_up in METHODS
+    assert whole.recommendation.why_not
+
+
+def test_every_answer_has_its_evidence(whole):
+    for name, one in whole.candidates.items():
+        assert one.evidence, name
+        for evidence in one.evidence:
+            assert evidence.reason.endswith(".")
+            assert all(len(curve) == len(evidence.x) for curve in evidence.y.values()), (name, evidence.name)
+        assert one.n_clusters == len(np.unique(one.labels[one.labels >= 0]))
+        assert one.noise == np.mean(one.labels < 0)
+        assert one.fitted_rows == 210
+        assert one.how == "all rows"
+
+
+def test_labels_are_the_models_own_or_groups_of_them(whole):
+    X = whole.scaling.apply(three()[0])
+    for name, one in whole.candidates.items():
+        own = one.model.predict(X)
+        if one.groups is not None:
+            own = np.where(own < 0, -1, np.array(one.groups)[own])
+        assert np.array_equal(own, one.labels), name
+    mixture = whole.candidates["gaussian-mixture"]
+    assert mixture.probabilities.shape == (210, mixture.n_clusters)
+    assert np.allclose(mixture.probabilities.sum(axis=1), 1)
+
+
+def test_agreement_is_symmetric_with_ones(whole):
+    matrix = whole.agreement.matrix
+    assert np.array_equal(matrix, matrix.T)
+    assert (np.diag(matrix) == 1).all()
+    assert whole.agreement.methods == METHODS
+
+
+def test_truth_is_scored_and_does_not_decide(whole):
+    X, y = three()
+    for name, one in whole.candidates.items():
+        assert whole.truth_scores[name]["ari"] == adjusted_rand_score(y, one.labels)
+    shuffled = compare(X, methods=QUICK, k=range(2, 6), truth=np.array(list("ab"))[np.arange(210) % 2])
+    same(shuffled, compare(X, methods=QUICK, k=range(2, 6)))
+    assert shuffled.truth_scores["kmeans"]["ari"] < 0.1
+
+
+def test_the_summary_is_plain_and_the_table_short(whole):
+    text = json.loads(json.dumps(whole.summary(), allow_nan=False))
+    assert list(text["candidates"]) == list(METHODS)
+    assert text["recommendation"]["structure"]["nulls"][0]["name"] == "uniform"
+    assert text["candidates"]["kmeans"]["sizes"] == [70, 70, 70]
+    assert len(repr(whole).splitlines()) < 16
+    assert f"recommended: {whole.recommendation.method}" in repr(whole)
+
+
+def test_the_module_can_be_called():
+    X, _ = three(30)
+    assert knoll.compare(X, methods="kmeans", k=[3]).candidates["kmeans"].n_clusters == 3
+
+
+# ---- what must not change it ---------------------------------------------------------------------------------------
+
+
+def test_the_order_of_rows_does_not_matter(whole):
+    X, _ = three()
+    order = np.random.default_rng(1).permutation(len(X))
+    turned = compare(X[order], k=range(2, 6))
+    for name, one in whole.candidates.items():
+        assert adjusted_rand_score(one.labels[order], turned.candidates[name].labels) == 1.0, name
+    assert turned.recommendation.method == whole.recommendation.method
+    assert turned.recommendation.structure.reason == whole.recommendation.structure.reason
+
+
+def test_the_number_of_threads_does_not_matter(whole):
+    same(compare(three()[0], k=range(2, 6), n_jobs=2), compare(three()[0], k=range(2, 6), n_jobs=1))
+
+
+@pytest.mark.parametrize("scale", ["standard", "robust"])
+def test_the_units_of_a_column_do_not_matter(scale):
+    X, _ = three()
+    units = np.array([1024.0, 1.0, 2.0**-20])  # powers of two, so that not a bit changes
+    same(
+        compare(X, methods=QUICK, k=range(2, 5), scale=scale),
+        compare(X * units, methods=QUICK, k=range(2, 5), scale=scale),
+    )
+
+
+def test_unscaled_columns_keep_their_units():
+    X, _ = three()
+    found = compare(X * [1, 1, 1e-6], methods=["kmeans"], k=[2, 3], scale="none")
+    assert (found.scaling.spread == 1).all()
+    assert np.array_equal(found.scaling.undo(found.scaling.apply(X)), X)
+
+
+def test_smaller_draws_are_part_of_larger_ones():
+    order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
+    small, large = drawn_rows(order, 50, 3), drawn_rows(order, 200, 3)
+    assert len(small) == 50
+    assert set(small) < set(large)
+    assert set(small) != set(drawn_rows(order, 50, 4))
+    assert np.array_equal(drawn_rows(order, 500, 3), order)
+
+
+# ---- samples -------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_table_is_sampled_and_says_so():
+    X, y = three(2000)
+    found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
+    assert found.candidates["kmeans"].how == "all rows"
+    slow = found.candidates["mean-shift"]
+    assert (slow.fitted_rows, slow.how) == (VIEW, f"sample of {VIEW}, the rest by predict")
+    assert found.notes[0] == f"Parameters were chosen, and answers judged, on {VIEW} of 6000 rows drawn at random."
+    assert found.truth_scores["mean-shift"]["ari"] > 0.99
+    assert np.array_equal(slow.labels, slow.model.predict(found.scaling.apply(X)))
+
+
+def test_exact_takes_every_row_and_tells_the_cost():
+    plan = make_plan(10**6, 4, METHODS, 120.0, exact=True)
+    assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
+    assert plan.seconds > 1e4
+    assert "spectral: all rows; about" in str(plan)
+    usual = make_plan(10**6, 4, METHODS, 120.0, exact=False)
+    assert usual.seconds < 120
+    assert usual.routes["spectral"].rows == VIEW
+
+
+# ---- no structure --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
+def test_data_without_clusters_is_called_that(kind):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
+    found = compare(X, methods=QUICK, k=range(2, 5))
+    assert found.recommendation.method is None
+    assert found.recommendation.reasons[0].startswith("The data shows no clusters: ")
+    assert (found.labels == 0).all()
+    assert len(found.recommendation.structure.nulls) == 2
+    assert set(found.candidates) == set(QUICK)
+    assert "none, the data shows no clusters" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        (np.zeros((50, 3)), "all rows are equal"),
+        (np.arange(12.0).reshape(6, 2), "6 rows are too few to tell"),
+    ],
+)
+def test_too_little_to_say_anything(X, why):
+    found = compare(X, methods=["kmeans", "dbscan"], k=[2])
+    assert found.recommendation.method is None
+    assert why in found.recommendation.reasons[0]
+
+
+@pytest.mark.parametrize("scale", ["standard", "none"])
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_extreme_numbers(unit, scale):
+    X, y = three(40)
+    found = compare(unit * X, methods=["kmeans", "dbscan"], k=[2, 3], scale=scale)
+    assert adjusted_rand_score(found.labels, y) > 0.95
+    assert found.failures == ()
+    json.dumps(found.summary(), allow_nan=False)
+
+
+def test_rows_that_are_copies_of_two_places():
+    found = compare(np.repeat([[0.0, 0.0], [1.0, 1.0]], 60, axis=0), k=[2, 3])
+    assert found.failures == ()
+    assert found.candidates["mean-shift"].n_clusters == 2
+    assert adjusted_rand_score(found.labels, np.repeat([0, 1], 60)) == 1.0
+
+
+def test_a_few_outliers_are_no_cluster():
+    X = np.r_[np.random.default_rng(0).normal(size=(200, 2)), [[1e3, 1e3]]]
+    assert compare(X, methods=QUICK, k=range(2, 5), scale="none").recommendation.method is None
+
+
+def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
+    X, y = three()
+    wide = np.c_[X, np.full(len(X), 7.0), X[:, 0]]
+    found = compare(wide, methods=QUICK, k=range(2, 5), columns=["a", "b", "c", "still", "again"])
+    assert found.profile.constant == ("still",)
+    assert found.profile.remarks[0] == "still is constant and tells nothing."
+    assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+def test_the_profile_names_copies_and_scales():
+    X = np.r_[three(20)[0], three(20)[0][:7]] * [1, 1, 1e4]
+    profile = compare(X, methods=["kmeans"], k=[2], columns=["a", "b", "salary"]).profile
+    assert profile.duplicates == 7
+    assert "7 of 67 rows are copies of another row." in profile.remarks
+    assert any(remark.startswith("salary spreads") for remark in profile.remarks)
+
+
+# ---- by hand, failures, Ctrl-C -------------------------------------------------------------------------------------
+
+
+def test_parameters_by_hand_are_obeyed():
+    X, _ = three(40)
+    by_hand = {
+        "gaussian-mixture": {"n_components": 4, "covariance_type": "diag"},
+        "kmeans": {"n_clusters": 5},
+        "kernel-kmeans": {"sigma": 0.7, "n_clusters": 2},
+        "spectral": {"sigma": 0.4, "n_clusters": 4},
+        "dbscan": {"eps": 0.5, "min_samples": 4},
+        "mean-shift": {"bandwidth": 0.9},
+    }
+    found = compare(X, k=range(2, 6), parameters=by_hand)
+    assert found.failures == ()
+    for name, values in by_hand.items():
+        for parameter, value in values.items():
+            assert found.candidates[name].parameters[parameter] == value
+            assert getattr(found.candidates[name].model, parameter) == value
+
+
+def test_a_method_that_raises_is_a_failure(monkeypatch):
+    def broken(view, given):
+        raise KnollError("no luck")
+
+    monkeypatch.setattr(ALL["kmeans"], "propose", broken, raising=False)
+    found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
+    assert [(f.method, f.reason) for f in found.failures] == [("kmeans", "no luck")]
+    assert set(found.candidates) == {"gaussian-mixture", "dbscan"}
+    assert found.recommendation.method is not None
+    assert "kmeans" in repr(found)
+
+
+def test_ctrl_c_keeps_what_is_finished(monkeypatch):
+    def stopped(view, given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ALL["dbscan"], "propose", stopped, raising=False)
+    found = compare(three(40)[0], methods=[*QUICK, "mean-shift"], k=range(2, 5))
+    assert found.interrupted
+    assert set(found.candidates) == {"gaussian-mixture", "kmeans"}
+    assert [(f.method, f.reason) for f in found.failures] == [("dbscan", "interrupted")]
+    assert found.recommendation.method in ("gaussian-mixture", "kmeans")
+    json.dumps(found.summary(), allow_nan=False)
+
+
+def test_ctrl_c_before_anything_is_finished(monkeypatch):
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "survey", stopped)
+    found = compare(three(40)[0], methods=QUICK)
+    assert found.interrupted
+    assert found.candidates == {}
+    assert found.recommendation.reasons == ("No method gave an answer.",)
+
+
+def test_progress_rises_to_one():
+    events = []
+    compare(three(40)[0], methods=["kmeans", "dbscan"], k=[2, 3], progress=events.append)
+    fractions = [event.fraction for event in events]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+    assert {"density", "kmeans", "dbscan", "judge"} == {event.method for event in events}
+    assert all(event.memory > 0 for event in events)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"methods": ["kmeens"]}, "methods: there is no 'kmeens'. Choose some of gaussian-mixture, kmeans, "),
+        ({"methods": []}, "methods is empty. Choose some of "),
+        ({"k": [1, 2]}, "k must be whole numbers from 2 on, got [1, 2]. For two to fifteen: range(2, 16)."),
+        ({"k": 3}, "k must be some whole numbers, got 3. For two to fifteen: range(2, 16)."),
+        ({"scale": "unit"}, "scale must be one of 'standard', 'robust', 'none', got 'unit'."),
+        ({"parameters": {"kmeens": {}}}, "parameters: there is no method 'kmeens'. Choose some of "),
+        ({"parameters": {"kmeans": {"eps": 1}}}, "parameters: kmeans has no 'eps'. It has "),
+        ({"columns": ["a"]}, "columns has 1 names for 3 columns. Give one for each."),
+        ({"budget": 0}, "budget must be > 0, got 0"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong, message):
+    with pytest.raises(InvalidParameter) as caught:
+        compare(three(10)[0], **wrong)
+    assert str(caught.value).startswith(message) or message in str(caught.value)
+
+
+def test_wrong_data_is_named():
+    with pytest.raises(BadData, match="compare needs at least 2 rows, got 1"):
+        compare([[1.0, 2.0]])
+    with pytest.raises(BadData, match="truth must hold one label for each of 30 rows, got shape \\(29,\\)"):
+        compare(three(10)[0], methods=["kmeans"], k=[2], truth=np.zeros(29))
