@@ -108,7 +108,7 @@ def test_the_summary_is_plain_and_the_table_short(whole):
     assert f"recommended: {whole.recommendation.method}" in repr(whole)
 
 
-def test_the_module_can_be_called():
+def test_it_is_one_call():
     X, _ = three(30)
     assert knoll.compare(X, methods="kmeans", k=[3]).candidates["kmeans"].n_clusters == 3
 
