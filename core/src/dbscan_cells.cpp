@@ -89,8 +89,9 @@ class CellDbscan {
   // 2. Components of cells that hold core points: first those of a block, then those of touching blocks that are not
   // joined by then.
   void unite_cores() {
+    // A pass of its own: vectors reach beyond the end of a span, where another thread may be at work.
+    each_block(false, [&](Chunk& chunk, int64_t block) { core_points_first(block, chunk); });
     each_block(false, [&](Chunk& chunk, int64_t block) {
-      core_points_first(block, chunk);
       if (cores_in_block(block) > 0) unite(block, block, false, chunk);
       known_[static_cast<size_t>(block)] = one_of(block);
     });
