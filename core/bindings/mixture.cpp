@@ -49,10 +49,12 @@ static double work_of(int64_t n, int64_t d, int64_t k, bool dense) {
   return static_cast<double>(n) * static_cast<double>(k) * (each + 40);
 }
 
-static void check_sums(const View<int64_t, 2>& sums, const View<double, 1>& peaks, int64_t k, int64_t d,
+template <class T, class P>
+static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const View<P, 1>& peaks, int64_t k, int64_t d,
                        Scatter scatter) {
   need(sums.shape[0] == kLimbs && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
        "sums must be (limbs, sums)");
+  need(used.shape[0] == 2 && 0 <= used(0) && used(1) <= kLimbs, "used must be two numbers from 0 to limbs");
   need(peaks.shape[0] == k, "peaks must have one entry per component");
 }
 
@@ -61,7 +63,7 @@ static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>
                            const In<double, 1>& origin, double scale, const In<double, 2>& means,
                            const In<double, 2>& factors, const In<double, 1>& constants, double noise,
                            const In<double, 2>& centers, int scatter, const Out<int64_t, 2>& sums,
-                           const Out<double, 1>& peaks, int threads) {
+                           const Out<int64_t, 1>& used, const Out<double, 1>& peaks, int threads) {
   const auto points = view<2>(x);
   const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
@@ -70,16 +72,18 @@ static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(centers.shape(0)) == k && static_cast<int64_t>(centers.shape(1)) == d,
        "centers must be (k, d)");
-  check_sums(view<2>(sums), view<1>(peaks), k, d, which);
-  call(threads, work_of(n, d, k, which == Scatter::full || shape == 0),
-       [&](Run run) { add_mixture(points, w, model, view<2>(centers), which, view<2>(sums), view<1>(peaks), run); });
+  check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
+  call(threads, work_of(n, d, k, which == Scatter::full || shape == 0), [&](Run run) {
+    add_mixture(points, w, model, view<2>(centers), which, view<2>(sums), view<1>(used), view<1>(peaks), run);
+  });
 }
 
 template <class T>
 static void py_add_given(const In<T, 2>& x, const std::optional<In<double, 1>>& weights,
                          const std::optional<In<double, 2>>& given, const std::optional<In<int64_t, 1>>& labels,
                          const In<double, 1>& origin, double scale, const In<double, 2>& centers, int scatter,
-                         const Out<int64_t, 2>& sums, const Out<double, 1>& peaks, int threads) {
+                         const Out<int64_t, 2>& sums, const Out<int64_t, 1>& used, const Out<double, 1>& peaks,
+                         int threads) {
   const auto points = view<2>(x);
   const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
   const auto lambda = given ? view<2>(*given) : View<const double, 2>{};
@@ -92,10 +96,11 @@ static void py_add_given(const In<T, 2>& x, const std::optional<In<double, 1>>& 
   need(!given || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
   need(!labels || who.shape[0] == n, "labels must have one entry per row");
   for (int64_t i = 0; labels && i < n; ++i) need(who(i) < k, "labels must be below k");
-  check_sums(view<2>(sums), view<1>(peaks), k, d, which);
+  check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
   const Frame frame = frame_of(origin, scale, d);
   call(threads, work_of(n, d, labels ? 1 : k, which == Scatter::full), [&](Run run) {
-    add_given(points, w, lambda, who, frame, view<2>(centers), which, view<2>(sums), view<1>(peaks), run);
+    add_given(points, w, lambda, who, frame, view<2>(centers), which, view<2>(sums), view<1>(used), view<1>(peaks),
+              run);
   });
 }
 
@@ -136,26 +141,24 @@ static void py_factorise(const In<double, 2>& covariances, double tolerance, con
        [&](Run run) { factorise(in, tolerance, out, view<1>(log_dets), view<1>(failed), run); });
 }
 
-static double py_central_moments(const In<int64_t, 2>& sums, const In<double, 1>& peaks, const In<double, 2>& centers,
-                                 int scatter, double dead, const Out<double, 1>& head, const Out<double, 1>& mass,
-                                 const Out<double, 2>& mean, const Out<double, 2>& covariance,
-                                 const Out<bool, 1>& alive, int threads) {
+static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1>& used, const In<double, 1>& peaks,
+                                 const In<double, 2>& centers, int scatter, double dead, const Out<double, 1>& head,
+                                 const Out<double, 1>& mass, const Out<double, 2>& mean,
+                                 const Out<double, 2>& covariance, const Out<bool, 1>& alive, int threads) {
   const auto k = static_cast<int64_t>(centers.shape(0)), d = static_cast<int64_t>(centers.shape(1));
   const Scatter which = scatter_of(scatter);
   const int64_t wide = which == Scatter::full ? d * d : which == Scatter::columns ? d : 0;
-  need(static_cast<int64_t>(sums.shape(0)) == kLimbs &&
-           static_cast<int64_t>(sums.shape(1)) == kMixtureHead + k * mixture_component_sums(d, which),
-       "sums must be (limbs, sums)");
-  need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(peaks.shape(0)) == k &&
-           static_cast<int64_t>(mass.shape(0)) == k && static_cast<int64_t>(alive.shape(0)) == k,
-       "head, peaks, mass and alive must fit");
+  check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
+  need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(mass.shape(0)) == k &&
+           static_cast<int64_t>(alive.shape(0)) == k,
+       "head, mass and alive must fit");
   need(static_cast<int64_t>(mean.shape(0)) == k && static_cast<int64_t>(mean.shape(1)) == d &&
            static_cast<int64_t>(covariance.shape(0)) == k && static_cast<int64_t>(covariance.shape(1)) == wide,
        "mean and covariance must fit");
   double far = 0;
-  call(threads, 300.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
-    far = central_moments(view<2>(sums), view<1>(peaks), view<2>(centers), which, dead, view<1>(head), view<1>(mass),
-                          view<2>(mean), view<2>(covariance), view<1>(alive), run);
+  call(threads, 50.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
+    far = central_moments(view<2>(sums), view<1>(used), view<1>(peaks), view<2>(centers), which, dead, view<1>(head),
+                          view<1>(mass), view<2>(mean), view<2>(covariance), view<1>(alive), run);
   });
   return far;
 }
@@ -165,10 +168,11 @@ static void bind_for(nb::module_& m) {
   m.def("add_mixture", &py_add_mixture<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("shape"),
         nb::arg("origin"), nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"),
         nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("sums").noconvert(),
-        nb::arg("peaks").noconvert(), nb::arg("threads"), "Add the sums of one pass of EM to exact sums.");
+        nb::arg("used").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
+        "Add the sums of one pass of EM to exact sums.");
   m.def("add_given", &py_add_given<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("given").none(),
         nb::arg("labels").none(), nb::arg("origin"), nb::arg("scale"), nb::arg("centers"), nb::arg("scatter"),
-        nb::arg("sums").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
+        nb::arg("sums").noconvert(), nb::arg("used").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
         "Add the sums of an M step from given responsibilities or labels to exact sums.");
   m.def("expect_mixture", &py_expect_mixture<T>, nb::arg("x").noconvert(), nb::arg("shape"), nb::arg("origin"),
         nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"), nb::arg("noise"),
@@ -181,10 +185,10 @@ void bind_mixture(nb::module_& m) {
   m.attr("MIXTURE_HEAD") = kMixtureHead;
   bind_for<double>(m);
   bind_for<float>(m);
-  m.def("central_moments", &py_central_moments, nb::arg("sums").noconvert(), nb::arg("peaks"), nb::arg("centers"),
-        nb::arg("scatter"), nb::arg("dead"), nb::arg("head").noconvert(), nb::arg("mass").noconvert(),
-        nb::arg("mean").noconvert(), nb::arg("covariance").noconvert(), nb::arg("alive").noconvert(),
-        nb::arg("threads"),
+  m.def("central_moments", &py_central_moments, nb::arg("sums").noconvert(), nb::arg("used").noconvert(),
+        nb::arg("peaks"), nb::arg("centers"), nb::arg("scatter"), nb::arg("dead"), nb::arg("head").noconvert(),
+        nb::arg("mass").noconvert(), nb::arg("mean").noconvert(), nb::arg("covariance").noconvert(),
+        nb::arg("alive").noconvert(), nb::arg("threads"),
         "Means and central moments from exact sums; returns how far the means lie from the centers.");
   m.def("factorise", &py_factorise, nb::arg("covariances"), nb::arg("tolerance"), nb::arg("whiteners").noconvert(),
         nb::arg("log_dets").noconvert(), nb::arg("failed").noconvert(), nb::arg("threads"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -74,25 +75,23 @@ class CellSums {
     for (size_t c = 0; c < peaks.size(); ++c) peaks[c] = std::max(peaks[c], next.peaks[c]);
   }
 
-  void add_to(View<int64_t, 2> sums) const {
-    int64_t column = 0;
-    auto put = [&](double value) { exact_add(&sums(0, column++), value, sums.stride[0]); };
-    put(likelihood), put(mass), put(noise);
+  // The sums in the order in which they are kept exactly.
+  void list(std::vector<double>& out) const {
+    out.assign({likelihood, mass, noise});
     for (int64_t c = 0; c < k_; ++c) {
       const double* s = sums_.data() + c * size_;
-      put(lanes_sum(s));
+      out.push_back(lanes_sum(s));
       s += kLane;
       if (strips()) {
-        for (int64_t j = 0; j < d_; ++j) put(s[j]);
+        out.insert(out.end(), s, s + d_);
         s += ld_;
-        for (int64_t i = 0; i < d_; ++i)
-          for (int64_t j = i; j < d_; ++j) put(s[i * ld_ + j]);
+        for (int64_t i = 0; i < d_; ++i, s += ld_) out.insert(out.end(), s + i, s + d_);
         continue;
       }
-      for (int64_t j = 0; j < d_; ++j) put(lanes_sum(s + kLane * j));
+      for (int64_t j = 0; j < d_; ++j) out.push_back(lanes_sum(s + kLane * j));
       s += kLane * (scatter_ == Scatter::full ? d_ : ld_);
       const int64_t rest = mixture_component_sums(d_, scatter_) - 1 - d_;
-      for (int64_t j = 0; j < rest; ++j) put(lanes_sum(s + kLane * j));
+      for (int64_t j = 0; j < rest; ++j) out.push_back(lanes_sum(s + kLane * j));
     }
   }
 
@@ -107,6 +106,39 @@ class CellSums {
 
  public:
   std::vector<double> peaks;  // (k)
+};
+
+// The exact sums of all cells, in limbs that are cleared when they come into use.
+struct Total {
+  View<int64_t, 2> sums;
+  View<int64_t, 1> used;
+
+  void add(const std::vector<double>& values) {
+    // A double falls on three limbs, which its exponent tells; what is not finite is counted in the last ones.
+    uint64_t least = kBeyond, most = 0;
+    for (const double value : values) {
+      const uint64_t exponent = std::bit_cast<uint64_t>(value) >> 52 & kBeyond;
+      least = std::min(least, value == 0 ? kBeyond : exponent);
+      most = std::max(most, exponent);
+    }
+    if (least > most) return;  // zeros
+    auto limb = [](uint64_t exponent) { return static_cast<int64_t>(exponent - (exponent != 0 ? 1 : 0)) / 32; };
+    use(std::min<int64_t>(limb(least), kFiniteLimbs), most == kBeyond ? kLimbs : limb(most) + 3);
+    for (size_t j = 0; j < values.size(); ++j)
+      if (values[j] != 0) exact_add(&sums(0, static_cast<int64_t>(j)), values[j], sums.stride[0]);
+  }
+
+ private:
+  static constexpr uint64_t kBeyond = 0x7ff;  // the exponent of what is not finite
+
+  void use(int64_t first, int64_t last) {
+    if (used(0) >= used(1)) used(0) = used(1) = first;
+    while (used(0) > first) clear(--used(0));
+    while (used(1) < last) clear(used(1)++);
+  }
+  void clear(int64_t limb) {
+    for (int64_t j = 0; j < sums.shape[1]; ++j) sums(limb, j) = 0;
+  }
 };
 
 // Wide points are much work, and the cells of little data share badly over threads. So a cell is cut into pieces of
@@ -137,14 +169,16 @@ class Pieces {
   }
 
   // The piece is done. If it was the last of its cell, the cell is added exactly.
-  void put(int64_t index, std::unique_ptr<CellSums> sums, View<int64_t, 2> total, View<double, 1> peaks) {
+  void put(int64_t index, std::unique_ptr<CellSums> sums, Total total, View<double, 1> peaks) {
     const int64_t cell = index / in_cell_;
     done_[size_of(index)] = std::move(sums);
     if (left_[size_of(cell)].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     auto* const parts = &done_[size_of(cell * in_cell_)];
     for (int64_t p = 1; p < in_cell_ && parts[p]; ++p) parts[0]->add(*parts[p]);
+    std::vector<double> values;
+    parts[0]->list(values);
     std::lock_guard lock(mutex_);
-    parts[0]->add_to(total);
+    total.add(values);
     for (int64_t c = 0; c < peaks.shape[0]; ++c) peaks(c) = std::max(peaks(c), parts[0]->peaks[size_of(c)]);
     for (int64_t p = 0; p < in_cell_ && parts[p]; ++p) free_.push_back(std::move(parts[p]));
   }
@@ -162,8 +196,7 @@ class Pieces {
 // Pieces of the grid's cells in parallel: body(tile, sums, from, rows) for each tile of a piece.
 template <class T, class F>
 void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, int64_t rows_of_joint,
-               View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<double, 1> peaks, Run run,
-               F&& body) {
+               View<const double, 2> centers, Scatter scatter, Total total, View<double, 1> peaks, Run run, F&& body) {
   const int64_t n = x.shape[0], d = x.shape[1], piece = tile_points(d) < kMixturePoints ? kPiece : kGrain;
   const int64_t in_cell = chunk_count(kGrain, piece);
   Pieces pieces(centers, scatter, n, in_cell, piece);
@@ -182,7 +215,7 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, i
       part->look(tile);
       body(tile, *part, from, rows);
     }
-    pieces.put(index, std::move(part), sums, peaks);
+    pieces.put(index, std::move(part), total, peaks);
   });
 }
 
@@ -190,8 +223,8 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, i
 
 template <class T>
 void add_mixture(View<const T, 2> x, View<const double, 1> weights, const MixtureModel& model,
-                 View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<double, 1> peaks,
-                 Run run) {
+                 View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<int64_t, 1> used,
+                 View<double, 1> peaks, Run run) {
   const Prepared prepared(model);
   const int64_t rows_of_joint = prepared.rows();
   auto body = [&](Tile<T>& tile, CellSums& cell, int64_t, int64_t) {
@@ -208,13 +241,13 @@ void add_mixture(View<const T, 2> x, View<const double, 1> weights, const Mixtur
     if (prepared.has_noise())
       for (int64_t l = 0; l < tile.points; ++l) cell.noise += tile.row(a)[l];
   };
-  for_cells(x, weights, model.frame, rows_of_joint, centers, scatter, sums, peaks, run, body);
+  for_cells(x, weights, model.frame, rows_of_joint, centers, scatter, {sums, used}, peaks, run, body);
 }
 
 template <class T>
 void add_given(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> given,
                View<const int64_t, 1> labels, Frame frame, View<const double, 2> centers, Scatter scatter,
-               View<int64_t, 2> sums, View<double, 1> peaks, Run run) {
+               View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks, Run run) {
   const int64_t k = centers.shape[0];
   auto body = [&](Tile<T>& tile, CellSums& cell, int64_t from, int64_t rows) {
     std::fill(tile.joint.begin(), tile.joint.end(), 0.0);
@@ -237,14 +270,15 @@ void add_given(View<const T, 2> x, View<const double, 1> weights, View<const dou
       cell.peaks[size_of(c)] = std::max(cell.peaks[size_of(c)], peak[size_of(c)]);
     }
   };
-  for_cells(x, weights, frame, k, centers, scatter, sums, peaks, run, body);
+  for_cells(x, weights, frame, k, centers, scatter, {sums, used}, peaks, run, body);
 }
 
-#define KNOLL_MIXTURE(T)                                                                                          \
-  template void add_mixture(View<const T, 2>, View<const double, 1>, const MixtureModel&, View<const double, 2>,  \
-                            Scatter, View<int64_t, 2>, View<double, 1>, Run);                                     \
-  template void add_given(View<const T, 2>, View<const double, 1>, View<const double, 2>, View<const int64_t, 1>, \
-                          Frame, View<const double, 2>, Scatter, View<int64_t, 2>, View<double, 1>, Run);
+#define KNOLL_MIXTURE(T)                                                                                              \
+  template void add_mixture(View<const T, 2>, View<const double, 1>, const MixtureModel&, View<const double, 2>,      \
+                            Scatter, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);                       \
+  template void add_given(View<const T, 2>, View<const double, 1>, View<const double, 2>, View<const int64_t, 1>,     \
+                          Frame, View<const double, 2>, Scatter, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, \
+                          Run);
 KNOLL_MIXTURE(float)
 KNOLL_MIXTURE(double)
 #undef KNOLL_MIXTURE

@@ -51,58 +51,69 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
 }
 
 // exact_round_columns for sums that mostly have few limbs: one look over a block of columns says which.
-void round_columns(View<const int64_t, 2> sums, double* out, Run run) {
+void round_columns(View<const int64_t, 2> sums, View<const int64_t, 1> used, double* out, Run run) {
   for_chunks(sums.shape[1], kBlock, run, [&](int64_t, int64_t begin, int64_t end) {
     int low = kLimbs, high = -1;
-    for (int i = 0; i < kLimbs; ++i) {
+    for (int i = static_cast<int>(used(0)); i < used(1); ++i) {
       int64_t any = 0;
       for (int64_t j = begin; j < end; ++j) any |= sums(i, j);
       if (any != 0) low = std::min(low, i), high = i;
     }
     if (low >= 4 && high < kFiniteLimbs - 1 && high - low < kShort) {
-      for (int64_t j = begin; j < end; ++j) out[j] = round_short(&sums(low, j), sums.stride[0], low, high);
+      for (int64_t j = begin; j < end; ++j)
+        out[j] = high < 0 ? 0.0 : round_short(&sums(low, j), sums.stride[0], low, high);
       return;
     }
-    const View<const int64_t, 2> block{&sums(0, begin), {kLimbs, end - begin}, {sums.stride[0], sums.stride[1]}};
-    exact_round_columns(block, vector_view(out + begin, end - begin));
+    std::vector<int64_t> all(size_of(kLimbs * (end - begin)), 0);
+    const auto block = matrix_view(all.data(), kLimbs, end - begin);
+    for (int i = low; i <= high; ++i)
+      for (int64_t j = begin; j < end; ++j) block(i, j - begin) = sums(i, j);
+    exact_round_columns(matrix_view<const int64_t>(all.data(), kLimbs, end - begin),
+                        vector_view(out + begin, end - begin));
   });
 }
 
 }  // namespace
 
-double central_moments(View<const int64_t, 2> sums, View<const double, 1> peaks, View<const double, 2> centers,
-                       Scatter scatter, double dead, View<double, 1> head, View<double, 1> mass, View<double, 2> mean,
-                       View<double, 2> covariance, View<bool, 1> alive, Run run) {
+double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used, View<const double, 1> peaks,
+                       View<const double, 2> centers, Scatter scatter, double dead, View<double, 1> head,
+                       View<double, 1> mass, View<double, 2> mean, View<double, 2> covariance, View<bool, 1> alive,
+                       Run run) {
   const int64_t k = centers.shape[0], d = centers.shape[1], per = mixture_component_sums(d, scatter);
   std::vector<double> rounded(size_of(sums.shape[1]));
-  round_columns(sums, rounded.data(), run);
+  round_columns(sums, used, rounded.data(), run);
   for (int64_t i = 0; i < kMixtureHead; ++i) head(i) = rounded[size_of(i)];
-  double far = 0;
-  for (int64_t c = 0; c < k; ++c) {
+  std::vector<double> far(size_of(k), 0.0);
+  auto finish = [&](int64_t c) {
     const double* const sum = rounded.data() + kMixtureHead + c * per;
-    const double *const first = sum + 1, *second = first + d;
+    const double* second = sum + 1 + d;
     alive(c) = peaks(c) >= dead && sum[0] > 0;
     mass(c) = alive(c) ? sum[0] : 0.0;
     const double divisor = alive(c) ? sum[0] : 1.0;
-    auto offset = [&](int64_t j) { return first[j] / divisor; };
+    std::vector<double> offset(sum + 1, sum + 1 + d);
+    for (double& value : offset) value /= divisor;
     auto seen = [&](int64_t j, double variance) {
-      if (alive(c) && offset(j) != 0) far = std::max(far, offset(j) * offset(j) / variance);
+      const double o = offset[size_of(j)];
+      if (alive(c) && o != 0) far[size_of(c)] = std::max(far[size_of(c)], o * o / variance);
     };
-    for (int64_t j = 0; j < d; ++j) mean(c, j) = centers(c, j) + offset(j);
+    for (int64_t j = 0; j < d; ++j) mean(c, j) = centers(c, j) + offset[size_of(j)];
     if (scatter == Scatter::columns)
       for (int64_t j = 0; j < d; ++j) {
-        covariance(c, j) = std::max(second[j] / divisor - offset(j) * offset(j), 0.0);
+        covariance(c, j) = std::max(second[j] / divisor - offset[size_of(j)] * offset[size_of(j)], 0.0);
         seen(j, covariance(c, j));
       }
     if (scatter == Scatter::full)
       for (int64_t i = 0; i < d; ++i)
         for (int64_t j = i; j < d; ++j) {
-          double value = *second++ / divisor - offset(i) * offset(j);
+          double value = *second++ / divisor - offset[size_of(i)] * offset[size_of(j)];
           if (i == j) seen(i, value = std::max(value, 0.0));
           covariance(c, i * d + j) = covariance(c, j * d + i) = value;
         }
-  }
-  return far;
+  };
+  for_chunks(k, 1 + 2 * kBlock / per, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) finish(c);
+  });
+  return *std::max_element(far.begin(), far.end());
 }
 
 }  // namespace knoll

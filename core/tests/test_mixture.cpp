@@ -380,8 +380,12 @@ struct Pass {
 template <class Add>
 Pass pass_of(int64_t k, int64_t d, Scatter scatter, Add&& add) {
   const int64_t m = kMixtureHead + k * mixture_component_sums(d, scatter);
-  Pass pass{std::vector<int64_t>(at(kLimbs * m)), std::vector<double>(at(m)), std::vector<double>(at(k))};
-  add(matrix_view(pass.limbs.data(), kLimbs, m), vector_view(pass.peaks.data(), k));
+  // what lies in limbs that are not in use must not matter
+  Pass pass{std::vector<int64_t>(at(kLimbs * m), -77), std::vector<double>(at(m)), std::vector<double>(at(k))};
+  int64_t used[2] = {};
+  add(matrix_view(pass.limbs.data(), kLimbs, m), vector_view(used, 2), vector_view(pass.peaks.data(), k));
+  for (int64_t i = 0; i < kLimbs; ++i)
+    if (i < used[0] || i >= used[1]) std::fill_n(pass.limbs.begin() + i * m, m, 0);
   exact_round_columns(matrix_view<const int64_t>(pass.limbs.data(), kLimbs, m), vector_view(pass.sums.data(), m));
   return pass;
 }
@@ -407,12 +411,12 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
         for (int64_t i = 0; i < e.n; ++i)
           for (int64_t j = 0; j < d; ++j) turned[at(j * e.n + i)] = e.x[at(i * d + j)];
         auto run = [&](View<const double, 2> x, int threads, std::vector<int64_t> cuts) {
-          return pass_of(e.k, d, way.scatter, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+          return pass_of(e.k, d, way.scatter, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
             int64_t begin = 0;
             cuts.push_back(e.n);
             for (int64_t cut : cuts) {
               add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model, model.means,
-                          way.scatter, sums, peaks, Run{threads});
+                          way.scatter, sums, used, peaks, Run{threads});
               begin = cut;
             }
           });
@@ -485,8 +489,8 @@ TEST("mixture: what is left out of the sums is not missed, however far apart or 
                                  noise};
         const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
         auto run = [&](auto points) {
-          return pass_of(k, d, Scatter::full, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
-            add_mixture(points, weights, model, model.means, Scatter::full, sums, peaks, Run{2});
+          return pass_of(k, d, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
+            add_mixture(points, weights, model, model.means, Scatter::full, sums, used, peaks, Run{2});
           });
         };
         const Pass got = run(matrix_view<const double>(x.data(), n, d));
@@ -583,10 +587,10 @@ TEST("mixture: sums of given responsibilities and of labels") {
   const auto weights = vector_view(w.data(), n);
   for (Scatter scatter : {Scatter::none, Scatter::columns, Scatter::full}) {
     auto run = [&](bool by_label) {
-      return pass_of(k, d, scatter, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
+      return pass_of(k, d, scatter, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
         add_given(points, weights, by_label ? View<const double, 2>{} : matrix_view<const double>(hard.data(), n, k),
                   by_label ? vector_view<const int64_t>(labels.data(), n) : View<const int64_t, 1>{}, frame,
-                  matrix_view(centers.data(), k, d), scatter, sums, peaks, Run{2});
+                  matrix_view(centers.data(), k, d), scatter, sums, used, peaks, Run{2});
       });
     };
     const Pass a = run(true), b = run(false);
@@ -630,12 +634,23 @@ TEST("mixture: central moments round every sum as exact_round does, whatever its
     std::vector<double> head(3), mass(at(k)), mean(at(k)), expected(at(m));
     const auto alive = std::make_unique<bool[]>(at(k));
     const auto sums = matrix_view<const int64_t>(limbs.data(), kLimbs, m);
-    central_moments(sums, vector_view<const double>(peaks.data(), k), matrix_view<const double>(centers.data(), k, 1),
-                    Scatter::none, 0.5, vector_view(head.data(), 3), vector_view(mass.data(), k),
-                    matrix_view(mean.data(), k, 1), View<double, 2>{}, vector_view(alive.get(), k), Run{2});
     exact_round_columns(sums, vector_view(expected.data(), m));
-    for (int64_t c = 0; c < k; ++c)
-      CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
+    int64_t used[2] = {0, kLimbs};
+    for (bool all : {true, false}) {
+      if (!all) {  // the limbs that hold something, and nonsense beside them
+        auto zeros = [&](int64_t i) {
+          return std::all_of(&limbs[at(i * m)], &limbs[at(i * m)] + m, [](int64_t v) { return v == 0; });
+        };
+        while (zeros(used[0])) std::fill_n(&limbs[at(used[0]++ * m)], m, 99);
+        while (zeros(used[1] - 1)) std::fill_n(&limbs[at(--used[1] * m)], m, 99);
+      }
+      central_moments(sums, vector_view<const int64_t>(used, 2), vector_view<const double>(peaks.data(), k),
+                      matrix_view<const double>(centers.data(), k, 1), Scatter::none, 0.5, vector_view(head.data(), 3),
+                      vector_view(mass.data(), k), matrix_view(mean.data(), k, 1), View<double, 2>{},
+                      vector_view(alive.get(), k), Run{2});
+      for (int64_t c = 0; c < k; ++c)
+        CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
+    }
   }
 }
 
@@ -678,8 +693,9 @@ TEST("mixture: cancelled within a chunk") {
   const Example e(100, 2, Shape::full);
   const auto model = e.model(Shape::full);
   std::vector<double> log_prob(100);
-  CHECK_THROWS(Cancelled, pass_of(e.k, 2, Scatter::full, [&](View<int64_t, 2> sums, View<double, 1> peaks) {
-                 add_mixture(e.points(), {}, model, model.means, Scatter::full, sums, peaks, Run{1, &cancel});
+  CHECK_THROWS(Cancelled,
+               pass_of(e.k, 2, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
+                 add_mixture(e.points(), {}, model, model.means, Scatter::full, sums, used, peaks, Run{1, &cancel});
                }));
   CHECK_THROWS(Cancelled,
                expect_mixture(e.points(), model, {}, {}, vector_view(log_prob.data(), 100), {}, Run{1, &cancel}));

@@ -44,6 +44,7 @@ class Moments:
     reg_covar: float = 0.0  # added to every variance
     alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
     total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
+    threads: int = 1
 
 
 class Covariance(Protocol):
@@ -192,7 +193,7 @@ class Full(_Common):
         """Take the components' own covariances (eq. 2.8); clip the eigenvalues of those that cannot be factorised."""
         assert stats.covariance is not None
         covariances = _regularised(stats.covariance, stats.reg_covar)
-        whiteners, log_dets, failed = _factorise(covariances, stats.scale)
+        whiteners, log_dets, failed = _factorise(covariances, stats.scale, stats.threads)
         floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
         for c, column in enumerate(failed.tolist()):
             if (column >= 0 or c in held) and (alive is None or alive[c]):
@@ -652,11 +653,11 @@ def _own_scale(covariance: Floats) -> Floats:
     return scale
 
 
-def _factorise(covariances: Floats, scale: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _factorise(covariances: Floats, scale: Floats, threads: int = 1) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return whiteners, log-determinants and the column whose pivot is nothing but rounding, −1 where there is none."""
     k, d = covariances.shape[:2]
     whiteners, log_dets, failed = np.empty((k, d, d)), np.empty(k), np.empty(k, dtype=np.int64)
-    _core.factorise(covariances.reshape(k, -1), PIVOT, whiteners.reshape(k, -1), log_dets, failed, 1)
+    _core.factorise(covariances.reshape(k, -1), PIVOT, whiteners.reshape(k, -1), log_dets, failed, threads)
     variances = covariances.reshape(k, -1)[:, :: d + 1]
     lost = ~(variances > NOTHING * np.square(scale))  # (k, d)
     if lost.any():
@@ -720,5 +721,6 @@ def _row_products(rows: Floats, matrix: Floats) -> Floats:
 def _change(means: Floats, old: Floats, sigma: Floats, values: Floats, before: Floats, unit: Floats) -> float:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         moved = np.abs((means - old) / sigma).max()
-        grown = np.abs((values - before) / unit).max()
-    return float(max(moved, grown))
+        grown = values - before  # (k, d, d): wide data has many, so one array for all that follows
+        grown /= unit
+    return float(max(moved, np.abs(grown, out=grown).max()))

@@ -48,6 +48,9 @@ inline int64_t mixture_component_sums(int64_t d, Scatter scatter) {
 }
 inline constexpr int64_t kMixtureHead = 3;
 
+// Exact sums are arrays (kLimbs, sums) of which `used` says the limbs in use, [used(0), used(1)): a few, since numbers
+// in a frame are of like size. The others count as zero and are not looked at, so that nobody needs to clear them.
+
 // Adds the sums of one pass of EM to `sums`: plain float64 within a cell of the grid, in a fixed order; cells exactly.
 template <class T>
 void add_mixture(View<const T, 2> x,             // in      (n, d)
@@ -56,6 +59,7 @@ void add_mixture(View<const T, 2> x,             // in      (n, d)
                  View<const double, 2> centers,  // in      (k, d) o_c, about which moments are taken
                  Scatter scatter,                //
                  View<int64_t, 2> sums,          // in, out (kLimbs, kMixtureHead + k·mixture_component_sums)
+                 View<int64_t, 1> used,          // in, out (2) the limbs of them that are in use; may grow
                  View<double, 1> peaks,          // in, out (k) raised to the largest λ_ic of a row of positive weight
                  Run run);
 
@@ -70,6 +74,7 @@ void add_given(View<const T, 2> x,             // in      (n, d)
                View<const double, 2> centers,  // in      (k, d)
                Scatter scatter,                //
                View<int64_t, 2> sums,          // in, out (kLimbs, kMixtureHead + k·mixture_component_sums)
+               View<int64_t, 1> used,          // in, out (2)
                View<double, 1> peaks,          // in, out (k)
                Run run);
 
@@ -86,6 +91,7 @@ void expect_mixture(View<const T, 2> x,         // in  (n, d)
 // Rounds the sums of a pass and makes means and central moments of them. Returns the largest squared distance, in
 // variances, of a mean from the centre that its moments were taken about: what the subtraction of eq. 1.7 costs.
 double central_moments(View<const int64_t, 2> sums,    // in  (kLimbs, kMixtureHead + k·mixture_component_sums)
+                       View<const int64_t, 1> used,    // in  (2)
                        View<const double, 1> peaks,    // in  (k)
                        View<const double, 2> centers,  // in  (k, d)
                        Scatter scatter,                //

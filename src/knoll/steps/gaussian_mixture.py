@@ -154,6 +154,7 @@ class MixtureSums:
 
     rows: int
     sums: NDArray[np.int64]  # (limbs, 3 + k·(1 + d + second moments))
+    used: NDArray[np.int64]  # (2,) limbs in use, from and to; the others count as zero and hold anything
     peaks: Floats  # (k,)
     scatter: int  # which second moments
     expected: bool  # of an E step: there is a log-likelihood
@@ -192,11 +193,19 @@ def given(weights: Floats, covariance: Covariance, frame: Frame, noise: Noise | 
 
 def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
     """Pass once over a block: responsibilities (eq. 2.5), and the sums of the M step."""
-    sums, peaks = _room(state, state.covariance.scatter)
+    stats = _room(state, len(block.points), expected=True)
     _core.add_mixture(
-        block.points, block.weights, *state.model(), _centers(state), state.covariance.scatter, sums, peaks, threads
+        block.points,
+        block.weights,
+        *state.model(),
+        _centers(state),
+        stats.scatter,
+        stats.sums,
+        stats.used,
+        stats.peaks,
+        threads,
     )
-    return MixtureSums(len(block.points), sums, peaks, state.covariance.scatter, True)
+    return stats
 
 
 def partial_labels(block: Block, labels: NDArray[np.int64], state: MixtureState, threads: int) -> MixtureSums:
@@ -212,7 +221,7 @@ def partial_resp(block: Block, resp: Floats, state: MixtureState, threads: int) 
 def _partial_given(
     block: Block, resp: Floats | None, labels: NDArray[np.int64] | None, state: MixtureState, threads: int
 ) -> MixtureSums:
-    sums, peaks = _room(state, state.covariance.scatter)
+    stats = _room(state, len(block.points), expected=False)
     frame = state.frame.origin, state.frame.scale
     _core.add_given(
         block.points,
@@ -221,16 +230,21 @@ def _partial_given(
         labels,
         *frame,
         _centers(state),
-        state.covariance.scatter,
-        sums,
-        peaks,
+        stats.scatter,
+        stats.sums,
+        stats.used,
+        stats.peaks,
         threads,
     )
-    return MixtureSums(len(block.points), sums, peaks, state.covariance.scatter, False)
+    return stats
 
 
 def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
-    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
+    """Add two sets of sums, exactly. `a` is used up: its arrays become the result's."""
+    for part in a, b:
+        first, last = part.used
+        part.sums[:first] = part.sums[last:] = 0
+        part.used[:] = 0, _core.LIMBS
     _core.exact_merge(a.sums, b.sums, threads)
     return replace(a, rows=a.rows + b.rows, peaks=np.maximum(a.peaks, b.peaks))
 
@@ -244,7 +258,7 @@ def finish(
     or responsibilities), `changed` the largest change of a parameter: of π, of a mean in standard deviations, of a
     covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `hold_weights` keeps π.
     """
-    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights)
+    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights, 1)
 
 
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
@@ -270,7 +284,7 @@ def step(
     if better is not None:
         state, stats = better, total(better)
         moments = _moments(stats, state, threads)
-    return _finish(moments, stats, state, reg_covar, False)
+    return _finish(moments, stats, state, reg_covar, False, threads)
 
 
 # ---- what a mixture says of points ---------------------------------------------------------------------------------
@@ -325,10 +339,11 @@ def _second(d: int, scatter: int) -> int:
     return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
 
 
-def _room(state: MixtureState, scatter: int) -> tuple[NDArray[np.int64], Floats]:
+def _room(state: MixtureState, rows: int, expected: bool) -> MixtureSums:
     k, d = state.covariance.means.shape
-    columns = _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))
-    return np.zeros((_core.LIMBS, columns), dtype=np.int64), np.zeros(k)
+    scatter = state.covariance.scatter
+    sums = np.empty((_core.LIMBS, _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))), dtype=np.int64)
+    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected)
 
 
 @dataclass(frozen=True)
@@ -350,7 +365,18 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
     head, mass, mean, alive = np.empty(3), np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.bool_)
     covariance = np.empty((k, {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * d}[stats.scatter]))
     far = _core.central_moments(
-        stats.sums, stats.peaks, _centers(state), stats.scatter, DEAD, head, mass, mean, covariance, alive, threads
+        stats.sums,
+        stats.used,
+        stats.peaks,
+        _centers(state),
+        stats.scatter,
+        DEAD,
+        head,
+        mass,
+        mean,
+        covariance,
+        alive,
+        threads,
     )
     likelihood, total, noise = head.tolist()
     second = covariance.reshape(k, d, d) if stats.scatter == SCATTER_FULL else covariance
@@ -364,7 +390,7 @@ def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
 
 
 def _finish(
-    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float, hold_weights: bool
+    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float, hold_weights: bool, threads: int
 ) -> tuple[MixtureState, StepReport]:
     frame, alive = state.frame, moments.alive
     shape = state.covariance
@@ -379,6 +405,7 @@ def _finish(
                 reg_covar=reg_covar * frame.scale * frame.scale,
                 alive=None if alive.all() else alive,
                 total=pooled,
+                threads=threads,
             )
         )
     weights, noise = state.weights, state.noise
