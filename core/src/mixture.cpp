@@ -19,8 +19,13 @@ using namespace mixture;
 // The plain float64 sums of the M step over a cell of the grid, or a piece of it.
 class CellSums {
  public:
-  CellSums(View<const double, 2> centers, Scatter scatter)
-      : k_(centers.shape[0]), d_(centers.shape[1]), ld_(padded(d_)), scatter_(scatter), peaks(size_of(k_), 0.0) {
+  CellSums(View<const double, 2> centers, Scatter scatter, int64_t rest)
+      : k_(centers.shape[0]),
+        d_(centers.shape[1]),
+        ld_(padded(d_)),
+        rest_(rest),
+        scatter_(scatter),
+        peaks(size_of(k_), 0.0) {
     const int64_t small = 1 + d_ + d_ * (d_ + 1) / 2, by_column = 1 + 2 * ld_;
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
     sums_.resize(size_of(k_ * size_));
@@ -57,7 +62,7 @@ class CellSums {
     const MixtureKernels& kernel = kernels().mixture;
     double* const sums = sums_.data() + c * size_;
     const double* const center = centers_[size_of(c)].data();
-    if (scatter_ != Scatter::full) {
+    if (scatter_ != Scatter::full || c == rest_) {
       kernel.column_sums(tile.columns.data(), tile.points, d_, lambda, center, scatter_ == Scatter::columns, sums);
     } else if (!strips()) {
       kernel.small_sums(tile.columns.data(), tile.points, d_, lambda, center, sums);
@@ -82,7 +87,7 @@ class CellSums {
       const double* s = sums_.data() + c * size_;
       out.push_back(lanes_sum(s));
       s += kLane;
-      if (strips()) {
+      if (strips() && c != rest_) {
         out.insert(out.end(), s, s + d_);
         s += ld_;
         for (int64_t i = 0; i < d_; ++i, s += ld_) out.insert(out.end(), s + i, s + d_);
@@ -90,13 +95,14 @@ class CellSums {
       }
       for (int64_t j = 0; j < d_; ++j) out.push_back(lanes_sum(s + kLane * j));
       s += kLane * (scatter_ == Scatter::full ? d_ : ld_);
-      const int64_t rest = mixture_component_sums(d_, scatter_) - 1 - d_;
-      for (int64_t j = 0; j < rest; ++j) out.push_back(lanes_sum(s + kLane * j));
+      const int64_t second = mixture_component_sums(d_, scatter_) - 1 - d_;
+      for (int64_t j = 0; j < second; ++j) out.push_back(c == rest_ ? 0.0 : lanes_sum(s + kLane * j));
     }
   }
 
  private:
   int64_t k_, d_, ld_, size_ = 0;
+  int64_t rest_;  // the component whose second moments are not summed, or −1
   Scatter scatter_;
   std::vector<std::vector<double>> centers_;
   std::vector<bool> zero_;  // (k) whether the centre is the origin, so that no difference needs to be taken
@@ -148,8 +154,8 @@ constexpr int64_t kPiece = 22 * kMixturePoints / 2;
 // Sums for pieces: those that are done wait for the others of their cell, those that are free are used again.
 class Pieces {
  public:
-  Pieces(View<const double, 2> centers, Scatter scatter, int64_t rows, int64_t in_cell, int64_t piece)
-      : centers_(centers), scatter_(scatter), in_cell_(in_cell), left_(size_of(chunk_count(rows, kGrain))) {
+  Pieces(const CellSums& empty, int64_t rows, int64_t in_cell, int64_t piece)
+      : empty_(empty), in_cell_(in_cell), left_(size_of(chunk_count(rows, kGrain))) {
     for (size_t cell = 0; cell < left_.size(); ++cell)
       left_[cell] = chunk_count(std::min(kGrain, rows - static_cast<int64_t>(cell) * kGrain), piece);
     done_.resize(left_.size() * size_of(in_cell));
@@ -165,7 +171,7 @@ class Pieces {
         return sums;
       }
     }
-    return std::make_unique<CellSums>(centers_, scatter_);
+    return std::make_unique<CellSums>(empty_);
   }
 
   // The piece is done. If it was the last of its cell, the cell is added exactly.
@@ -184,8 +190,7 @@ class Pieces {
   }
 
  private:
-  View<const double, 2> centers_;
-  Scatter scatter_;
+  const CellSums& empty_;
   int64_t in_cell_;
   std::vector<std::atomic<int64_t>> left_;       // (cells) pieces that are not done
   std::vector<std::unique_ptr<CellSums>> done_;  // (cells · in_cell)
@@ -193,13 +198,13 @@ class Pieces {
   std::vector<std::unique_ptr<CellSums>> free_;
 };
 
-// Pieces of the grid's cells in parallel: body(tile, sums, from, rows) for each tile of a piece.
+// Pieces of the grid's cells in parallel: body(tile, sums, from, rows) for each tile of a piece. Sums begin as `empty`.
 template <class T, class F>
 void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, int64_t rows_of_joint,
-               View<const double, 2> centers, Scatter scatter, Total total, View<double, 1> peaks, Run run, F&& body) {
+               const CellSums& empty, Total total, View<double, 1> peaks, Run run, F&& body) {
   const int64_t n = x.shape[0], d = x.shape[1], piece = tile_points(d) < kMixturePoints ? kPiece : kGrain;
   const int64_t in_cell = chunk_count(kGrain, piece);
-  Pieces pieces(centers, scatter, n, in_cell, piece);
+  Pieces pieces(empty, n, in_cell, piece);
   for_chunks(chunk_count(n, kGrain) * in_cell, 1, run, [&](int64_t index, int64_t, int64_t) {
     const int64_t cell = index / in_cell * kGrain, begin = cell + index % in_cell * piece;
     const int64_t end = std::min({begin + piece, cell + kGrain, n});
@@ -223,8 +228,8 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, i
 
 template <class T>
 void add_mixture(View<const T, 2> x, View<const double, 1> weights, const MixtureModel& model,
-                 View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<int64_t, 1> used,
-                 View<double, 1> peaks, Run run) {
+                 View<const double, 2> centers, Scatter scatter, int64_t rest, View<int64_t, 2> sums,
+                 View<int64_t, 1> used, View<double, 1> peaks, Run run) {
   const Prepared prepared(model);
   const int64_t rows_of_joint = prepared.rows();
   auto body = [&](Tile<T>& tile, CellSums& cell, int64_t, int64_t) {
@@ -241,7 +246,7 @@ void add_mixture(View<const T, 2> x, View<const double, 1> weights, const Mixtur
     if (prepared.has_noise())
       for (int64_t l = 0; l < tile.points; ++l) cell.noise += tile.row(a)[l];
   };
-  for_cells(x, weights, model.frame, rows_of_joint, centers, scatter, {sums, used}, peaks, run, body);
+  for_cells(x, weights, model.frame, rows_of_joint, CellSums(centers, scatter, rest), {sums, used}, peaks, run, body);
 }
 
 template <class T>
@@ -270,12 +275,12 @@ void add_given(View<const T, 2> x, View<const double, 1> weights, View<const dou
       cell.peaks[size_of(c)] = std::max(cell.peaks[size_of(c)], peak[size_of(c)]);
     }
   };
-  for_cells(x, weights, frame, k, centers, scatter, {sums, used}, peaks, run, body);
+  for_cells(x, weights, frame, k, CellSums(centers, scatter, -1), {sums, used}, peaks, run, body);
 }
 
 #define KNOLL_MIXTURE(T)                                                                                              \
   template void add_mixture(View<const T, 2>, View<const double, 1>, const MixtureModel&, View<const double, 2>,      \
-                            Scatter, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);                       \
+                            Scatter, int64_t, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);              \
   template void add_given(View<const T, 2>, View<const double, 1>, View<const double, 2>, View<const int64_t, 1>,     \
                           Frame, View<const double, 2>, Scatter, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, \
                           Run);

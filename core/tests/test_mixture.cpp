@@ -416,7 +416,7 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
             cuts.push_back(e.n);
             for (int64_t cut : cuts) {
               add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model, model.means,
-                          way.scatter, sums, used, peaks, Run{threads});
+                          way.scatter, -1, sums, used, peaks, Run{threads});
               begin = cut;
             }
           });
@@ -490,7 +490,7 @@ TEST("mixture: what is left out of the sums is not missed, however far apart or 
         const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
         auto run = [&](auto points) {
           return pass_of(k, d, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-            add_mixture(points, weights, model, model.means, Scatter::full, sums, used, peaks, Run{2});
+            add_mixture(points, weights, model, model.means, Scatter::full, -1, sums, used, peaks, Run{2});
           });
         };
         const Pass got = run(matrix_view<const double>(x.data(), n, d));
@@ -645,9 +645,9 @@ TEST("mixture: central moments round every sum as exact_round does, whatever its
         while (zeros(used[1] - 1)) std::fill_n(&limbs[at(--used[1] * m)], m, 99);
       }
       central_moments(sums, vector_view<const int64_t>(used, 2), vector_view<const double>(peaks.data(), k),
-                      matrix_view<const double>(centers.data(), k, 1), Scatter::none, 0.5, vector_view(head.data(), 3),
-                      vector_view(mass.data(), k), matrix_view(mean.data(), k, 1), View<double, 2>{},
-                      vector_view(alive.get(), k), Run{2});
+                      matrix_view<const double>(centers.data(), k, 1), Scatter::none, -1, {}, 0.5,
+                      vector_view(head.data(), 3), vector_view(mass.data(), k), matrix_view(mean.data(), k, 1),
+                      View<double, 2>{}, vector_view(alive.get(), k), Run{2});
       for (int64_t c = 0; c < k; ++c)
         CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
     }
@@ -695,7 +695,7 @@ TEST("mixture: cancelled within a chunk") {
   std::vector<double> log_prob(100);
   CHECK_THROWS(Cancelled,
                pass_of(e.k, 2, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-                 add_mixture(e.points(), {}, model, model.means, Scatter::full, sums, used, peaks, Run{1, &cancel});
+                 add_mixture(e.points(), {}, model, model.means, Scatter::full, -1, sums, used, peaks, Run{1, &cancel});
                }));
   CHECK_THROWS(Cancelled,
                expect_mixture(e.points(), model, {}, {}, vector_view(log_prob.data(), 100), {}, Run{1, &cancel}));

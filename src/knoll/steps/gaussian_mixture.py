@@ -48,6 +48,11 @@ _FAR = 1e4
 # of its own: moments about the origin cost a digit at most, and points need not be shifted for each component. Worth it
 # beyond three columns.
 _NEAR = 9.0
+# The second moments of all rows are a constant, so those of one component may be what the others leave of them. It
+# bears their errors: so many times as large, beside its own variances, as the variances of all rows are. A component is
+# chosen below the first number; beyond the second, which is 1e-13 of its variances for what the others leave out, the
+# pass is made again with sums of its own.
+_REST, _POOR = 12.0, 16.0
 
 Floats = NDArray[np.float64]
 
@@ -60,13 +65,18 @@ class Frame:
     scale: float  # a power of two
     mean: Floats  # (d,)
     covariance: Floats  # (d, d)
+    known: bool = (
+        False  # those moments are certain to be the ones of all rows that steps will meet, to their last digits
+    )
 
     @classmethod
     def of(cls, pooled: GaussianState) -> Frame:
         """Put the origin into the data's mean, and choose the power of two that brings its spread near 1."""
         largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
         scale = float(np.ldexp(1.0, -int(np.frexp(largest)[1]))) if 0 < largest < np.inf else 1.0
-        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), pooled.covariance * scale * scale)
+        # The rounding of the origin, 2⁻⁵³ of it, is the mean in the frame: its square must not count.
+        known = bool((np.abs(pooled.mean) <= 2.0**25 * np.sqrt(np.abs(pooled.covariance.diagonal()))).all())
+        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), pooled.covariance * scale * scale, known)
 
     @classmethod
     def plain(cls, d: int) -> Frame:
@@ -108,7 +118,7 @@ class MixtureState:
     covariance: Covariance
     noise: Noise | None
     frame: Frame
-    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `_centers` chooses
+    centers: Floats | None = None  # (k, d) about which the next moments are taken, all of them; None: `_plan` chooses
 
     @property
     def means(self) -> Floats:
@@ -158,6 +168,7 @@ class MixtureSums:
     peaks: Floats  # (k,)
     scatter: int  # which second moments
     expected: bool  # of an E step: there is a log-likelihood
+    rest: int = -1  # the component whose second moments are what the others leave of the pooled ones; −1: none
 
 
 # ---- where EM starts -----------------------------------------------------------------------------------------------
@@ -193,13 +204,15 @@ def given(weights: Floats, covariance: Covariance, frame: Frame, noise: Noise | 
 
 def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
     """Pass once over a block: responsibilities (eq. 2.5), and the sums of the M step."""
-    stats = _room(state, len(block.points), expected=True)
+    centers, rest = _plan(state)
+    stats = _room(state, len(block.points), expected=True, rest=rest)
     _core.add_mixture(
         block.points,
         block.weights,
         *state.model(),
-        _centers(state),
+        centers,
         stats.scatter,
+        rest,
         stats.sums,
         stats.used,
         stats.peaks,
@@ -262,11 +275,11 @@ def finish(
 
 
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
-    """Return the state with centers at the new means where the sums would lose digits, else None: they are good.
+    """Return the state with better centers where the sums would lose digits, else None: they are good.
 
-    A pass with the state returned gives the same responsibilities, and the sums about better points.
+    A pass with the state returned gives the same responsibilities, and sums about the new means, or of all components.
     """
-    return _recentred(_moments(stats, state), state)
+    return _recentred(_moments(stats, state), stats, state)
 
 
 def step(
@@ -280,7 +293,7 @@ def step(
 
     stats = total(state)
     moments = _moments(stats, state, threads)
-    better = _recentred(moments, state)
+    better = _recentred(moments, stats, state)
     if better is not None:
         state, stats = better, total(better)
         moments = _moments(stats, state, threads)
@@ -339,11 +352,30 @@ def _second(d: int, scatter: int) -> int:
     return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
 
 
-def _room(state: MixtureState, rows: int, expected: bool) -> MixtureSums:
+def _plan(state: MixtureState) -> tuple[Floats, int]:
+    """Return the centers, and the component whose second moments need not be summed, or −1."""
+    centers, shape = _centers(state), state.covariance
+    free = state.frame.known and state.noise is None and state.centers is None
+    if not free or not isinstance(shape, Full) or shape.means.shape[1] <= 3 or centers.any():
+        return centers, -1
+    cost = _cost(state.frame, state.weights[:, None] * shape.covariances.diagonal(axis1=1, axis2=2))
+    rest = int(cost.argmin())
+    return centers, rest if cost[rest] <= _REST else -1
+
+
+def _cost(frame: Frame, parts: Floats) -> Floats:
+    """Return how many times a rounding of the pooled variances counts beside shares (…, d) of them, inf for none."""
+    pooled = frame.covariance.diagonal()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        cost = (pooled / parts).max(axis=-1)
+    return np.where(cost >= 1, cost, np.inf)  # not a number where a column has no variance
+
+
+def _room(state: MixtureState, rows: int, expected: bool, rest: int = -1) -> MixtureSums:
     k, d = state.covariance.means.shape
     scatter = state.covariance.scatter
     sums = np.empty((_core.LIMBS, _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))), dtype=np.int64)
-    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected)
+    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected, rest)
 
 
 @dataclass(frozen=True)
@@ -370,6 +402,8 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
         stats.peaks,
         _centers(state),
         stats.scatter,
+        stats.rest,
+        state.frame.covariance if stats.rest >= 0 else None,
         DEAD,
         head,
         mass,
@@ -383,10 +417,16 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
     return _Rounded(likelihood, total, noise, mass, mean, second if stats.scatter else None, alive, far)
 
 
-def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
-    if moments.far <= _FAR or state.centers is not None:
+def _recentred(moments: _Rounded, stats: MixtureSums, state: MixtureState) -> MixtureState | None:
+    if state.centers is not None:
         return None
-    return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+    if moments.far > _FAR:
+        return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+    if stats.rest >= 0 and moments.covariance is not None:
+        share = moments.mass[stats.rest] / moments.total
+        if not _cost(state.frame, share * moments.covariance[stats.rest].diagonal()) <= _POOR:
+            return replace(state, centers=_centers(state))
+    return None
 
 
 def _finish(
