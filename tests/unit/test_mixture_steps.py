@@ -287,6 +287,71 @@ def test_a_leap_of_the_mean_is_summed_again_about_its_end():
     np.testing.assert_allclose(got.covariances_[1], exact.T @ exact / 200, rtol=1e-9)
 
 
+def in_full(state):
+    """The same state, but that every component's second moments are summed."""
+    return replace(state, frame=replace(state.frame, known=False))
+
+
+@pytest.mark.parametrize(("d", "weighted"), [(4, False), (5, True), (16, True), (40, False)])
+def test_one_component_is_what_the_others_leave_of_all_rows(d, weighted):
+    """Its second moments as a rest, and summed: the same step to 1e-13 of its variances; the others to the bit."""
+    X = clumps(_core.GRAIN + 700, d, 3, 15, spread=0.7)
+    w = np.random.default_rng(1).integers(0, 4, len(X)).astype(np.float64) if weighted else None
+    state, _ = run(X, start_of(X, Full, 3, w=w), 2, w)
+    rest = steps._plan(state)[1]
+    assert rest >= 0
+    assert steps._plan(in_full(state))[1] == -1
+    (got, report), (full, expected) = (steps.step(lambda: [Block(X, w)], s, 2) for s in (state, in_full(state)))
+    others = np.arange(3) != rest
+    assert report.objective == expected.objective
+    np.testing.assert_allclose(got.means, full.means, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(got.covariances_[others], full.covariances_[others])
+    np.testing.assert_allclose(got.covariances_[rest], full.covariances_[rest], rtol=0, atol=1e-13)
+    for sizes in ([1000], [1, _core.GRAIN]):
+        cuts = [Block(*pair) for pair in zip(np.split(X, sizes), [None] * 3 if w is None else np.split(w, sizes))]
+        same(steps.step(lambda b=cuts: regrid(b, _core.GRAIN), state, 3)[0], got)
+
+
+def test_a_rest_that_would_be_poor_is_summed_instead():
+    """A component that narrows in one step beyond what a difference can tell: the pass is made again."""
+    rng = np.random.default_rng(4)
+    flat, tall = np.array([1.0, 1.0, 1.0, 0.01]), np.array([0.01, 0.01, 0.01, 1.0])
+    X = np.concatenate([flat * rng.normal(size=(300, 4)), tall * rng.normal(size=(600, 4))])
+    frame = frame_of(X)
+    shape = Full.from_covariances(np.zeros((2, 4)), np.stack([np.eye(4), np.diag(flat**2)]))
+    wide = steps.given(np.array([0.5, 0.5]), shape, frame)
+    passes = []
+
+    def blocks():
+        passes.append(len(X))
+        return [Block(X, None)]
+
+    assert steps._plan(wide)[1] == 0
+    got, _ = steps.step(blocks, wide, 1)
+    assert len(passes) == 2
+    full, _ = steps.step(lambda: [Block(X, None)], in_full(wide), 1)
+    same(got, full)
+    assert got.covariances_[0, 0, 0] < 0.03
+
+
+def test_no_rest_where_the_pooled_moments_are_not_certain():
+    X = clumps(600, 5, 3, 15, spread=0.7)
+    state, _ = run(X, start_of(X, Full, 3), 2)
+    assert steps._plan(state)[1] >= 0
+    noisy = replace(state, noise=Noise(0.1, -9.0))
+    centred = replace(state, centers=state.covariance.means)
+    far = replace(state, covariance=Full.from_covariances(state.covariance.means + 9.0, state.covariance.covariances))
+    tied = run(X, start_of(X, Tied, 3), 2)[0]
+    for other in (noisy, centred, far, tied):
+        assert steps._plan(other)[1] == -1
+    constant = np.column_stack([X, np.ones(len(X))])
+    assert steps._plan(start_of(constant, Full, 1))[1] == -1
+    # an origin whose rounding is more than a variance forgives
+    assert frame_of(X + 1e6).known
+    assert not frame_of(np.round(X) + 2.0**40).known
+    assert not Frame.plain(2).known
+
+
 # ---- where mixtures fall apart ---------------------------------------------------------------------------------------
 
 
