@@ -108,12 +108,13 @@ TEST("climb: ends, steps and weights are those of the definition, at every level
 
 TEST("climb: the same for any number of threads, and for weights that count repetitions") {
   for (int64_t d : {2, 5}) {
-    const auto x = blobs(1500, d, 6, false);
+    const int64_t n = knoll_test::quick() ? 600 : 1500;
+    const auto x = blobs(n, d, 6, false);
     const ClimbRules rules{1.5, 0, 0, 1000};
     const Result one = climbed(x, {}, d, rules, Run{1});
     for (int threads : {2, 3, 8}) CHECK(climbed(x, {}, d, rules, Run{threads}) == one);
-    CHECK(climbed(x, std::vector<double>(1500, 1.0), d, rules, Run{2}) == one);
-    const Result heavier = climbed(x, std::vector<double>(1500, 3.0), d, rules, Run{2});
+    CHECK(climbed(x, std::vector<double>(static_cast<size_t>(n), 1.0), d, rules, Run{2}) == one);
+    const Result heavier = climbed(x, std::vector<double>(static_cast<size_t>(n), 3.0), d, rules, Run{2});
     CHECK(heavier.steps == one.steps && heavier.weight != one.weight);
   }
 }
