@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from knoll.comparison import Evidence, Failure, compare
-from knoll.report.comparison import _named, _two_digits, comparison_page
+from knoll.report.comparison import _counted, _named, _two_digits, comparison_page
 from knoll.report.comparison_charts import chart, number, with_next
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
@@ -251,6 +251,7 @@ def test_sentences_have_the_names_that_people_use():
     assert _named("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
         "kernel k-means beats k-means, DBSCAN and my-kmeans; k-means: no"
     )
+    assert [_counted(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]
     assert [_two_digits(value) for value in (-0.001, -0.014, 1.0)] == ["0.00", "−0.01", "1.00"]
 
 

@@ -117,10 +117,11 @@ def comparison_page(
     style = words["tour.css"] + words["compare.css"] + _palette_rules()
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(words["compare.html"]).render(
-        name=name, names=NAMES, named=_named, two_digits=_two_digits,
+        name=name, names=NAMES, named=_named, two_digits=_two_digits, counted=_counted,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
-        number=number, profile=_profile(comparison), facts=[*facts, *comparison.profile.remarks, *comparison.notes],
+        number=number, profile=_profile(comparison),
+        facts=[*facts, *comparison.profile.remarks, *map(_named, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.kind, seed=comparison.seed, command=command,
         css=style, css_hash=_hash(style), script=words["compare.js"], script_hash=_hash(words["compare.js"]),
@@ -306,6 +307,11 @@ def _agreement(comparison: Comparison) -> dict[str, Any]:
             for i in range(len(methods))
         ],
     }
+
+
+def _counted(count: int) -> str:
+    """Write a count for people: thousands apart where there are many."""
+    return f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
 
 
 def _two_digits(value: float) -> str:
