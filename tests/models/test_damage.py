@@ -7,6 +7,7 @@ import copy
 import importlib.util
 import io
 import json
+import math
 import os
 import pickle
 import subprocess
@@ -474,6 +475,10 @@ def test_models_that_lie_do_not_crash_the_process(tmp_path):
         ("KMeans", {"n_clusters": -3}, "n_clusters must be"),
         ("DBSCAN", {"core_sample_indices_": np.array([0, 1, 2, 99])}, "core_sample_indices_ has entries outside 0 … 3"),
         ("DBSCAN", {"core_sample_indices_": np.array([0, 1, 2, -1])}, "core_sample_indices_ has entries outside 0 … 3"),
+        ("MeanShift", {"bandwidth_": math.nan}, "bandwidth_ is nan"),
+        ("MeanShift", {"bandwidth_": math.inf}, "bandwidth_ is inf"),
+        ("MeanShift", {"bandwidth_": -1.0}, "bandwidth_ is -1.0"),
+        ("MeanShift", {"bandwidth_": "wide"}, "bandwidth_ is 'wide'"),
         ("MeanShift", {"weights_": np.ones(3)}, r"weights_ has the shape \(3,\), which does not fit the others"),
         ("SpectralClustering", {"n_clusters_": 5, "links_": None}, "it has 5 clusters of 4 rows"),
         ("GaussianMixture", {"covariance_type_": "odd"}, r"covariances_ has the shape"),

@@ -167,11 +167,13 @@ def read(path: str | os.PathLike[str]) -> Model:
         arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
         try:
             estimator = kind.from_state(header, arrays)
+            check_shapes(estimator)
+        except Damage:
+            raise
         except ModelFileError as error:
             raise Damage(_reason(error)) from None
         except Exception as error:  # whatever a strange header can bring about
             raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
-        check_shapes(estimator)
     return Model(estimator, preparation)
 
 

@@ -6,6 +6,7 @@ its sides by name (a name stands for one number throughout a model) and what its
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ class Must(NamedTuple):
     below: str = ""  # the side that its entries are indices of
 
 
+_MOST = np.finfo(np.float64).max
+_SIDES = {"d": "n_features_in_", "k": "n_clusters_"}
 _MATRICES = {"full": "k d d", "tied": "d d", "diag": "k d", "spherical": "k", "fixed": "k"}
 
 SHAPES: dict[str, dict[str, Must]] = {
@@ -49,7 +52,7 @@ SHAPES: dict[str, dict[str, Must]] = {
     "SpectralClustering": {
         "labels_": Must("n", "i"), "present_rows_": Must("p", "i", below="n"), "eigenvalues_": Must("m", finite=True),
         "eigen_residual_": Must("m"), "embedding_": Must("n m"), "extension_": Must("p m+", finite=True),
-        "fit_points_": Must("p d", finite=True), "radius_": Must("p"), "graph_": Must("p p", finite=True),
+        "fit_points_": Must("p d", finite=True), "radius_": Must("p", finite=True), "graph_": Must("p p", finite=True),
         "fit_labels_": Must("p", "i", below="k"), "links_": Must("* k"),
     },
     "DBSCAN": {
@@ -65,6 +68,14 @@ SHAPES: dict[str, dict[str, Must]] = {
     },
 }  # fmt: skip
 
+# Numbers that a method reckons with: real, and where they measure something, within bounds. None is for the class.
+NUMBERS: dict[str, tuple[float, float]] = {
+    "bandwidth_": (0.0, _MOST), "sigma_": (0.0, _MOST), "cutoff_": (0.0, _MOST), "largest_": (0.0, _MOST),
+    "shift_": (-_MOST, _MOST), "weight_power_": (-1100, 1100), "noise_weight_": (0.0, 1.0), "log_det_": (-_MOST, _MOST),
+    "noise_log_density_": (-math.inf, _MOST), "fixed_variance_": (0.0, _MOST), "n_features_in_": (1, 2**40),
+    "n_clusters_": (1, 2**40), "weight_": (0.0, _MOST),
+}  # fmt: skip
+
 
 def check_shapes(estimator: Estimator) -> None:
     """Hold the parameters against their rules and the arrays against the table, and against each other."""
@@ -72,7 +83,8 @@ def check_shapes(estimator: Estimator) -> None:
         estimator._check_parameters()
     except KnollError as error:
         raise Damage(str(error).rstrip(".")) from None
-    sides = _given_sides(estimator)
+    _check_numbers(estimator)
+    sides = {side: int(vars(estimator)[name]) for side, name in _SIDES.items() if vars(estimator).get(name)}
     wanted = dict(SHAPES[type(estimator).__name__])
     if type(estimator).__name__ == "GaussianMixture":
         matrices = _MATRICES.get(str(getattr(estimator, "covariance_type_", "")), "")
@@ -91,16 +103,15 @@ def check_shapes(estimator: Estimator) -> None:
         raise Damage(f"it has {sides['k']} clusters of {sides['p']} rows")
 
 
-def _given_sides(estimator: Any) -> dict[str, int]:
-    """Return the sides that are told as numbers."""
-    sides: dict[str, int] = {}
-    for side, name in (("d", "n_features_in_"), ("k", "n_clusters_")):
-        if hasattr(estimator, name):
-            count = getattr(estimator, name)
-            if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-                raise Damage(f"{name} is {count!r:.60}")
-            sides[side] = int(count)
-    return sides
+def _check_numbers(estimator: Any) -> None:
+    for name, (low, high) in NUMBERS.items():
+        value = vars(estimator).get(name)
+        if value is None:
+            continue
+        whole = isinstance(low, int) and isinstance(high, int)
+        real = isinstance(value, int | np.integer if whole else int | float | np.integer | np.floating)
+        if not real or isinstance(value, bool) or not low <= value <= high:
+            raise Damage(f"{name} is {value!r:.60}")
 
 
 def _check(name: str, value: Any, must: Must, sides: dict[str, int]) -> None:
