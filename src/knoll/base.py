@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -18,7 +21,7 @@ from knoll.exceptions import ModelFileError
 from knoll.threads import resolve_threads
 from knoll.validation import N_JOBS, Rule, check_parameters
 
-__all__ = ["Estimator", "all_or_nothing"]
+__all__ = ["Estimator", "all_or_nothing", "warn_caller"]
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -198,3 +201,11 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             raise KeyError(f"unknown entry {value!r:.60}")
         case _:
             return value
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package that called it, however deep we are."""
+    package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)

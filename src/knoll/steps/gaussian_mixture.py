@@ -236,7 +236,7 @@ def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
 
 
 def finish(
-    stats: MixtureSums, state: MixtureState, *, reg_covar: float = 0.0, hold_weights: bool = False
+    stats: MixtureSums, state: MixtureState, *, reg_covar: float | Floats = 0.0, hold_weights: bool = False
 ) -> tuple[MixtureState, StepReport]:
     """Take the M step: π, μ and Σ about the new μ (eq. 2.7–2.9).
 
@@ -256,7 +256,7 @@ def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
 
 
 def step(
-    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float = 0.0
+    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float | Floats = 0.0
 ) -> tuple[MixtureState, StepReport]:
     """Take one step of EM; `blocks()` starts a pass over the data, which is made again where digits were at stake."""
 
@@ -364,7 +364,7 @@ def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
 
 
 def _finish(
-    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float, hold_weights: bool
+    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float | Floats, hold_weights: bool
 ) -> tuple[MixtureState, StepReport]:
     frame, alive = state.frame, moments.alive
     shape = state.covariance

@@ -8,7 +8,6 @@ they are asked for by name, the answer whose error the exact operator certifies 
 from __future__ import annotations
 
 import importlib.util
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from knoll.exceptions import BadData, CostError
 from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
+from knoll.memory import free_memory
 from knoll.steps.eigen import times
 
 __all__ = [
@@ -295,26 +295,6 @@ class ZeroDiagonal:
 
 
 # ---- what is at hand -----------------------------------------------------------------------------------------------
-
-
-def free_memory() -> int:
-    """Return the bytes that this process may still take: of the machine, or of its control group."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            free = 1024 * int(line.split()[1])
-    limit, used = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
-    if limit and used and limit[0].strip() != "max":
-        free = min(free, int(limit[0]) - int(used[0]))
-    return max(free, 0)
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        with open(file, encoding="ascii") as text:
-            return text.readlines()
-    except OSError:
-        return []
 
 
 def has_finufft() -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.base import warn_caller
 from knoll.exceptions import (
     ApproximationWarning,
     ConvergenceWarning,
@@ -126,8 +124,4 @@ def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
 
 
 def _warn(text: str, kind: type[Warning]) -> None:
-    """Warn at the line outside of this package that called us."""
-    package, frame, depth = str(Path(__file__).parent.parent), sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(f"{OWNER}: {text}", kind, stacklevel=depth)
+    warn_caller(f"{OWNER}: {text}", kind)
