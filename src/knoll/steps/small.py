@@ -17,7 +17,7 @@ import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
-__all__ = ["eigh", "svd"]
+__all__ = ["eigh", "one_thread", "svd"]
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def _libraries() -> Any:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Hold the libraries to one thread; one caller at a time, since a number that two restore may be lost."""
     with _lock, _libraries().limit(limits=1):
         yield
@@ -42,11 +42,11 @@ def eigh(matrix: Floats, **options: Any) -> tuple[Floats, Floats]:
     """Return eigenvalues, smallest first, and eigenvectors of a symmetric matrix."""
     if len(matrix) > _SMALL:
         return scipy.linalg.eigh(matrix, **options)
-    with _one_thread():
+    with one_thread():
         return scipy.linalg.eigh(matrix, **options)
 
 
 def svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return U, the singular values and Vᵀ of a small matrix, no wider than needed."""
-    with _one_thread():
+    with one_thread():
         return scipy.linalg.svd(matrix, full_matrices=False)

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, times, top_eigenpairs
+from knoll.steps.eigen import GUARD, Eigenpairs, inner, signed, times, top_eigenpairs
+from knoll.steps.eigen_sparse import SparseMatrix, sparse_eigenpairs
 from knoll.steps.graph_parts import NO_LINK, Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity, Route
 from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
@@ -44,8 +43,7 @@ Ints = NDArray[np.int64]
 Hook = Callable[[int, float, float], None]
 
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
-_SLOW = 5  # applications after which a sparse solve that crawls turns to a factorisation
-_FILL = 60  # links of a row up to which a factorisation is tried
+_LINKS = 200  # of a row up to which a product costs less than a step of the solver
 
 
 @dataclass(frozen=True)
@@ -213,10 +211,7 @@ def sparse_spectrum(
     threads: int,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
-    """Solve for a graph that is there: block Krylov, and where that crawls, on the inverse of (1 + δ)I − M.
-
-    A graph whose gap is tiny is a chain or a sheet, which factors with little fill; one that would fill up has a gap.
-    """
+    """Solve for a graph that is there; where it has few links, with the operators that these allow."""
     n = operator.n
     weights = np.ones(n)
     degrees = operator.apply(weights[:, None])[:, 0]
@@ -227,66 +222,18 @@ def sparse_spectrum(
     rest = max(0, many - first.shape[1])
     options: dict[str, Any] = {
         "first": first,
+        "tol": tol,
         "loose": 1 if many > m else 0,
+        "max_applications": max_applications,
         "seed": seed,
         "threads": threads,
         "hook": hook,
     }
-
-    def apply(B: Floats) -> Floats:
-        return scale * operator.apply(scale * B)
-
-    links = matrix.nnz / n if is_sparse(matrix) else np.inf
-    factored = links <= _FILL and n > 1000
-
-    def crawls(count: int, worst: float) -> bool:
-        return factored and count >= _SLOW and worst > 1
-
-    pairs = top_eigenpairs(
-        apply, n, rest, tol=tol, above=1.0, max_applications=max_applications, give_up=crawls, **options
-    )
-    note = ""
-    if not pairs.converged and factored and pairs.applications < max_applications:
-        pairs = _by_inverse(matrix, scale[:, 0], pairs, apply, n, rest, tol, max_applications, options)
-        note = "shift and invert"
+    if is_sparse(matrix) and matrix.nnz <= _LINKS * n:
+        pairs, note = sparse_eigenpairs(SparseMatrix(matrix, scale[:, 0], threads), rest, **options)
+    else:
+        pairs, note = top_eigenpairs(lambda B: scale * operator.apply(scale * B), n, rest, above=1.0, **options), ""
     return joined(first, pairs, m, degrees, 1, note), found
-
-
-def _by_inverse(
-    matrix: Any,
-    scale: Floats,
-    begun: Eigenpairs,
-    apply: Callable[[Floats], Floats],
-    n: int,
-    k: int,
-    tol: float,
-    max_applications: int,
-    options: dict[str, Any],
-) -> Eigenpairs:
-    """Take the pairs of ((1 + δ)I − M)⁻¹, whose largest are M's, far apart; then one look through M itself."""
-    shift = 1e-6
-    half = scipy.sparse.diags_array(scale)
-    system = scipy.sparse.csc_array(scipy.sparse.eye_array(n) * (1 + shift) - half @ matrix @ half)
-    factor = scipy.sparse.linalg.splu(
-        system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
-    pairs = top_eigenpairs(
-        lambda B: factor.solve(np.ascontiguousarray(B)),
-        n,
-        k,
-        start=begun.vectors,
-        tol=tol / 3,  # a residual rθ of the inverse's pair is one of at most (2 + δ)r of M's
-        relative=True,
-        max_applications=max_applications,
-        **(options | {"hook": None}),  # its residuals are the inverse's, not M's
-    )
-    threads = options["threads"]
-    looked = rayleigh_ritz(pairs.vectors, apply(pairs.vectors), threads)
-    limits = np.where(np.arange(k) < k - options["loose"], tol, np.sqrt(tol))
-    done = bool((looked.residuals <= limits).all())
-    if options["hook"] is not None:
-        options["hook"](0, float(looked.values.sum()), float(looked.residuals[: max(1, k - options["loose"])].max()))
-    return replace(looked, applications=begun.applications + pairs.applications + 1, converged=done)
 
 
 def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str) -> Spectrum:
