@@ -54,7 +54,7 @@ class Spectrum:
     vectors: Floats  # (n, m) v, orthonormal
     images: Floats  # (n, m) M v, by the exact operator
     residuals: Floats  # (m,)
-    following: float  # the next eigenvalue, or NaN where there is none
+    following: float | None  # the next eigenvalue; NaN where there is none, None where it was not asked for
     degrees: Floats  # (n,)
     applications: int
     converged: bool
@@ -76,11 +76,13 @@ def kernel_spectrum(
     max_applications: int,
     seed: int,
     threads: int,
+    gap: bool = True,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
     """Solve for m pairs with products only: a start where one is to be had, then block Krylov, exact."""
     operator, n = route.operator, route.operator.n
-    sketch = _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
+    known = not gap and int(labels.max()) + 1 >= m  # components are all that is asked for
+    sketch = None if known else _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
     note = "" if sketch is None else sketch.note
     if sketch is None:
         degrees = operator.apply(weights[:, None])[:, 0]
@@ -95,8 +97,7 @@ def kernel_spectrum(
     found = heaviest(labels, degrees, weights)
     first = known_vectors(found, degrees, weights, m + 1)
     scale = inverse_roots(weights, degrees)  # (n, 1): √(w/d)
-    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
-    rest = max(0, many - first.shape[1])
+    many, rest = _wanted(found, first, m, gap)
 
     def apply(B: Floats) -> Floats:
         return scale * operator.apply(scale * B)
@@ -122,7 +123,7 @@ def kernel_spectrum(
         threads=threads,
         hook=None if hook is None else lambda i, total, worst: hook(i + begun, first.shape[1] + total, worst),
     )
-    return joined(first, pairs, m, degrees, begun, note), found
+    return joined(first, pairs, m, degrees, begun, note, many > m), found
 
 
 def _sketch(
@@ -209,6 +210,7 @@ def sparse_spectrum(
     max_applications: int,
     seed: int,
     threads: int,
+    gap: bool = True,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
     """Solve for a graph that is there; where it has few links, with the operators that these allow."""
@@ -218,8 +220,7 @@ def sparse_spectrum(
     found = heaviest(labels, degrees, weights)
     first = known_vectors(found, degrees, weights, m + 1)
     scale = inverse_roots(weights, degrees)
-    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
-    rest = max(0, many - first.shape[1])
+    many, rest = _wanted(found, first, m, gap)
     options: dict[str, Any] = {
         "first": first,
         "tol": tol,
@@ -229,19 +230,30 @@ def sparse_spectrum(
         "threads": threads,
         "hook": hook,
     }
-    if is_sparse(matrix) and matrix.nnz <= _LINKS * n:
+    if rest and is_sparse(matrix) and matrix.nnz <= _LINKS * n:
         pairs, note = sparse_eigenpairs(SparseMatrix(matrix, scale[:, 0], threads), rest, **options)
     else:
         pairs, note = top_eigenpairs(lambda B: scale * operator.apply(scale * B), n, rest, above=1.0, **options), ""
-    return joined(first, pairs, m, degrees, 1, note), found
+    return joined(first, pairs, m, degrees, 1, note, many > m), found
 
 
-def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str) -> Spectrum:
-    """Put the known eigenvectors before those found; the one after the m-th tells the gap."""
+def _wanted(found: Components, first: Floats, m: int, gap: bool) -> tuple[int, int]:
+    """Tell how many pairs there are to know, the one after the m-th for the gap, and how many of them to solve for.
+
+    Where the components give all m pairs, nothing is solved but for the gap, and only where that is asked for.
+    """
+    many = min(m + 1, int(np.count_nonzero(found.labels >= 0)))
+    return many, 0 if first.shape[1] >= m and not gap else max(0, many - first.shape[1])
+
+
+def joined(
+    first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str, more: bool = False
+) -> Spectrum:
+    """Put the known eigenvectors before those found; the one after the m-th tells the gap, if there are `more`."""
     values = np.concatenate([np.ones(first.shape[1]), pairs.values])
     vectors, images = np.hstack([first, pairs.vectors]), np.hstack([first, pairs.images])
     residuals = np.concatenate([np.zeros(first.shape[1]), pairs.residuals])
-    following = float(values[m]) if len(values) > m else np.nan
+    following = float(values[m]) if len(values) > m else None if more else np.nan
     vectors, images = vectors[:, :m], images[:, :m]
     turn = signed(vectors)
     return Spectrum(
