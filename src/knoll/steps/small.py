@@ -1,7 +1,8 @@
-"""Eigenvalues and singular values of small matrices by LAPACK, on one thread.
+"""Eigenvalues and singular values by LAPACK, on one thread.
 
 A library's threads wait for each other by spinning: on a machine with other work an eigenproblem of 300 rows took half
-a second instead of a hundredth (docs/decisions/0016-spectral.md). One thread also gives bits that depend on nothing.
+a second instead of a hundredth (docs/decisions/0016-spectral.md). One thread also gives bits that depend on nothing,
+which is why large matrices, where two would be faster, have one as well.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ __all__ = ["eigh", "one_thread", "svd"]
 
 Floats = NDArray[np.float64]
 
-_SMALL = 1024  # rows up to which one thread is enough
 _lock = threading.Lock()
+_inside = 0  # callers that hold the libraries to one thread
+_held = contextlib.ExitStack()  # what gives them their number back
 
 
 @functools.cache
@@ -33,15 +35,23 @@ def _libraries() -> Any:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold the libraries to one thread; one caller at a time, since a number that two restore may be lost."""
-    with _lock, _libraries().limit(limits=1):
+    """Hold the libraries to one thread: the first of several callers sets it, the last restores what was before."""
+    global _inside
+    with _lock:
+        if _inside == 0:
+            _held.enter_context(_libraries().limit(limits=1))
+        _inside += 1
+    try:
         yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _held.close()
 
 
 def eigh(matrix: Floats, **options: Any) -> tuple[Floats, Floats]:
     """Return eigenvalues, smallest first, and eigenvectors of a symmetric matrix."""
-    if len(matrix) > _SMALL:
-        return scipy.linalg.eigh(matrix, **options)
     with one_thread():
         return scipy.linalg.eigh(matrix, **options)
 
