@@ -103,9 +103,9 @@ def sparse_eigenpairs(
     if not pairs.converged and pairs.applications < max_applications:
         options["judge"] = M.times
         if _fill(M, first) <= _FILL:
-            note, pairs = "shift and invert", _by_inverse(M, pairs, max_applications, hook, options)
+            note, pairs = "shift and invert", _by_inverse(M, k, pairs, max_applications, hook, options)
         else:
-            note, pairs = "Chebyshev's filter", _by_filter(M, pairs, max_applications, hook, options)
+            note, pairs = "Chebyshev's filter", _by_filter(M, k, pairs, max_applications, hook, options)
     return replace(pairs, vectors=pairs.vectors[M.place], images=pairs.images[M.place]), note
 
 
@@ -131,7 +131,7 @@ def _factor(system: Any) -> Any:
 
 
 def _by_inverse(
-    M: SparseMatrix, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
+    M: SparseMatrix, k: int, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
 ) -> Eigenpairs:
     """Go on with ((1 + δ)I − M)⁻¹, whose largest eigenvalues are far apart where M's crowd near one."""
     factor = _factor(M.system(_SHIFT))
@@ -140,10 +140,12 @@ def _by_inverse(
         with one_thread():
             return np.ascontiguousarray(factor.solve(B))
 
-    return _go_on(apply, M, begun, most, hook, options)
+    return _go_on(apply, M, k, begun, most, hook, options)
 
 
-def _by_filter(M: SparseMatrix, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]) -> Eigenpairs:
+def _by_filter(
+    M: SparseMatrix, k: int, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
+) -> Eigenpairs:
     """Go on with Chebyshev's polynomials of M: some steps, then to the end with a better one.
 
     The j-th value of a projection is never above the j-th eigenvalue, so a cut at the last of them lies below all that
@@ -153,23 +155,22 @@ def _by_filter(M: SparseMatrix, begun: Eigenpairs, most: int, hook: Hook | None,
     for last in (min(begun.applications + _STAGE, most), most):
         if pairs.converged or pairs.applications >= most:
             break
-        below = min(max(1 - float(pairs.values[-1]), 1e-14), 1.99)
+        last_value = float(pairs.values[-1]) if len(pairs.values) == k else -1.0
+        below = min(max(1 - last_value, 1e-14), 1.99)
         degree = int(np.clip(np.ceil(_GROWTH / np.sqrt(2 * below)), *_DEGREES))
 
         def apply(B: Floats, cut: float = 1 - below, degree: int = degree) -> Floats:
             return M.filtered(B, cut, degree)
 
-        pairs = _go_on(apply, M, pairs, last, hook, options)
+        pairs = _go_on(apply, M, k, pairs, last, hook, options)
     return pairs
 
 
 def _go_on(
-    apply: Apply, M: SparseMatrix, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
+    apply: Apply, M: SparseMatrix, k: int, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
 ) -> Eigenpairs:
     """Begin with the vectors so far and apply something else; applications add up."""
     before = begun.applications
     told = None if hook is None else lambda count, total, worst: hook(before + count, total, worst)
-    found = top_eigenpairs(
-        apply, M.n, len(begun.values), start=begun.vectors, max_applications=most - before, hook=told, **options
-    )
+    found = top_eigenpairs(apply, M.n, k, start=begun.vectors, max_applications=most - before, hook=told, **options)
     return replace(found, applications=before + found.applications)
