@@ -117,7 +117,7 @@ def test_bits_do_not_depend_on_threads():
 
 
 def test_another_operator_with_the_same_vectors_is_judged_by_the_first():
-    M, full, _ = matrix_of(list(1 - 1e-5 * np.arange(5)) + [0.9], 300)
+    M, full, _ = matrix_of([*(1 - 1e-5 * np.arange(5)), 0.9], 300)
     inverse = np.linalg.inv(1.001 * np.eye(300) - M)
     found = top_eigenpairs(lambda B: inverse @ B, 300, 3, judge=lambda B: M @ B, tol=1e-9)
     np.testing.assert_allclose(found.values, full[:3], atol=1e-12)
