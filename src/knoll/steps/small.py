@@ -23,8 +23,6 @@ __all__ = ["eigh", "one_thread", "svd"]
 Floats = NDArray[np.float64]
 
 _lock = threading.Lock()
-_inside = 0  # callers that hold the libraries to one thread
-_held = contextlib.ExitStack()  # what gives them their number back
 
 
 @functools.cache
@@ -35,19 +33,9 @@ def _libraries() -> Any:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold the libraries to one thread: the first of several callers sets it, the last restores what was before."""
-    global _inside
-    with _lock:
-        if _inside == 0:
-            _held.enter_context(_libraries().limit(limits=1))
-        _inside += 1
-    try:
+    """Hold the libraries to one thread; one caller at a time, since a number that two restore may be lost."""
+    with _lock, _libraries().limit(limits=1):
         yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _held.close()
 
 
 def eigh(matrix: Floats, **options: Any) -> tuple[Floats, Floats]:
