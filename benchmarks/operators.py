@@ -202,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
     parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
-    parser.add_argument("--write", action="store_true", help="write the page for a part of the map too")
+    parser.add_argument("--write", action="store_true", help="put a part of the map in its places of the page")
     asked = parser.parse_args()
     part = bool(asked.rows or asked.columns)
     rows = rows_of(PAGE.read_text(encoding="utf-8")) if part else {}
@@ -212,10 +212,8 @@ def main() -> None:
             for share in SHARES:
                 rows[d, n, share] = row(visit(n, d, share))
                 print(" ".join(f"{cell:>14}" for cell in rows[d, n, share]), flush=True)
-    if part and not asked.write:
-        return
-    PAGE.write_text(page(rows), encoding="utf-8")
-    print(f"written to {PAGE}")
+        if asked.write or not part:  # as far as it has come
+            PAGE.write_text(page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -345,7 +345,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         k = clusters_of(self.n_clusters, points.shape[0])
         m = min(points.shape[0], k if self.n_components is None else int(self.n_components))
         options = {"n_init": int(self.n_init), "operator": self.operator, "solver": self.eigen_solver}
-        return estimate(wish, points, m, threads=threads, **options)
+        return estimate(wish, points, m, threads=threads, **options)  # type: ignore[arg-type]
 
     def _keep(self, source: Source, solved: Solved, w: Floats, rule: partition.Rule, labels: NDArray[np.int32]) -> None:
         """Set what a fit leaves."""
