@@ -34,7 +34,7 @@ _BALL = 2000  # rows whose factor tells how the whole would fill
 _FILL = 30.0  # entries of a factor in a row: chains and sheets have up to 25 in a ball, three dimensions 40 and more
 _GROWTH = 5.0  # how far a filter lifts the eigenvalue one, as a logarithm
 _DEGREES = (20, 400)  # of a filter
-_STAGE = 4  # applications of a filter before a better one is made
+_STAGE = 40  # applications of a filter before a better one is made: a new one begins with few vectors
 
 
 class SparseMatrix:
@@ -146,15 +146,13 @@ def _by_inverse(
 def _by_filter(
     M: SparseMatrix, k: int, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
 ) -> Eigenpairs:
-    """Go on with Chebyshev's polynomials of M: some steps, then to the end with a better one.
+    """Go on with Chebyshev's polynomials of M, and after many steps with a better one.
 
     The j-th value of a projection is never above the j-th eigenvalue, so a cut at the last of them lies below all that
     are wanted. The nearer it is to them, the higher a degree lifts them equally far.
     """
     pairs = begun
-    for last in (min(begun.applications + _STAGE, most), most):
-        if pairs.converged or pairs.applications >= most:
-            break
+    while not pairs.converged and pairs.applications < most:
         last_value = float(pairs.values[-1]) if len(pairs.values) == k else -1.0
         below = min(max(1 - last_value, 1e-14), 1.99)
         degree = int(np.clip(np.ceil(_GROWTH / np.sqrt(2 * below)), *_DEGREES))
@@ -162,7 +160,7 @@ def _by_filter(
         def apply(B: Floats, cut: float = 1 - below, degree: int = degree) -> Floats:
             return M.filtered(B, cut, degree)
 
-        pairs = _go_on(apply, M, k, pairs, last, hook, options)
+        pairs = _go_on(apply, M, k, pairs, min(pairs.applications + _STAGE, most), hook, options)
     return pairs
 
 
