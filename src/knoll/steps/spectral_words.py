@@ -107,7 +107,7 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
 def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
     """Say when the eigenvalues tell of no clusters."""
     spectrum, sigma = solved.spectrum, source.sigma
-    gap = float(spectrum.values[-1] - spectrum.following)
+    gap = np.inf if spectrum.following is None else float(spectrum.values[-1] - spectrum.following)
     if sigma is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
         _warn(
             f"all rows are nearly alike to this kernel (the second eigenvalue is {spectrum.values[1]:.2g}): "
