@@ -6,6 +6,7 @@ yields settings with labels of the view; `fit` takes one setting to as many rows
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
+from knoll.exceptions import KnollWarning
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.kmeans import KMeans
@@ -71,6 +73,9 @@ class Method(Protocol):
 
     estimator: Any  # its class
 
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Refuse values by hand that no data could be fitted with."""
+
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         """Yield a few settings, each fitted to the view."""
 
@@ -87,7 +92,14 @@ def named(labels: NDArray[Any], groups: tuple[int, ...] | None) -> Labels:
 # ---- Gaussian mixture ----------------------------------------------------------------------------------------------
 
 
-class _Mixture:
+class _Base:
+    estimator: Any
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        self.estimator(**given)._check_parameters()
+
+
+class _Mixture(_Base):
     estimator = GaussianMixture
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -125,7 +137,7 @@ def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int,
 # ---- k-means -------------------------------------------------------------------------------------------------------
 
 
-class _KMeans:
+class _KMeans(_Base):
     estimator = KMeans
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -161,8 +173,12 @@ class _KMeans:
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
-class _Spectral:
+class _Spectral(_Base):
     estimator = SpectralClustering
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        super().check(given)
+        SpectralClustering(**given)._wish()
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         settings: dict[str, Any] = {
@@ -205,8 +221,12 @@ class _Spectral:
 # ---- kernel k-means ------------------------------------------------------------------------------------------------
 
 
-class _KernelKMeans:
+class _KernelKMeans(_Base):
     estimator = KernelKMeans
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        super().check(given)
+        KernelKMeans(**given)._kernel(1.0)
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         settings: dict[str, Any] = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
@@ -230,8 +250,14 @@ class _KernelKMeans:
 # ---- DBSCAN --------------------------------------------------------------------------------------------------------
 
 
-class _DBSCAN:
+class _DBSCAN(_Base):
     estimator = DBSCAN
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        super().check(given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KnollWarning)
+            DBSCAN(**given).fit(np.zeros((2, 2)))  # only a computation tells whether a metric of that name is known
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         points = view.points
@@ -278,7 +304,7 @@ def _large_clusters(labels: NDArray[Any]) -> int:
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------
 
 
-class _MeanShift:
+class _MeanShift(_Base):
     estimator = MeanShift
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
