@@ -229,7 +229,7 @@ def test_exact_asks_nothing_when_it_is_little(table, tmp_path):
 def test_older_results_stay_when_the_answer_is_no(table, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "summary.json").write_text("old")
-    words = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--force"]
+    words = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
     _, code = answering([*words, "--budget", "0.001"], b"n\n", tmp_path)
     assert code == 0
     assert (tmp_path / "out" / "summary.json").read_text() == "old"
