@@ -28,6 +28,14 @@ from knoll.metrics import adjusted_rand_score
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """SIGINT does what it does in a shell's foreground, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def call(capsys):
     def run(*words):

@@ -28,6 +28,14 @@ def three(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([c + rng.normal(size=(n, 3)) for c in centres]), np.repeat(np.arange(3), n)
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """SIGINT does what it does in a shell's foreground, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def whole() -> Comparison:
     X, y = three()
@@ -174,6 +182,15 @@ def test_unscaled_columns_keep_their_units():
     assert np.array_equal(found.scaling.undo(found.scaling.apply(X)), X)
 
 
+@pytest.mark.parametrize("levels", [1, 2, 5, 10**9])
+@pytest.mark.parametrize("d", [1, 3])
+def test_rows_are_sorted_by_content(levels, d):
+    """The same order as a sort by all columns, the first one first; equal rows stay as they came."""
+    X = np.random.default_rng(0).integers(levels, size=(300, d)) / 4
+    X[::7] = -0.0
+    assert np.array_equal(content_order(X), np.lexsort(X.T[::-1]))
+
+
 def test_smaller_draws_are_part_of_larger_ones():
     order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
     small, large = drawn_rows(order, 50, 3), drawn_rows(order, 200, 3)
@@ -184,6 +201,22 @@ def test_smaller_draws_are_part_of_larger_ones():
 
 
 # ---- samples -------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_was_too_small_is_told():
+    late = "It took longer than the budget: choosing parameters and labelling every row take that long at least."
+    X, _ = three(200)
+    assert compare(X, methods=["kmeans"], k=[3], budget=1e-3).notes[-1] == late
+    assert compare(X, methods=["kmeans"], k=[3], budget=1e-3, exact=True).notes == ()
+    assert compare(X, methods=["kmeans"], k=[3]).notes == ()
+
+
+def test_a_setting_too_large_for_halves_has_no_stability():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    found = compare(X, methods=["kmeans"], k=[3], parameters={"kmeans": {"n_clusters": 20}})
+    assert found.failures == ()
+    assert found.candidates["kmeans"].stability is None
+    assert found.candidates["kmeans"].n_clusters == 20
 
 
 def test_a_long_table_is_sampled_and_says_so():
@@ -253,7 +286,7 @@ def test_data_without_clusters_is_called_that(kind):
     X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
     found = compare(X, methods=QUICK, k=range(2, 5))
     assert found.recommendation.method is None
-    assert found.recommendation.reasons[0] == "No groups: nothing parts these rows."
+    assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
     assert found.recommendation.reasons[1].startswith("The data shows no clusters: ")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
@@ -271,7 +304,8 @@ def test_data_without_clusters_is_called_that(kind):
 def test_too_little_to_say_anything(X, why):
     found = compare(X, methods=["kmeans", "dbscan"], k=[2])
     assert found.recommendation.method is None
-    assert why in found.recommendation.reasons[1]
+    (told,) = found.recommendation.reasons
+    assert told.startswith(f"No answer is recommended: {why}")
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
@@ -303,6 +337,15 @@ def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
     assert found.profile.constant == ("still",)
     assert found.profile.remarks[0] == "still is constant and tells nothing."
     assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+def test_columns_of_few_values_are_named():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.integers(1, 6, size=200), rng.normal(size=200), rng.integers(0, 2, size=200)]
+    profile = compare(X, methods=["kmeans"], k=[2], columns=["grade", "size", "smokes"]).profile
+    assert "grade and smokes take few values (5 and 2): groups may be no more than these." in profile.remarks
+    assert not any("few values" in remark for remark in compare(X[:, [1]], methods=["kmeans"], k=[2]).profile.remarks)
+    assert not any("few values" in remark for remark in compare(X[:20], methods=["kmeans"], k=[2]).profile.remarks)
 
 
 def test_the_profile_names_copies_and_scales():
@@ -417,6 +460,24 @@ def test_mixtures_by_hand_that_cannot_be_fitted_do_not_stop_the_others(monkeypat
     assert found.recommendation.method is not None
 
 
+def test_more_clusters_than_the_view_has_rows_are_a_failure_with_its_reason():
+    X, _ = three(300)
+    found = compare(
+        X, methods=["kmeans", "dbscan"], k=range(2, 4), budget=0.02, parameters={"kmeans": {"n_clusters": 500}}
+    )
+    told = "500 clusters are more than the 400 rows that parameters are chosen on. Try fewer, or a larger budget."
+    assert [(one.method, one.reason) for one in found.failures] == [("kmeans", told)]
+    assert list(found.candidates) == ["dbscan"]
+
+
+def test_numbers_not_to_be_tried_are_not_taken():
+    """Three clear clusters, and two asked for: every method that takes a number takes two."""
+    X, _ = three(40)
+    found = compare(X, k=[2])
+    for name in ("gaussian-mixture", "kmeans", "kernel-kmeans", "spectral"):
+        assert found.candidates[name].n_clusters == 2, name
+
+
 def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
     def broken(view, given):
         raise ValueError("attempt to get argmax of an empty sequence")
@@ -476,8 +537,11 @@ def test_progress_rises_to_one():
         ),
         ({"parameters": {"mean-shift": {"bandwidth": 0}}}, "MeanShift: bandwidth must be > 0, got 0"),
         ({"parameters": {"spectral": {"sigma": "wide"}}}, "SpectralClustering: sigma must be "),
-        ({"parameters": {"spectral": {"sigma": 1.0, "gamma": 1.0}}}, "gamma"),
-        ({"parameters": {"kernel-kmeans": {"kernel": "round"}}}, "kernel"),
+        ({"parameters": {"spectral": {"sigma": 1.0, "gamma": 1.0}}}, "sigma and gamma = 1/(2σ²) say the same."),
+        ({"parameters": {"kernel-kmeans": {"kernel": "round"}}}, "KernelKMeans: kernel must be 'rbf', "),
+        ({"parameters": {"kmeans": {"init": "nowhere"}}}, "init"),
+        ({"parameters": {"dbscan": {"metric": "nothing"}}}, "DBSCAN: metric 'nothing' cannot be computed"),
+        ({"parameters": {"gaussian-mixture": {"covariance_type": "fixed"}}}, "fixed"),
         ({"parameters": {"kmeans": {"n_clusters": 31}}}, "n_clusters of kmeans is 31, but there are 30 rows."),
         ({"parameters": {"kmeans": {"n_jobs": 1}}}, "n_jobs of kmeans: use n_jobs of the comparison instead."),
         ({"parameters": {"kmeans": {"random_state": 1}}}, "random_state of kmeans: use seed instead."),

@@ -275,11 +275,10 @@ def _tell(found: Comparison, out: Path, form: str) -> None:
         click.echo(line)
     advice = found.recommendation
     click.echo()
-    if advice.method is None:
-        click.echo("No clusters: the table looks like one group.")
-    else:
+    if advice.method is not None:
         click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
-    for reason in advice.reasons:
+    _say(advice.reasons[0])
+    for reason in advice.reasons[1:]:
         _say(reason, "  ")
     if advice.runner_up is not None:
         why = f" {advice.why_not}" if advice.why_not else ""

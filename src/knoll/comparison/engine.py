@@ -130,6 +130,7 @@ def compare(
     agreement, advice, scored = judged
     candidates = {name: one.candidate for name, one in work.outcomes.items()}
     labels = np.zeros(len(points), np.int64) if advice.method is None else candidates[advice.method].labels
+    seconds = time.perf_counter() - begun
     return Comparison(
         profile=table,
         scaling=scaling,
@@ -141,12 +142,13 @@ def compare(
         labels=labels,
         seed=seed,
         budget=float(budget),
-        seconds=time.perf_counter() - begun,
+        seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), candidates),
+        notes=_notes(plan, len(points), candidates, seconds > _OVER * budget and not exact),
     )
 
 
+_OVER = 1.5  # times the budget: more is said
 _FAILS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
 
@@ -224,17 +226,18 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
-def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate]) -> tuple[str, ...]:
-    """Say what was sampled, and what speaks for the answers all the same."""
+def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], over: bool) -> tuple[str, ...]:
+    """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
+    late = ("It took longer than the budget: choosing parameters and labelling every row take that long at least.",)
     if plan.view == n:
-        return ()
+        return late if over else ()
     looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
     told = (
         f"{name}: {one.how if one.shortcut is None else one.shortcut}."
         for name, one in candidates.items()
         if one.fitted_rows < n
     )
-    return (looked, *told)
+    return (looked, *told, *(late if over else ()))
 
 
 class _Watch:

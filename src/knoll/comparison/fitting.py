@@ -166,8 +166,17 @@ def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -
 
 
 def content_order(points: NDArray[Any]) -> Rows:
-    """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order."""
-    return np.lexsort(points.T[::-1])
+    """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order.
+
+    The first column decides nearly all; only rows that are equal there are sorted by the others.
+    """
+    order = np.argsort(points[:, 0], kind="stable")
+    first = points[order, 0]
+    equal = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.r_[equal, False] | np.r_[False, equal])
+    some = order[tied]
+    order[tied] = some[np.lexsort(points[some].T[::-1])]
+    return order
 
 
 def drawn_rows(order: Rows, size: int, seed: int, after: int = 0) -> Rows:

@@ -34,7 +34,9 @@ _STARTS = 4
 _GRID = 128  # places along a line
 _HALVINGS = 5
 _ALIKE = 0.8  # adjusted Rand index of halves
-_FEW = 0.1  # of a pair's rows: those nearest to the pass, and to each top
+_SIDE = 5  # rows between a top and the pass; fewer say nothing
+_FALLS = 1.645  # standard errors of a correlation: by chance in one of twenty
+_DEEP = 1.5  # a valley this deep in log density, 4.5 times lower, needs no thin rows: a band along a bend has less
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def _least_valley(points: Floats, labels: Labels, density: Floats | None) -> flo
         rows = np.flatnonzero((labels == a) | (labels == b))
         along = (points[rows] - means[b]) @ (means[a] - means[b]) / gaps[a, b]  # 0 at one mean, 1 at the other
         valley, place, tops = _valley(along)
-        if valley > 0 and density is not None and not _is_thin(along, density[rows], place, tops):
+        if 0 < valley < _DEEP and density is not None and not _is_thin(along, density[rows], place, tops):
             valley = 0.0
         least = min(least, valley)
         if least == 0:
@@ -117,13 +119,8 @@ def _least_valley(points: Floats, labels: Labels, density: Floats | None) -> flo
 
 def _valley(along: Floats) -> tuple[float, float, tuple[float, float]]:
     """Return how deep the density along a line falls between two tops, where, and where the tops are."""
-    n = len(along)
-    low, high = np.quantile(along, [0.25, 0.75])
-    width = 0.9 * min(float(along.std()), float(high - low) / 1.349 or math.inf) * n**-0.2  # Silverman 1986
-    if not width > 0:
-        return 0.0, 0.0, (0.0, 0.0)
     grid = np.linspace(-0.5, 1.5, _GRID)
-    log = np.log(np.exp(-0.5 * ((grid[:, None] - along) / width) ** 2).sum(axis=1) + 1e-300)
+    log = _log_density(grid, along)
     left, right = np.maximum.accumulate(log), np.maximum.accumulate(log[::-1])[::-1]
     depth = np.where((grid > 0) & (grid < 1), np.minimum(left, right) - log, 0.0)
     at = int(np.argmax(depth))
@@ -131,17 +128,27 @@ def _valley(along: Floats) -> tuple[float, float, tuple[float, float]]:
     return float(depth[at]), float(grid[at]), tops
 
 
+def _log_density(places: Floats, along: Floats) -> Floats:
+    """Estimate the density of rows along a line, with the width of Silverman (1986); constant where all are equal."""
+    low, high = np.quantile(along, [0.25, 0.75])
+    width = 0.9 * min(float(along.std()), float(high - low) / 1.349 or math.inf) * len(along) ** -0.2
+    if not width > 0:
+        return np.zeros(len(places))
+    return np.asarray(np.log(np.exp(-0.5 * ((places[:, None] - along) / width) ** 2).sum(axis=1) + 1e-300))
+
+
 def _is_thin(along: Floats, density: Floats, place: float, tops: tuple[float, float]) -> bool:
-    """Say whether rows near the pass lie in thinner places than rows near each top, by more than a standard error."""
-    few = max(5, round(_FEW * len(along)))
+    """Say whether the density in all columns falls with that along the line, on both sides of the pass, by no chance.
 
-    def near(where: float) -> Floats:
-        return density[np.argsort(np.abs(along - where), kind="stable")[:few]]
-
-    middle = near(place)
-    for there in map(near, tops):
-        error = math.sqrt((there.var() + middle.var()) / few)
-        if there.mean() - middle.mean() < error:
+    On each side the two are correlated over the rows between top and pass.
+    """
+    line = _log_density(along, along)
+    for side in ((along >= tops[0]) & (along <= place), (along >= place) & (along <= tops[1])):
+        n = int(side.sum())
+        if n < _SIDE or not (line[side].std() > 0 and density[side].std() > 0):
+            return False
+        r = float(np.corrcoef(line[side], density[side])[0, 1])
+        if r * math.sqrt((n - 2) / max(1e-12, 1 - r * r)) < _FALLS:
             return False
     return True
 

@@ -19,7 +19,7 @@ from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
-from knoll.exceptions import KnollWarning
+from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.kmeans import KMeans
@@ -97,6 +97,22 @@ class _Base:
 
     def check(self, given: Mapping[str, Any]) -> None:
         self.estimator(**given)._check_parameters()
+        if given.get("sigma") is not None and given.get("gamma") is not None:
+            raise InvalidParameter("sigma and gamma = 1/(2σ²) say the same. Give one of them.")
+        if all(isinstance(value, str | int | float | None) for value in given.values()):
+            self._check_words({name: value for name, value in given.items() if isinstance(value, str)})
+
+    def _check_words(self, words: Mapping[str, str]) -> None:
+        """Fit a few rows with those values that are words: only that tells whether such a metric or start is known."""
+        small = {name: 2 for name in ("n_clusters", "n_components") if name in self.estimator().get_params()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self.estimator(**(small | dict(words))).fit(np.eye(4))
+            except InvalidParameter:
+                raise
+            except ValueError:  # of these rows, and not of the words
+                pass
 
 
 class _Mixture(_Base):
@@ -144,7 +160,7 @@ class _KMeans(_Base):
         points = view.points
         rest = {name: value for name, value in given.items() if name != "n_clusters"}
         numbers = [int(given["n_clusters"])] if "n_clusters" in given else list(view.k)
-        numbers = [k for k in numbers if k <= len(points)]
+        numbers = [k for k in numbers if k <= len(points)] or _refuse(numbers[0], len(points))
         models, silhouette = {}, np.full(len(numbers), np.nan)
         for at, k in enumerate(numbers):
             settings = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
@@ -152,8 +168,10 @@ class _KMeans(_Base):
             if len(np.unique(models[k].labels_)) > 1:
                 values = tuning.silhouette_samples(points, models[k].labels_, n_jobs=view.n_jobs)
                 silhouette[at] = float(values.mean())
-        best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
-        reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
+        best, reason = numbers[0], "no two clusters were found that a silhouette could compare."
+        if not np.isnan(silhouette).all():
+            best = numbers[int(np.nanargmax(silhouette))]
+            reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
         x = np.array(numbers, dtype=np.float64)
         for k in dict.fromkeys((best, view.asked or best)):
             if k not in models:
@@ -170,15 +188,17 @@ class _KMeans(_Base):
         return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
 
 
+def _refuse(k: int, m: int) -> list[int]:
+    raise BadData(
+        f"{k} clusters are more than the {m} rows that parameters are chosen on. Try fewer, or a larger budget."
+    )
+
+
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
 class _Spectral(_Base):
     estimator = SpectralClustering
-
-    def check(self, given: Mapping[str, Any]) -> None:
-        super().check(given)
-        SpectralClustering(**given)._wish()
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         settings: dict[str, Any] = {
@@ -199,16 +219,22 @@ class _Spectral(_Base):
             "eigengap", "n_clusters", np.arange(1.0, len(auto.eigenvalues_) + 1), {"eigenvalue": auto.eigenvalues_},
             float(found), f"{auto.n_clusters_reason_}.", "number", "eigenvalue",
         )  # fmt: skip
-        yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
-        if "n_clusters" in given or view.asked is None:
+        wanted = view.asked
+        if found == 1 or found in view.k or "n_clusters" in given:
+            yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
+        else:  # a number that was not to be tried: the largest gap of those that were
+            gaps = auto.eigenvalues_[:-1] - auto.eigenvalues_[1:]
+            allowed = [k for k in view.k if k <= len(gaps)]
+            wanted = wanted or max(allowed, key=lambda k: float(gaps[k - 1]), default=view.k[0])
+        if "n_clusters" in given or wanted is None:
             return
-        others = [first | {"n_clusters": view.asked}]
+        others = [first | {"n_clusters": wanted}]
         if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
-            near = {"affinity": "nearest_neighbors", "n_clusters": view.asked}
+            near = {"affinity": "nearest_neighbors", "n_clusters": wanted}
             others.append({name: value for name, value in first.items() if name != "sigma"} | near)
         for other in others:
             if other["n_clusters"] == found and "affinity" not in other:
-                continue
+                continue  # it has been proposed
             model = SpectralClustering(**(settings | other)).fit(view.points)
             yield Proposal(other, model.labels_.astype(np.int64), model, (curve, gap))
 
@@ -252,12 +278,6 @@ class _KernelKMeans(_Base):
 
 class _DBSCAN(_Base):
     estimator = DBSCAN
-
-    def check(self, given: Mapping[str, Any]) -> None:
-        super().check(given)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KnollWarning)
-            DBSCAN(**given).fit(np.zeros((2, 2)))  # only a computation tells whether a metric of that name is known
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         points = view.points

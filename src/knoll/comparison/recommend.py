@@ -40,8 +40,10 @@ def recommend(
     if not candidates:
         return Recommendation(None, ("No method gave an answer.",), None, "", CAUTION, structure)
     shared = _shared(agreement)
+    if found.hills is None:  # the density was not looked at
+        return Recommendation(None, (f"No answer is recommended: {structure.reason}",), None, "", CAUTION, structure)
     if structure.verdict == "none":
-        reasons = ["No groups: nothing parts these rows.", f"The data shows no clusters: {structure.reason}"]
+        reasons = ["No clusters: the rows look like one group.", f"The data shows no clusters: {structure.reason}"]
         return Recommendation(None, (*reasons, *_division(candidates, shared, found)), None, "", CAUTION, structure)
     ranked = sorted(candidates, key=lambda name: (-round(meets[name], 2), -round(shared[name], 2)))
     best = ranked[0]
