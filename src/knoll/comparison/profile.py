@@ -79,7 +79,7 @@ def _few_values(X: NDArray[Any], names: Sequence[str], constant: NDArray[np.bool
     if len(X) < _MANY:
         return []
     found = {}
-    for j in np.flatnonzero(~constant):
+    for j in np.flatnonzero(~constant).tolist():
         if len(np.unique(X[: 20 * _FEW, j])) <= _FEW and (count := len(np.unique(X[:, j]))) <= _FEW:
             found[names[j]] = count
     if not found:
