@@ -59,7 +59,7 @@ def is_blind(m: int, d: int) -> bool:
 def seek_lines(
     points: Floats, numbers: tuple[int, ...], density: Floats, more_than: int, seed: int, n_jobs: int | None
 ) -> Lines:
-    """Look for the largest number of parts of which every two have a valley between them that is no chance.
+    """Look for parts of which every two have a valley between them that is no chance; the number that comes back best.
 
     `density` is the logarithm of some estimate at the rows, which only needs to tell thin places from thick ones.
     Partitions into `more_than` parts or fewer would change nothing and are left out.
@@ -78,13 +78,13 @@ def seek_lines(
 
     if not deep:
         return Lines(one, 1, seen[best], chance, None, f"{told(best)}, and by {chance:.2f} in data without clusters")
-    for k in deep:
-        halves = _agreement_of_halves(points, k, seed, n_jobs)
-        alike = f"refits on halves of the rows agree by {halves:.2f} (adjusted Rand index)"
-        if halves >= _ALIKE:
-            reason = f"{told(k)}, by {chance:.2f} at most in data without clusters; {alike}"
-            return Lines(found[k], k, seen[k], chance, halves, reason)
-    return Lines(one, 1, seen[k], chance, halves, f"{told(k)}, but {alike}")
+    halves = {k: _agreement_of_halves(points, k, seed, n_jobs) for k in deep}
+    k = max(deep, key=lambda k: round(halves[k], 2))  # the number that comes back best, the larger of equals
+    alike = f"refits on halves of the rows agree by {halves[k]:.2f} (adjusted Rand index)"
+    if halves[k] < _ALIKE:
+        return Lines(one, 1, seen[k], chance, halves[k], f"{told(k)}, but {alike}")
+    reason = f"{told(k)}, by {chance:.2f} at most in data without clusters; {alike}"
+    return Lines(found[k], k, seen[k], chance, halves[k], reason)
 
 
 def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int = _STARTS) -> Labels | None:
@@ -138,19 +138,19 @@ def _log_density(places: Floats, along: Floats) -> Floats:
 
 
 def _is_thin(along: Floats, density: Floats, place: float, tops: tuple[float, float]) -> bool:
-    """Say whether the density in all columns falls with that along the line, on both sides of the pass, by no chance.
+    """Say whether the density in all columns falls with that along the line, and by no chance.
 
-    On each side the two are correlated over the rows between top and pass.
+    The two are correlated over the rows between each top and the pass; the two sides speak together (Stouffer's way).
     """
     line = _log_density(along, along)
+    falls = 0.0  # in standard errors
     for side in ((along >= tops[0]) & (along <= place), (along >= place) & (along <= tops[1])):
         n = int(side.sum())
         if n < _SIDE or not (line[side].std() > 0 and density[side].std() > 0):
             return False
         r = float(np.corrcoef(line[side], density[side])[0, 1])
-        if r * math.sqrt((n - 2) / max(1e-12, 1 - r * r)) < _FALLS:
-            return False
-    return True
+        falls += r * math.sqrt((n - 2) / max(1e-12, 1 - r * r)) / math.sqrt(2)
+    return falls >= _FALLS
 
 
 def _by_chance(points: Floats, numbers: tuple[int, ...], seed: int, n_jobs: int | None) -> float:
