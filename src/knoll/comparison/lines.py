@@ -62,13 +62,13 @@ def seek_lines(
     """Look for parts of which every two have a valley between them that is no chance; the number that comes back best.
 
     `density` is the logarithm of some estimate at the rows, which only needs to tell thin places from thick ones.
-    Partitions into `more_than` parts or fewer would change nothing and are left out.
+    If only partitions into `more_than` parts or fewer have valleys, nothing would change, and no more is done.
     """
     one = np.zeros(len(points), np.int64)
-    found = {k: part for k in numbers if k > more_than and (part := _parted(points, k, seed, n_jobs)) is not None}
+    found = {k: part for k in numbers if (part := _parted(points, k, seed, n_jobs)) is not None}
     seen = {k: _least_valley(points, labels, density) for k, labels in found.items()}
     best = max(seen, key=lambda k: seen[k], default=0)
-    if not seen or seen[best] == 0:
+    if not any(valley > 0 for k, valley in seen.items() if k > more_than):
         return Lines(one, 1, 0.0, 0.0, None, "lines through the means of k-means show no valley between every two")
     chance = _by_chance(points, numbers, seed, n_jobs)
     deep = sorted((k for k, valley in seen.items() if valley > chance), reverse=True)
