@@ -21,7 +21,7 @@ PUBLIC = {
     """,
     "knoll.build": "build_facts show_build",
     "knoll.comparison": """
-        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Structure compare
+        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
     """,
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
     "knoll.datasets": """
