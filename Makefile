@@ -82,7 +82,7 @@ test-python: | test-core
 
 # ---- make check, from the quick to the slow -----------------------------------------------------------------------------
 
-CHECKS := check-lint check-format check-types check-clang check-symbols check-portable \
+CHECKS := check-lint check-format check-types check-symbols check-portable \
           check-address check-thread check-old-x86 check-arm
 .PHONY: $(CHECKS)
 check: $(CHECKS)
@@ -94,8 +94,6 @@ check-format: $(VENV)/.check-tools
 	@$(STEP) 'format: C++' $(BIN)/clang-format --dry-run -Werror $(shell find core -name '*.[chi]pp' -o -name '*.inl')
 check-types: $(VENV)/.check-tools $(VENV)/.knoll
 	@$(STEP) 'mypy: strict' scripts/check-types.sh
-check-clang: $(VENV)/.build-tools
-	@$(STEP) 'clang++: warnings are errors' scripts/core-tests.sh clang
 check-symbols: $(VENV)/.knoll
 	@$(STEP) 'no wide instruction leaks' scripts/check-symbols.sh
 check-portable: $(VENV)/.build-tools

@@ -84,13 +84,6 @@ static void py_on_sphere(const Rows& x, const In<double, 2>& y, double eps, cons
   });
 }
 
-static std::vector<int64_t> py_distinct_rows(const In<double, 2>& x, const Out<int64_t, 1>& which) {
-  need(which.shape(0) == x.shape(0), "which must have one entry per row");
-  std::vector<int64_t> first;
-  call(1, 20.0 * static_cast<double>(x.size()), [&](Run) { first = distinct_rows(view<2>(x), view<1>(which)); });
-  return first;
-}
-
 static void py_kth_distances(const In<double, 2>& x, const std::optional<In<double, 1>>& weights, double mass,
                              const Out<double, 1>& out, int threads) {
   const auto points = view<2>(x);
@@ -119,8 +112,6 @@ void bind_climb(nb::module_& m) {
         nb::arg("gaussian"), nb::arg("threads"), "The positions of every path, its start first.");
   m.def("on_sphere", &py_on_sphere, nb::arg("x").noconvert(), nb::arg("y"), nb::arg("eps"), nb::arg("out").noconvert(),
         nb::arg("threads"), "Whether some row of x has exactly the distance eps from each y.");
-  m.def("distinct_rows", &py_distinct_rows, nb::arg("x"), nb::arg("which").noconvert(),
-        "Number the different rows by first appearance; returns the first row of each.");
   m.def("kth_distances", &py_kth_distances, nb::arg("x"), nb::arg("weights").none(), nb::arg("mass"),
         nb::arg("out").noconvert(), nb::arg("threads"),
         "The smallest distance of each row within which lies a weight of mass.");

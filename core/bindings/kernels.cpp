@@ -17,6 +17,7 @@
 #include "knoll/kernel_update.hpp"
 #include "knoll/pivoted_cholesky.hpp"
 #include "knoll/tall.hpp"
+#include "knoll/tall_sparse.hpp"
 
 namespace knoll::python {
 namespace {
@@ -150,6 +151,40 @@ void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<dou
        [&](Run run) { tall_times(view<2>(a), view<2>(c), view<2>(out), run); });
 }
 
+// Compressed rows whose parts fit together; `columns` is how many the matrix has.
+SparseRows sparse_rows(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
+                       size_t columns) {
+  need(begin.shape(0) >= 1 && column.shape(0) == value.shape(0), "begin, column and value must fit together");
+  const SparseRows rows{view<1>(begin), view<1>(column), view<1>(value)};
+  need(rows.begin.stride[0] == 1 && rows.column.stride[0] == 1 && rows.value.stride[0] == 1,
+       "begin, column and value must be contiguous");
+  const int64_t entries = rows.column.shape[0];
+  bool fits = rows.begin.data[0] == 0 && rows.begin.data[rows.rows()] == entries;
+  for (int64_t i = 0; i < rows.rows(); ++i) fits = fits && rows.begin.data[i] <= rows.begin.data[i + 1];
+  for (int64_t e = 0; e < entries; ++e)
+    fits = fits && rows.column.data[e] >= 0 && static_cast<size_t>(rows.column.data[e]) < columns;
+  need(fits, "begin must rise from 0 to the number of entries, and columns lie within the matrix");
+  return rows;
+}
+
+void py_sparse_times(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
+                     const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
+  need(out.shape(0) + 1 == begin.shape(0) && out.shape(1) == b.shape(1), "out must be (rows, columns of b)");
+  call(threads, product({column.shape(0), b.shape(1)}),
+       [&](Run run) { sparse_times(rows, view<2>(b), view<2>(out), run); });
+}
+
+void py_sparse_chebyshev(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
+                         double cut, int64_t degree, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
+  need(b.shape(0) + 1 == begin.shape(0), "the matrix must be square, with one row per row of b");
+  need(out.shape(0) == b.shape(0) && out.shape(1) == b.shape(1), "out must be of the shape of b");
+  need(cut > -1 && cut < 1 && degree >= 1, "cut must lie between -1 and 1, degree be at least 1");
+  call(threads, product({column.shape(0), b.shape(1), static_cast<size_t>(degree)}),
+       [&](Run run) { sparse_chebyshev(rows, cut, degree, view<2>(b), view<2>(out), run); });
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -178,6 +213,11 @@ void bind_kernels(nb::module_& m) {
         "out = a^T b, summed over a fixed grid of rows.");
   m.def("tall_times", &py_tall_times, nb::arg("a"), nb::arg("c"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = a c.");
+  m.def("sparse_times", &py_sparse_times, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("b"),
+        nb::arg("out").noconvert(), nb::arg("threads"), "out = m b, m given by compressed rows.");
+  m.def("sparse_chebyshev", &py_sparse_chebyshev, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("cut"),
+        nb::arg("degree"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
+        "out = T_q(x(m)) b / T_q(x(1)), T_q Chebyshev's polynomial and x the line that maps [-1, cut] to [-1, 1].");
 }
 
 }  // namespace knoll::python

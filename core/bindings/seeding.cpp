@@ -20,14 +20,15 @@ static SparseRows<T, I> sparse(const In<T, 1>& data, const In<I, 1>& indices, co
 
 template <class Points>
 static int64_t distinct(const Points& x, const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows,
-                        const Line<double>& total, int threads) {
+                        const Line<double>& total, const std::optional<Line<int64_t>>& which, int threads) {
   const size_t n = static_cast<size_t>(x.shape[0]);
   const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
   need(!weights || weights->shape(0) == n, "weights must have one entry per row");
-  need(rows.shape(0) == n && total.shape(0) == n, "rows and total must have one entry per row");
+  need(rows.shape(0) == n && total.shape(0) == n && (!which || which->shape(0) == n),
+       "rows, total and which must have one entry per row");
   int64_t count = 0;
   call(threads, static_cast<double>(n) * (30.0 + 3.0 * static_cast<double>(x.shape[1])),
-       [&](Run run) { count = distinct_rows(x, w, rows.data(), total.data(), run); });
+       [&](Run run) { count = distinct_rows(x, w, rows.data(), total.data(), which ? which->data() : nullptr, run); });
   return count;
 }
 
@@ -59,9 +60,12 @@ static void bind_dense(nb::module_& m) {
   m.def(
       "distinct_rows",
       [](const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows,
-         const Line<double>& total, int threads) { return distinct(view<2>(x), weights, rows, total, threads); },
+         const Line<double>& total, const std::optional<Line<int64_t>>& which,
+         int threads) { return distinct(view<2>(x), weights, rows, total, which, threads); },
       nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(),
-      nb::arg("threads"), "Gather equal rows; returns how many distinct ones of weight > 0 there are.");
+      nb::arg("which").noconvert().none(), nb::arg("threads"),
+      "Gather equal rows; returns how many distinct ones of weight > 0 there are, in an order of their contents, or of "
+      "their appearance where `which` is filled.");
   m.def(
       "kmeans_plus_plus",
       [](const In<T, 2>& x, const Line<const int64_t>& rows, const Line<const double>& weights, uint64_t seed,
@@ -78,9 +82,12 @@ static void bind_sparse(nb::module_& m) {
       "distinct_rows_csr",
       [](const In<T, 1>& data, const In<I, 1>& indices, const In<I, 1>& indptr, int64_t n_columns,
          const std::optional<In<double, 1>>& weights, const Line<int64_t>& rows, const Line<double>& total,
-         int threads) { return distinct(sparse(data, indices, indptr, n_columns), weights, rows, total, threads); },
+         const std::optional<Line<int64_t>>& which, int threads) {
+        return distinct(sparse(data, indices, indptr, n_columns), weights, rows, total, which, threads);
+      },
       nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(), nb::arg("n_columns"),
-      nb::arg("weights").none(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(), nb::arg("threads"),
+      nb::arg("weights").none(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(),
+      nb::arg("which").noconvert().none(), nb::arg("threads"),
       "As distinct_rows, of a CSR matrix in canonical format.");
   m.def(
       "kmeans_plus_plus_csr",

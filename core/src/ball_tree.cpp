@@ -1,3 +1,4 @@
+#include <cmath>
 #include <numeric>
 
 #include "knoll/ball_blocks.hpp"
@@ -7,7 +8,8 @@ namespace knoll {
 
 double ball_bound(double eps, bool closed) {
   const auto outside = [&](double s) { return closed ? std::sqrt(s) > eps : std::sqrt(s) >= eps; };
-  if (!closed && eps == 0) return -1.0;
+  if (std::isnan(eps) || (!closed && eps == 0)) return -1.0;
+  if (closed && std::isinf(eps)) return eps;
   double s = eps * eps;
   while (outside(s)) s = std::nextafter(s, -1.0);
   for (double up = std::nextafter(s, HUGE_VAL); !outside(up); up = std::nextafter(up, HUGE_VAL)) s = up;

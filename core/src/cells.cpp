@@ -229,7 +229,13 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
     }
   });
 
-  // Each bucket: digits of up to kDigit bits, the last of which puts the points where they belong.
+  sort_each_bucket(bucket_begin, shift, run);
+  return true;
+}
+
+// Each bucket: digits of up to kDigit bits, the last of which puts the points where they belong.
+void Cells::sort_each_bucket(const std::vector<int32_t>& bucket_begin, int shift, Run run) {
+  const size_t buckets = bucket_begin.size() - 1;
   const int passes = (shift + kDigit - 1) / kDigit, digit = (shift + passes - 1) / passes;
   std::vector<Count> counts(buckets);
   for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
@@ -257,7 +263,7 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
       }
       // Read from anywhere, written in order: a processor waits for its writes one after the other, not for its reads.
       for (size_t i = 0; i < m; ++i) places_[begin + static_cast<int64_t>(i)] = from[static_cast<size_t>(order[i])];
-      for (int64_t j = 0; j < D; ++j) {
+      for (int64_t j = 0; j < d_; ++j) {
         double* const column = columns_ + j * stride_ + begin;
         at.assign(column, column + m);
         for (size_t i = 0; i < m; ++i) column[i] = at[static_cast<size_t>(order[i])];
@@ -298,7 +304,6 @@ bool Cells::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run 
       }
     }
   });
-  return true;
 }
 
 // The same, whatever the numbers are like: all digits over all points.
@@ -311,19 +316,22 @@ void Cells::sort_at_once(View<const T, 2> x, const Key& key, Run run) {
     for (int64_t i = begin; i < end; ++i) keys[static_cast<size_t>(i)] = static_cast<K>(key(i));
     std::iota(rows.get() + begin, rows.get() + end, static_cast<int32_t>(begin));
   });
-  radix_sort(keys.get(), rows.get(), n_, run);
+  sort_by_keys(x, keys.get(), rows.get(), run);
+}
+
+template <class K, class T>
+void Cells::sort_by_keys(View<const T, 2> x, K* keys, int32_t* rows, Run run) {
+  radix_sort(keys, rows, n_, run);
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
-      if (p + kAhead < end) __builtin_prefetch(&x(rows[static_cast<size_t>(p + kAhead)], 0));
-      places_[p] = {0, rows[static_cast<size_t>(p)]};
+      if (p + kAhead < end) __builtin_prefetch(&x(rows[p + kAhead], 0));
+      places_[p] = {0, rows[p]};
       for (int64_t j = 0; j < d_; ++j) columns_[j * stride_ + p] = static_cast<double>(x(row(p), j));
     }
   });
 
-  const auto new_cell = [&](int64_t p) {
-    return p == 0 || keys[static_cast<size_t>(p)] != keys[static_cast<size_t>(p - 1)];
-  };
-  const auto block_of = [&](int64_t p) { return keys[static_cast<size_t>(p)] >> cell_bits_; };
+  const auto new_cell = [&](int64_t p) { return p == 0 || keys[p] != keys[p - 1]; };
+  const auto block_of = [&](int64_t p) { return keys[p] >> cell_bits_; };
   const auto new_block = [&](int64_t p) { return p == 0 || block_of(p) != block_of(p - 1); };
   std::vector<Count> counts(static_cast<size_t>(chunk_count(n_, kRowsAtOnce)));  // of each chunk
   for_chunks(n_, kRowsAtOnce, run, [&](int64_t chunk, int64_t begin, int64_t end) {

@@ -102,6 +102,24 @@ void mark_first(const Points& x, const uint32_t* hashes, int64_t* rows, int64_t 
   });
 }
 
+// Renumbers the m groups by first appearance. `which` (n) holds the group of each row, −1 for none; `rows` their first
+// rows.
+void by_appearance(int64_t n, int64_t m, int64_t* rows, double* total, int64_t* which) {
+  std::vector<int64_t> rank(static_cast<size_t>(m), -1);
+  std::vector<double> sums(total, total + m);
+  int64_t next = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (which[i] < 0) continue;
+    int64_t& number = rank[static_cast<size_t>(which[i])];
+    if (number < 0) {
+      total[next] = sums[static_cast<size_t>(which[i])];
+      rows[next] = i;
+      number = next++;
+    }
+    which[i] = number;
+  }
+}
+
 double sum_of(View<const double, 1> weights, const int64_t* rows, int64_t count) {
   if (weights.empty()) return static_cast<double>(count);
   if (count == 1) return weights(rows[0]);
@@ -114,7 +132,9 @@ double sum_of(View<const double, 1> weights, const int64_t* rows, int64_t count)
 }  // namespace
 
 template <class Points>
-int64_t distinct_rows(const Points& x, View<const double, 1> weights, int64_t* rows, double* total, Run run) {
+int64_t distinct_rows(const Points& x, View<const double, 1> weights, int64_t* rows, double* total, int64_t* which,
+                      Run run) {
+  if (which != nullptr) std::fill(which, which + x.shape[0], -1);
   int64_t n = 0;
   for (int64_t i = 0; i < x.shape[0]; ++i)
     if (weights.empty() || weights(i) > 0) rows[n++] = i;
@@ -140,13 +160,16 @@ int64_t distinct_rows(const Points& x, View<const double, 1> weights, int64_t* r
     while (next < n && first[static_cast<size_t>(next)] == 0) ++next;
     if ((m & 0xfffff) == 0) run.poll();
     total[m] = sum_of(weights, rows + i, next - i);
+    if (which != nullptr)
+      for (int64_t p = i; p < next; ++p) which[rows[p]] = m;
     rows[m++] = rows[i];
   }
+  if (which != nullptr) by_appearance(x.shape[0], m, rows, total, which);
   return m;
 }
 
 #define KNOLL_DISTINCT(Points) \
-  template int64_t distinct_rows(const Points&, View<const double, 1>, int64_t*, double*, Run);
+  template int64_t distinct_rows(const Points&, View<const double, 1>, int64_t*, double*, int64_t*, Run);
 using DenseF64 = View<const double, 2>;
 using DenseF32 = View<const float, 2>;
 using SparseF64 = SparseRows<double, int32_t>;

@@ -1,7 +1,6 @@
 #include "knoll/rows.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -10,33 +9,6 @@
 #include "knoll/tile.hpp"
 
 namespace knoll {
-
-std::vector<int64_t> distinct_rows(View<const double, 2> x, View<int64_t, 1> which) {
-  const int64_t n = x.shape[0], d = x.shape[1];
-  const auto bits = [&](int64_t i, int64_t j) { return std::bit_cast<uint64_t>(x(i, j) + 0.0); };  // −0 + 0 is +0
-  std::vector<int64_t> first;
-  std::vector<int64_t> slots(std::bit_ceil(static_cast<size_t>(std::max<int64_t>(16, 2 * n))), -1);  // numbers
-  for (int64_t i = 0; i < n; ++i) {
-    uint64_t h = 0;
-    for (int64_t j = 0; j < d; ++j) {
-      h = (h ^ bits(i, j)) * 0x9e3779b97f4a7c15;
-      h ^= h >> 29;
-    }
-    const auto same = [&](int64_t k) {
-      for (int64_t j = 0; j < d; ++j)
-        if (bits(i, j) != bits(k, j)) return false;
-      return true;
-    };
-    size_t at = static_cast<size_t>(h * 0xff51afd7ed558ccd >> 20) & (slots.size() - 1);
-    while (slots[at] >= 0 && !same(first[static_cast<size_t>(slots[at])])) at = (at + 1) & (slots.size() - 1);
-    if (slots[at] < 0) {
-      slots[at] = static_cast<int64_t>(first.size());
-      first.push_back(i);
-    }
-    which(i) = slots[at];
-  }
-  return first;
-}
 
 void kth_distances(View<const double, 2> x, View<const double, 1> weights, double mass, View<double, 1> out, Run run) {
   const int64_t n = x.shape[0], d = x.shape[1];

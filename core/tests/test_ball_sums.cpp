@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -87,6 +88,8 @@ TEST("ball: the bound is the largest square whose root is within") {
       if (eps > 0 || closed) CHECK(closed ? std::sqrt(s) <= eps : std::sqrt(s) < eps);
       if (s >= 0) CHECK(closed ? std::sqrt(up) > eps : std::sqrt(up) >= eps);
     }
+  CHECK(ball_bound(HUGE_VAL, true) == HUGE_VAL && ball_bound(HUGE_VAL, false) == std::numeric_limits<double>::max());
+  CHECK(ball_bound(std::numeric_limits<double>::quiet_NaN(), true) < 0);
 }
 
 TEST("ball: digits add up to the exact sum in any order, and round once") {

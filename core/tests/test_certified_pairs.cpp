@@ -325,7 +325,7 @@ TEST_LONG("pairs: sets of many panels, and of several groups of panels") {
 
 TEST("pairs: any layout, float32 as the float64 it stands for, any number of threads") {
   for (int64_t d : {2, 33}) {
-    const Points base = blobs(200, d, 4, 3.0, 1.0, 11);
+    const Points base = blobs(knoll_test::quick() ? 100 : 200, d, 4, 3.0, 1.0, 11);
     std::vector<float> narrow(base.x.begin(), base.x.end());
     const Points p = changed(base, "float32", [](int64_t, int64_t, double v) { return static_cast<float>(v); });
     std::vector<double> turned(p.x.size()), spaced(2 * p.x.size());

@@ -76,7 +76,7 @@ TEST("seeding: distinct rows are gathered, and k-means++ is the same with and wi
   const View<const double, 2> points{x.data(), {n, d}, {d, 1}};
   std::vector<int64_t> rows(static_cast<size_t>(n)), expected(static_cast<size_t>(k)), out(static_cast<size_t>(k));
   std::vector<double> weights(static_cast<size_t>(n));
-  const int64_t m = distinct_rows(points, {}, rows.data(), weights.data(), Run{1});
+  const int64_t m = distinct_rows(points, {}, rows.data(), weights.data(), nullptr, Run{1});
   double total = 0;
   for (int64_t i = 0; i < m; ++i) total += weights[static_cast<size_t>(i)];
   CHECK(m < n && total == static_cast<double>(n));
@@ -84,11 +84,39 @@ TEST("seeding: distinct rows are gathered, and k-means++ is the same with and wi
   for (int threads : {1, 2, 3, 8}) {
     std::vector<int64_t> again(static_cast<size_t>(n));
     std::vector<double> sums(static_cast<size_t>(n));
-    CHECK(distinct_rows(points, {}, again.data(), sums.data(), Run{threads}) == m);
+    CHECK(distinct_rows(points, {}, again.data(), sums.data(), nullptr, Run{threads}) == m);
     CHECK(std::equal(rows.begin(), rows.begin() + m, again.begin()));
     const SeedingWork work =
         kmeans_plus_plus(points, rows.data(), weights.data(), m, k, 1, 0, 4, true, out.data(), Run{threads});
     CHECK(out == expected);
     CHECK(work.evaluated < work.pairs / 4);
+  }
+}
+
+TEST("seeding: distinct rows are numbered by first appearance where it is asked which each row equals") {
+  const std::vector<double> x{1, 2, 0.0, 5, 1, 2, -0.0, 5, 1, 3, 7, 7}, w{1, 2, 4, 8, 16, 0};
+  std::vector<int64_t> rows(6), which(6);
+  std::vector<double> total(6);
+  CHECK(distinct_rows(matrix_view<const double>(x.data(), 6, 2), vector_view<const double>(w.data(), 6), rows.data(),
+                      total.data(), which.data(), Run{1}) == 3);
+  CHECK((which == std::vector<int64_t>{0, 1, 0, 1, 2, -1}));
+  CHECK(rows[0] == 0 && rows[1] == 1 && rows[2] == 4);
+  CHECK(total[0] == 5 && total[1] == 10 && total[2] == 16);
+
+  constexpr int64_t n = 60'000;  // more than a chunk, and so few contents that hashes run over chunks
+  std::vector<float> line(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) line[static_cast<size_t>(i)] = static_cast<float>((i * i + 3) % 7);
+  std::vector<int64_t> first(static_cast<size_t>(n)), numbers(static_cast<size_t>(n));
+  std::vector<double> times(static_cast<size_t>(n));
+  for (int threads : {1, 3}) {
+    const int64_t m = distinct_rows(matrix_view<const float>(line.data(), n, 1), {}, first.data(), times.data(),
+                                    numbers.data(), Run{threads});
+    CHECK(m == 4);  // squares modulo 7: 0, 1, 2, 4
+    for (int64_t c = 1; c < m; ++c) CHECK(first[static_cast<size_t>(c - 1)] < first[static_cast<size_t>(c)]);
+    bool right = true;
+    for (int64_t i = 0; i < n; ++i)
+      right = right && line[static_cast<size_t>(first[static_cast<size_t>(numbers[static_cast<size_t>(i)])])] ==
+                           line[static_cast<size_t>(i)];
+    CHECK(right);
   }
 }

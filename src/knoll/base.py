@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -18,7 +21,7 @@ from knoll.exceptions import ModelFileError
 from knoll.threads import resolve_threads
 from knoll.validation import N_JOBS, Rule, check_parameters
 
-__all__ = ["Estimator", "all_or_nothing"]
+__all__ = ["Estimator", "all_or_nothing", "warn_caller"]
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -99,8 +102,8 @@ class Estimator(BaseEstimator):
                 f"The state is of a {header['class']}; use knoll.{header['class']}.from_state to read it."
             )
         try:
-            parameters = {name: _unpack(value, arrays) for name, value in header["parameters"].items()}
-            fitted = {name: _unpack(value, arrays) for name, value in header["fitted"].items()}
+            parameters = _unpack_all(header["parameters"], arrays)
+            fitted = _unpack_all(header["fitted"], arrays)
             estimator = cls(**parameters)
             if missing := sorted(cls._fitted - fitted.keys()):
                 raise KeyError(f"{', '.join(missing)} missing")
@@ -121,10 +124,16 @@ def _is_fitted_name(cls: type, name: str) -> bool:
 
 
 def _pack(path: str, value: Any, arrays: Arrays) -> Any:
-    """Turn a value into JSON's kinds; arrays go to `arrays` and leave their name behind."""
+    """Turn a value into JSON's kinds; arrays go to `arrays` and leave their name behind.
+
+    What would come back as something else is refused: objects that are no text, keys that are none, sparse columns.
+    """
     if isinstance(value, np.ndarray):
-        arrays[path] = value.astype(str) if value.dtype == object else value
-        return {"array": path, "object": bool(value.dtype == object)}
+        as_object = value.dtype == object
+        if as_object and not all(type(item) is str for item in value.flat):
+            raise ModelFileError(f"{path} is an array of Python objects. Give it as an array of numbers.")
+        arrays[path] = value.astype(str) if as_object else value
+        return {"array": path, "object": as_object}
     if isinstance(value, np.generic):
         arrays[path] = np.asarray(value)
         return {"scalar": path}
@@ -133,14 +142,21 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
     if isinstance(value, _PLAIN):
         return value
     if scipy.sparse.issparse(value):
-        rows: Any = scipy.sparse.csr_array(cast(Any, value))
+        rows: Any = value
+        if rows.format != "csr":
+            raise ModelFileError(
+                f"{path} is a sparse array in the format {rows.format!r}. Give it as compressed rows (.tocsr())."
+            )
         parts = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
         return {
             "csr": [_pack(f"{path}.{name}", part, arrays) for name, part in parts.items()],
             "shape": list(rows.shape),
+            "matrix": isinstance(rows, scipy.sparse.spmatrix),
         }
     if isinstance(value, Mapping):
-        return {"mapping": {str(name): _pack(f"{path}.{name}", item, arrays) for name, item in value.items()}}
+        if strange := [name for name in value if type(name) is not str]:
+            raise ModelFileError(f"{path} has the key {strange[0]!r:.60}, which is no text.")
+        return {"mapping": {name: _pack(f"{path}.{name}", item, arrays) for name, item in value.items()}}
     if isinstance(value, list | tuple):
         items = [_pack(f"{path}.{i}", item, arrays) for i, item in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": items}
@@ -150,14 +166,27 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
     )
 
 
+def _unpack_all(section: Header, arrays: Arrays) -> dict[str, Any]:
+    found = {}
+    for name, value in section.items():
+        try:
+            found[name] = _unpack(value, arrays)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} cannot be made again: {error}") from None
+    return found
+
+
 def _unpack(value: Any, arrays: Arrays) -> Any:
-    """Undo `_pack`."""
+    """Undo `_pack`, trusting nothing."""
     match value:
         case {"array": str(path), "object": bool(as_object)}:
             array = np.array(arrays[path])  # a copy: the model and its state live apart
             return array.astype(object) if as_object else array
         case {"csr": list(parts), "shape": list(shape)}:
-            return scipy.sparse.csr_array(tuple(_unpack(part, arrays) for part in parts), shape=tuple(shape))
+            kind = scipy.sparse.csr_matrix if value.get("matrix") is True else scipy.sparse.csr_array
+            rows: Any = kind(tuple(_unpack(part, arrays) for part in parts), shape=tuple(shape))
+            rows.check_format(full_check=True)  # no index leads outside
+            return rows
         case {"scalar": str(path)}:
             return arrays[path][()]
         case {"float": str(text)}:
@@ -172,3 +201,11 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             raise KeyError(f"unknown entry {value!r:.60}")
         case _:
             return value
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package that called it, however deep we are."""
+    package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)

@@ -41,7 +41,7 @@ class Moments:
     mean: Floats  # (k, d)
     covariance: Floats | None  # (k, d, d), or (k, d) the variances of the columns, or None, as `scatter` asks for
     scale: Floats  # (d,) pooled standard deviation of each column
-    reg_covar: float = 0.0  # added to every variance
+    reg_covar: float | Floats = 0.0  # added to every variance; (d,) where the columns have units of their own
     alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
     total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
     threads: int = 1
@@ -633,10 +633,10 @@ class Fixed(_Round):
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _regularised(covariances: Floats, reg_covar: float) -> Floats:
+def _regularised(covariances: Floats, reg_covar: float | Floats) -> Floats:
     """Return a copy with `reg_covar` added to the diagonals."""
     copy = np.array(covariances)  # (k, d, d)
-    if reg_covar:
+    if np.any(reg_covar):
         d = copy.shape[1]
         copy.reshape(len(copy), -1)[:, :: d + 1] += reg_covar
     return copy

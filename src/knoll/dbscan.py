@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,11 +13,13 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
-from knoll.base import Estimator, all_or_nothing
+from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 from knoll.steps import climb
 from knoll.steps import dbscan as steps
 from knoll.steps import neighbourhoods as near
+from knoll.steps.index import PlaceIndex
+from knoll.steps.row_names import graph_name
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
 
 __all__ = ["DBSCAN", "DBSCANCost"]
@@ -208,7 +206,7 @@ class DBSCAN(ClusterMixin, Estimator):
         self.fit_weights_ = (
             None if weights is None else np.concatenate([weights[clusters.core], weights[~clusters.core]])
         )
-        self.graph_digest_ = _digest(points) if self.metric == "precomputed" else ""
+        self.graph_digest_ = graph_name(points) if self.metric == "precomputed" else ""
         if self.formulation == "climbing":
             self.climbed_labels_ = self.labels_
         if present is not None:
@@ -283,10 +281,9 @@ class DBSCAN(ClusterMixin, Estimator):
                 "Pass the matrix of distances with metric='precomputed', or use formulation='graph'."
             )
         if self.p is not None and "p" in (self.metric_params or {}):
-            warnings.warn(
+            warn_caller(
                 "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
                 SyntaxWarning,
-                stacklevel=_depth(),
             )
         if self.metric == "minkowski" and self._power() < 1:
             raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {self._power()!r}.")
@@ -332,7 +329,7 @@ class DBSCAN(ClusterMixin, Estimator):
                 return self._spectral(points, weights)
         fast = self._fast()
         if fast is not None and not scipy.sparse.issparse(points):
-            return steps.graph(
+            return steps.graph_of_places(
                 points,
                 float(self.eps),
                 self.min_samples,
@@ -407,9 +404,7 @@ class DBSCAN(ClusterMixin, Estimator):
         labels = np.full(len(points), -1, dtype=np.int64)
         if there.any():
             arrived = np.ascontiguousarray(ends[there])
-            component = np.empty(len(arrived), dtype=np.int64)
-            self._index(arrived).components(float(self.eps), None, component, self._threads())
-            labels[there] = component
+            labels[there] = self._index(arrived).components()
         moved = (ends != np.asarray(points, dtype=np.float64)).any(axis=1)
         self.climbed_ = ends
         return steps.Clusters(labels, there & ~moved, {"backend": "climb"})
@@ -431,8 +426,8 @@ class DBSCAN(ClusterMixin, Estimator):
 
     # ---- parts of the graph ----------------------------------------------------------------------------------------
 
-    def _index(self, points: NDArray[Any]) -> Any:
-        return _core.Index(points, float(self.eps), self._fast() or "euclidean", self._power(), "auto", self._threads())
+    def _index(self, points: NDArray[Any]) -> PlaceIndex:
+        return PlaceIndex(points, float(self.eps), self._fast() or "euclidean", self._power(), self._threads())
 
     def _among(self, points: Any, rows: NDArray[np.intp]) -> Any:
         """The points of some rows; where distances are given, those among them."""
@@ -444,10 +439,7 @@ class DBSCAN(ClusterMixin, Estimator):
     def _reached(self, queries: Any, points: Any, weights: NDArray[np.float64] | None) -> NDArray[np.bool_]:
         """Tell which queries have min_samples points within ε."""
         if self._fast() is not None and not scipy.sparse.issparse(points):
-            counts = np.empty(len(queries))
-            self._index(points).count(
-                queries, float(self.eps), float(self.min_samples), weights, counts, self._threads()
-            )
+            counts = self._index(points).count(queries, float(self.min_samples), weights)
             return np.asarray(counts >= self.min_samples)
         enough = np.empty(queries.shape[0], dtype=np.bool_)
         for rows in self._neighbourhoods(queries, points):
@@ -466,13 +458,11 @@ class DBSCAN(ClusterMixin, Estimator):
                 here = slice(rows.begin, rows.begin + len(rows.starts) - 1)
                 given[here] = steps.attach(rows, every, labels, border, self._rank(core_points), blocks.exact)
             return given
-        found = np.empty(len(queries), dtype=np.int64)
         if self.border == "first":  # the lowest row, of rows in the order of their clusters
             order = np.argsort(labels, kind="stable")
-            self._index(core_points[order]).first(queries, float(self.eps), found, self._threads())
+            found = self._index(core_points[order]).first(queries)
             return np.where(found >= 0, labels[order][found], -1)
-        distances = np.empty(len(queries))
-        self._index(core_points).nearest(queries, float(self.eps), None, found, distances, self._threads())
+        found, _ = self._index(core_points).nearest(queries)
         return np.where(found >= 0, labels[found], -1)
 
     # ---- what is known of other points -----------------------------------------------------------------------------
@@ -548,7 +538,7 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def _is_fitted_graph(self, queries: Any) -> bool:
         """Tell whether this is the sparse graph of the fit, in which a row is its own neighbour, stored or not."""
-        return self.metric == "precomputed" and self.graph_digest_ != "" and _digest(queries) == self.graph_digest_
+        return self.metric == "precomputed" and self.graph_digest_ != "" and graph_name(queries) == self.graph_digest_
 
     def _reached_among_fitted(self, queries: Any) -> NDArray[np.bool_]:
         if self.metric != "precomputed":
@@ -573,10 +563,7 @@ class DBSCAN(ClusterMixin, Estimator):
         ends, there = self._climb(queries, self._fitted_points(), self.fit_weights_)
         arrived = self.climbed_labels_ >= 0
         if there.any() and arrived.any():
-            found, distances = np.empty(int(there.sum()), dtype=np.int64), np.empty(int(there.sum()))
-            self._index(np.ascontiguousarray(self.climbed_[arrived])).nearest(
-                np.ascontiguousarray(ends[there]), float(self.eps), None, found, distances, self._threads()
-            )
+            found, _ = self._index(np.ascontiguousarray(self.climbed_[arrived])).nearest(ends[there])
             labels[there] = np.where(found >= 0, self.climbed_labels_[arrived][found], -1)
         return labels
 
@@ -605,8 +592,7 @@ class DBSCAN(ClusterMixin, Estimator):
         looked = np.unique(np.linspace(0, n - 1, min(n, _LOOK)).astype(np.intp))
         sample = points[looked]
         if self._fast() is not None and not scipy.sparse.issparse(points):
-            counts = np.empty(len(looked))
-            self._index(points).count(sample, float(self.eps), np.inf, None, counts, self._threads())
+            counts = self._index(points).count(sample, np.inf, None)
         else:
             parts = [np.diff(rows.starts) for rows in self._neighbourhoods(sample, points)]
             counts = np.concatenate(parts).astype(np.float64)
@@ -652,20 +638,4 @@ class DBSCAN(ClusterMixin, Estimator):
             )
         else:
             return
-        warnings.warn(f"DBSCAN: {text}", SuspiciousResultWarning, stacklevel=_depth())
-
-
-def _digest(graph: Any) -> str:
-    """Name a sparse graph by its contents; nothing for a dense matrix."""
-    if isinstance(graph, np.ndarray):
-        return ""
-    parts = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
-    return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
-
-
-def _depth() -> int:
-    """Count the frames up to the caller of this package, for a warning that points at them."""
-    package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, depth = frame.f_back, depth + 1
-    return depth
+        warn_caller(f"DBSCAN: {text}", SuspiciousResultWarning)

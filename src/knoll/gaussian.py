@@ -20,6 +20,7 @@ from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParamete
 from knoll.steps import gaussian as steps
 from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport, iterate, live
+from knoll.steps.scaling import present_rows, weight_power
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -187,7 +188,8 @@ class Gaussian(DensityMixin, Estimator):
 
     def _fit(self, blocks: Callable[[], Iterator[Block]], first: Block, dtype: Any) -> Self:
         """Pass over the blocks until μ and Σ are accurate, then keep them."""
-        threads, power = self._threads(), _power(first.weights)
+        threads = self._threads()
+        power = 0 if first.weights is None else weight_power(float(first.weights.max()))
 
         def partial(block: Block, state: steps.GaussianState) -> steps.MomentSums:
             if power and block.weights is not None:
@@ -237,10 +239,13 @@ class Gaussian(DensityMixin, Estimator):
         if np.isfinite(state.covariance).all() and (variance >= _SMALLEST).all():
             return
         row, low, high = 0, np.full(len(variance), np.inf), np.full(len(variance), -np.inf)
+        lightest, heaviest = np.inf, 0.0
         for block in blocks():
             refuse_not_finite(block.points, self, first_row=row)
             row += len(block.points)
-            present = block.points if block.weights is None else block.points[block.weights > 0]
+            present, weights = present_rows(block)
+            if weights is not None and len(weights):
+                lightest, heaviest = min(lightest, float(weights.min())), max(heaviest, float(weights.max()))
             low = np.minimum(low, present.min(axis=0, initial=np.inf))
             high = np.maximum(high, present.max(axis=0, initial=-np.inf))
         if not np.isfinite(state.covariance).all():
@@ -252,6 +257,11 @@ class Gaussian(DensityMixin, Estimator):
         narrow = np.flatnonzero((variance < _SMALLEST) & (high > low))
         if len(narrow):
             spread = float(high[narrow[0]] - low[narrow[0]])
+            if lightest < heaviest and spread * spread / (2 * row) >= _SMALLEST:  # the least variance of equal weights
+                raise BadData(
+                    f"Gaussian: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows "
+                    "the others vanish from float64, and with them the covariance. Give weights of less different size."
+                )
             raise BadData(
                 f"Gaussian: the squares of X leave float64 (column {narrow[0]} spreads over {spread:.3g} only). "
                 "Multiply it by a power of two first."
@@ -395,13 +405,6 @@ class Gaussian(DensityMixin, Estimator):
 
     def _log_density(self, points: NDArray[Any]) -> NDArray[np.float64]:
         return self._full().log_density(points, self._threads())[:, 0]
-
-
-def _power(weights: NDArray[np.float64] | None) -> int:
-    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
-    largest = 0.0 if weights is None else float(weights.max())
-    power = int(np.frexp(largest)[1])
-    return power if abs(power) > 64 and largest > 0 else 0
 
 
 def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

@@ -31,8 +31,9 @@ from knoll.steps import gaussian_mixture as steps
 from knoll.steps.blocks import BlockSource
 from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
 from knoll.steps.loop import History, StepReport, iterate, live
-from knoll.steps.mixture_rows import Rows, look, look_through
+from knoll.steps.mixture_rows import Rows, factor_powers, look, look_through, pair_powers
 from knoll.steps.mixture_start import NARROWEST, SHAPES, Start, check_given
+from knoll.steps.scaling import weight_power
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -51,6 +52,7 @@ __all__ = ["GaussianMixture"]
 Floats = NDArray[np.float64]
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_DIFFERENT = 400  # powers of two between lengths whose squares do not stand side by side
 _COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
 
 
@@ -345,7 +347,14 @@ class GaussianMixture(DensityMixin, Estimator):
             )
         held = self.reg_covar if self.fixed_variance is None else self.fixed_variance
         box = self.noise is not False
-        return {"estimator": self, "box": box, "unit": math.sqrt(held), "threads": self._threads()}
+        round_shape = self.covariance_type in ("spherical", "fixed")
+        return {
+            "estimator": self,
+            "box": box,
+            "unit": math.sqrt(held),
+            "round_shape": round_shape,
+            "threads": self._threads(),
+        }
 
     def _fit(self, rows: Rows, seed: int) -> MixtureState:
         """Climb from each start, keep the best, and set what it found; labels are the caller's."""
@@ -441,21 +450,22 @@ class GaussianMixture(DensityMixin, Estimator):
 
     def _keep(self, best: _Climb, rows: Rows) -> None:
         """Set what was found, in the units and the kind of the data."""
-        state, power, kind = best.state, rows.power, rows.dtype
+        state, kind, shape = best.state, rows.dtype, str(self.covariance_type)
+        pairs, factors = pair_powers(rows.powers, shape), factor_powers(rows.powers, shape)
         with np.errstate(over="ignore", under="ignore"):
             self.weights_ = state.weights.astype(kind)
-            self.means_ = _in_kind(np.ldexp(state.means, power), kind)
-            self.covariances_ = _in_kind(np.ldexp(state.covariances_, 2 * power), kind)
-            self.precisions_ = _in_kind(np.ldexp(state.precisions_, -2 * power), kind)
-            self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -power), kind)
+            self.means_ = _in_kind(np.ldexp(state.means, rows.powers), kind)
+            self.covariances_ = _in_kind(np.ldexp(state.covariances_, pairs), kind)
+            self.precisions_ = _in_kind(np.ldexp(state.precisions_, -pairs), kind)
+            self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -factors), kind)
             if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
                 self.covariances_ = _in_kind(np.full(self.n_components, float(self.fixed_variance)), kind)
-        self.covariance_type_ = str(self.covariance_type)
+        self.covariance_type_ = shape
         self.fixed_variance_ = None if self.fixed_variance is None else float(self.fixed_variance)
         noise = state.noise
         self.noise_weight_ = 0.0 if noise is None else noise.weight
         self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - rows.shift
-        self.noise_box_ = np.ldexp(rows.box, power)
+        self.noise_box_ = np.ldexp(rows.box, rows.powers)
         history = {**best.history, "objective": best.history["objective"] - rows.shift}
         self.converged_ = best.converged
         self.n_iter_ = len(history["iteration"])
@@ -473,15 +483,15 @@ class GaussianMixture(DensityMixin, Estimator):
         reg_covar = rows.down(self.reg_covar, 2) * frame.scale * frame.scale
         floored = dict(reversed(state.covariance.floored))  # component → its first column
         propped: dict[int, int] = {}
-        largest = float(frame.covariance.diagonal().max())
-        if 0 < largest <= reg_covar:
+        pooled = frame.covariance.diagonal()
+        if pooled.any() and (pooled <= reg_covar).all():
+            largest = np.ldexp(pooled / frame.scale / frame.scale, 2 * rows.powers).max()
             self._warn(
-                f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most "
-                f"{math.ldexp(largest / frame.scale / frame.scale, 2 * rows.power):.3g}): it drowns the data. "
-                "Give a smaller reg_covar, or 0.",
+                f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most {largest:.3g}): "
+                "it drowns the data. Give a smaller reg_covar, or 0.",
                 SuspiciousResultWarning,
             )
-        elif reg_covar > 0:
+        elif self.reg_covar > 0:
             propped = _singular_without(state.covariance, reg_covar, frame)
         for dead in np.flatnonzero(state.weights == 0):
             self._warn(
@@ -585,6 +595,8 @@ class GaussianMixture(DensityMixin, Estimator):
             Σ w log p(x) / Σ w.
         """
         points, weights = self._weighted(X, sample_weight)
+        if weights is not None:
+            weights = np.ldexp(weights, -weight_power(float(weights.max())))
         return float(np.average(self._log_prob(points), weights=weights))
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -715,17 +727,16 @@ class GaussianMixture(DensityMixin, Estimator):
     def _state(self, rows: Rows | None = None) -> MixtureState:
         """Return the mixture that the attributes describe, in the frame of the data, or in one of its own."""
         check_is_fitted(self)
-        power = 0 if rows is None else rows.power
         weights, means, factors = (
             np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.precisions_cholesky_)
         )
-        means, factors = np.ldexp(means, -power), np.ldexp(factors, power)
         if rows is None:
             matrices = self.covariance_type_ in ("full", "tied")
-            narrowest = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
-            frame = _own_frame(weights, means, 1.0 / float(narrowest.min()))
+            inverses = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
+            frame = _own_frame(weights, means, 1.0 / inverses)
         else:
-            frame = rows.frame
+            frame, means = rows.frame, np.ldexp(means, -rows.powers)
+            factors = np.ldexp(factors, factor_powers(rows.powers, self.covariance_type_))
         means, factors = (means - frame.origin) * frame.scale, factors / frame.scale
         noise = None
         if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
@@ -734,7 +745,8 @@ class GaussianMixture(DensityMixin, Estimator):
         if self.covariance_type_ == "fixed":
             held = self.fixed_variance_ if rows is None else self.fixed_variance  # a warm start may change it
             with np.errstate(under="ignore"):  # ε itself: the root of a square would round it
-                variance = np.ldexp(float(held or 0.0), -2 * power) * frame.scale * frame.scale
+                variance = float(held or 0.0) if rows is None else rows.down(float(held or 0.0), 2)
+                variance = variance * frame.scale * frame.scale
             shape: Covariance = Fixed(means, max(float(variance), NARROWEST))
         else:
             shape = SHAPES[self.covariance_type_].from_precisions_cholesky(means, factors)
@@ -747,25 +759,35 @@ class GaussianMixture(DensityMixin, Estimator):
         return shapes[self.covariance_type_] + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
 
     def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
-        return self._n_parameters() * math.log(len(points) if weights is None else weights.sum())
+        if weights is None:
+            return self._n_parameters() * math.log(len(points))
+        power = weight_power(float(weights.max()))
+        return self._n_parameters() * (math.log(np.ldexp(weights, -power).sum()) + power * math.log(2))
 
 
-def _own_frame(weights: Floats, means: Floats, widest: float) -> Frame:
-    """Return a frame for a model without its data: about its mean, in a power of two near its extent."""
+def _own_frame(weights: Floats, means: Floats, widths: Floats) -> Frame:
+    """Return a frame for a model without its data: about its mean, in a power of two near its extent.
+
+    Where the extents of columns or components differ so much that squares would vanish, it lies amidst them.
+    """
     total, d = weights.sum(), means.shape[1]
     origin = weights @ means / total if total > 0 else means[0]
-    extent = max(widest, float(np.abs(means - origin).max()))
-    scale = math.ldexp(1.0, -math.frexp(extent)[1]) if 0 < extent < math.inf else 1.0
-    return Frame(origin, scale, np.zeros(d), np.eye(d))
+    extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
+    if not 0 < extent < math.inf:
+        return Frame(origin, 1.0, np.zeros(d), np.eye(d))
+    power = math.frexp(extent)[1]
+    if narrowest > 0 and (below := power - math.frexp(narrowest)[1]) > _DIFFERENT:
+        power -= below // 2
+    return Frame(origin, math.ldexp(1.0, -power), np.zeros(d), np.eye(d))
 
 
-def _singular_without(covariance: Covariance, reg_covar: float, frame: Frame) -> dict[int, int]:
+def _singular_without(covariance: Covariance, reg_covar: float | Floats, frame: Frame) -> dict[int, int]:
     """Find the components that reg_covar alone keeps from being singular, and the first column where it shows."""
     if isinstance(covariance, Full | Tied):
         found = {}
         matrices = covariance.covariances_.reshape(-1, len(frame.origin), len(frame.origin))
         for c, matrix in enumerate(matrices):
-            column = _core.cholesky(matrix - reg_covar * np.eye(len(matrix)), PIVOT)
+            column = _core.cholesky(matrix - np.diag(np.broadcast_to(reg_covar, len(matrix))), PIVOT)
             if column >= 0:
                 found[c if isinstance(covariance, Full) else -1] = column
         return found
@@ -777,7 +799,17 @@ def _singular_without(covariance: Covariance, reg_covar: float, frame: Frame) ->
 
 
 def _total(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    return float(values.sum() if weights is None else values @ weights)
+    if weights is None:
+        return float(values.sum())
+    power = weight_power(float(weights.max()))
+    with np.errstate(over="ignore"):
+        total = float(np.ldexp(values @ np.ldexp(weights, -power), power))
+    if not math.isfinite(total):
+        raise BadData(
+            f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
+            "Divide the weights by their largest."
+        )
+    return total
 
 
 def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

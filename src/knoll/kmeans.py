@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import seeding
 from knoll.base import Estimator, all_or_nothing
-from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, KnollError
+from knoll.exceptions import (
+    BadData,
+    ConvergenceWarning,
+    InvalidParameter,
+    InvalidType,
+    KnollError,
+    SuspiciousResultWarning,
+)
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
 from knoll.steps.blocks import Block, BlockSource
@@ -41,6 +48,8 @@ Floats = NDArray[np.float64]
 
 _NAMES = ("k-means++", "random")
 _FAR = 2.0**500  # squares of differences to data near one stay within float64
+_LIGHTEST = 2.0**-800  # of the heaviest: weights below leave no room for the digits of what is multiplied by them
+_ALIKE = 2.0**-450  # centres this close, beside data near one: the squares of what is between them vanish
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 
 
@@ -196,6 +205,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         self._enough(points.shape[0])
         heaviest = 1.0 if weights is None else float(weights.max())
+        _refuse_light(weights, heaviest)
         counted, extent = without_absent(Block(points, weights), largest)
         scale = Scale.fitting(extent, heaviest, [counted])
         block = scale.block(counted)
@@ -249,7 +259,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
         def counted() -> Iterator[Block]:
             rows = map(present_rows, source()) if drops else source()
-            return (block for block in rows if len(block.points))
+            for block in rows:
+                _refuse_light(block.weights, found.largest_weight)
+                if len(block.points):
+                    yield block
 
         scale = Scale.fitting(found.largest, found.largest_weight, counted())
         sample = scale.block(found.sample)
@@ -268,6 +281,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         threads = self._threads()
         starts = _Starts(self, sample, scale, kind, draw_seed(self.random_state) if seed is None else seed, threads)
         best: steps.LloydResult | None = None
+        close: tuple[int, int, float] | None = None
         spent = [0, 0]
         for restart in range(self._runs()):
             centers = starts(restart)
@@ -285,6 +299,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 hook=self._show(scale) if self.verbose else None,
             )
             self._say_end(result, scale)
+            close = close or _alike(centers) or _alike(result.centers)
             spent[0] += result.distances
             spent[1] += result.rechecks
             if best is None or result.inertia < best.inertia:
@@ -296,6 +311,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly "
                 "due to duplicate points in X. Ask for fewer clusters.",
                 ConvergenceWarning,
+                stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
+            )
+        if close is not None:
+            i, j, gap = *close[:2], np.ldexp(close[2], scale.power)
+            warnings.warn(
+                f"KMeans: centres {i} and {j} lie {gap:.3g} apart, and others so far away that no float64 holds the "
+                "squares of both distances: rows between these two were not told apart. Cluster the close rows on "
+                "their own, or take logarithms.",
+                SuspiciousResultWarning,
                 stacklevel=4,  # _fit, fit, all_or_nothing's guard, the caller
             )
         result = steps.unscaled(best, scale)
@@ -337,6 +361,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         goes_on = hasattr(self, "cluster_centers_")
         points, largest = self._door(X, reset=not goes_on)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
+        if weights is not None:
+            _refuse_light(weights, float(weights.max()))
         batch, extent = without_absent(Block(points, weights), largest)
         threads = self._threads()
         if goes_on:
@@ -676,3 +702,28 @@ def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:
             f"KMeans: a batch with values up to {largest:.3g} is too far from centres of magnitude {reach:.3g}: no "
             "one scale holds the squares of both. Give it in the units of the fit, or fit anew."
         )
+
+
+def _refuse_light(weights: Floats | None, heaviest: float) -> None:
+    """Refuse weights beside the heaviest of which a row would vanish from the sums of its cluster."""
+    if weights is None:
+        return
+    lightest = float(weights.min(where=weights > 0, initial=np.inf))
+    if lightest < heaviest * _LIGHTEST:
+        raise BadData(
+            f"KMeans: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows the sums "
+            "of the others leave float64. Give weights of less different size, or 0 to rows that should not count."
+        )
+
+
+def _alike(centers: Floats) -> tuple[int, int, float] | None:
+    """Find two centres, and their distance, that squares do not tell apart; None: there are none."""
+    small = np.abs(centers) < _ALIKE * 2.0**53  # numbers that differ by less than _ALIKE are below this, or equal
+    if not (small & (centers != 0)).any():
+        return None
+    for i in range(len(centers) - 1):
+        gaps = np.abs(centers[i + 1 :] - centers[i]).max(axis=1)
+        close = np.flatnonzero((gaps > 0) & (gaps < _ALIKE))
+        if len(close):
+            return i, i + 1 + int(close[0]), float(gaps[close[0]])
+    return None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core, scales
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
+from knoll.places import find_places
 from knoll.steps import climb as steps
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights
 
@@ -225,7 +226,7 @@ class MeanShift(ClusterMixin, Estimator):
             weights = np.maximum(weights, 2.0**-800)  # still present, and far below what a sum of the others sees
         eps = math.ldexp(self.bandwidth_, scaling.power)
         gaussian = self.kernel == "gaussian" and eps > 0
-        return steps.Hill(scaling.down(self.points_), weights, eps, gaussian, self._threads()), scaling
+        return steps.Hill.of(scaling.down(self.points_), weights, eps, gaussian, self._threads()), scaling
 
     def _seeds(self, scaling: steps.Scaling) -> NDArray[np.float64]:
         """Choose where to climb from when rows are assigned to the nearest end."""
@@ -292,10 +293,9 @@ class MeanShift(ClusterMixin, Estimator):
         arrived = np.isin(ends.reason, (_core.END_FIXED, _core.END_SMALL))
         if hill.gaussian:
             return arrived
-        which = np.empty(len(ends.points), np.int64)
-        first = np.array(_core.distinct_rows(ends.points, which), dtype=np.int64)
-        touched = hill.on_sphere(np.ascontiguousarray(ends.points[first]))
-        peaks: NDArray[np.bool_] = arrived & ~touched[which]
+        places = find_places(ends.points, hill.threads)
+        touched = hill.on_sphere(np.ascontiguousarray(ends.points[places.first]))
+        peaks: NDArray[np.bool_] = arrived & ~touched[places.which]
         return peaks
 
     def _mean_weight(self, ends: steps.Ends, present: NDArray[np.bool_]) -> float:

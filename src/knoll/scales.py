@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knoll import _core, seeding
 from knoll.exceptions import BadData, SuspiciousResultWarning
+from knoll.places import find_places, merged
 from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
@@ -88,6 +89,14 @@ def k_distances(
 def _k_distances(
     points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int
 ) -> NDArray[np.float64]:
+    places = merged(points, threads)
+    if places is not None:  # equal rows have one answer
+        rows, mass = places.weigh(weights, threads)
+        return _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[places.which]
+    return _reaches(points, k, weights, threads)
+
+
+def _reaches(points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int) -> NDArray[np.float64]:
     n = len(points)
     answer = np.full(n, np.inf)
     total = float(n) if weights is None else float(weights.sum())
@@ -221,7 +230,7 @@ def _fence(logs: NDArray[np.float64], upto: NDArray[np.float64], ranges: float) 
 
 def _between_places(points: NDArray[Any], threads: int) -> float:
     """Return half the least distance between different rows; 1 where all are equal."""
-    places = np.unique(points, axis=0)
+    places = points[find_places(points, threads).first]
     if len(places) == 1:
         return 1.0
     return float(_k_distances(places, 2, None, threads).min()) / 2

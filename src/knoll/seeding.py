@@ -68,7 +68,7 @@ def multiset(X: Any, weights: NDArray[np.float64] | None = None, threads: int = 
     suffix, points = _points(X)
     n = X.shape[0]
     rows, total = np.empty(n, dtype=np.int64), np.empty(n)
-    count = getattr(_core, f"distinct_rows{suffix}")(*points, weights, rows, total, threads)
+    count = getattr(_core, f"distinct_rows{suffix}")(*points, weights, rows, total, None, threads)
     if not count:
         raise BadData("No row has a weight > 0, so there is none to draw. Give a row a weight > 0.")
     if weights is not None and not np.isfinite(total[:count]).all():

@@ -24,7 +24,7 @@ from knoll.steps.spectral_answers import SpectralAnswers
 from knoll.steps.spectral_cost import SpectralCost, estimate
 from knoll.steps.spectral_door import clusters_of, points_of, weights_of
 from knoll.steps.spectral_labels import find_clusters
-from knoll.steps.spectral_solve import Demand, Solved, solve
+from knoll.steps.spectral_solve import Solved, solve
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -39,8 +39,6 @@ from knoll.validation import (
 __all__ = ["SpectralClustering", "SpectralCost"]
 
 Floats = NDArray[np.float64]
-
-_TOL = 1e-8  # what eigen_tol="auto" means
 
 
 class SpectralClustering(ClusterMixin, SpectralAnswers):
@@ -114,7 +112,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         Of D^-½AD^-½, largest first.
     eigengap_ : float
         The last of them minus the next eigenvalue, known to some per cent; NaN where there is none. Near 0 the
-        embedding is one of many.
+        embedding is one of many. Where the components of the graph give all eigenvectors, nothing has been solved: then
+        it is computed when it is first asked for.
     eigen_residual_ : ndarray of shape (n_components,)
         ‖Mv − λv‖ of each pair by the exact operator: an eigenvalue of M lies within it of λ.
     normalized_cut_ : float
@@ -194,7 +193,16 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "max_iter": (Number(1, whole=True),),
     }
     _fitted: ClassVar = frozenset(
-        {"labels_", "embedding_", "eigenvalues_", "eigengap_", "eigen_residual_", "n_clusters_", "extension_", "rule_"}
+        {
+            "labels_",
+            "embedding_",
+            "eigenvalues_",
+            "next_eigenvalue_",
+            "eigen_residual_",
+            "n_clusters_",
+            "extension_",
+            "rule_",
+        }
     )
 
     def __init__(
@@ -283,11 +291,10 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         k = clusters_of(self.n_clusters, len(present))
         m = min(len(present), k if self.n_components is None else int(self.n_components))
         source = make_source(wish, rows, w if not (w == 1).all() else None, threads)
-        demand = Demand(m, k, self.eigen_solver, self.operator, tol, int(self.max_iter), seed, threads, watch)
-        solved = solve(source, w, demand)
+        solved = solve(source, w, self._demand(m, k, seed, threads, self.n_clusters == "auto", watch))
         reason = f"n_clusters={self.n_clusters} was asked for"
         if self.n_clusters == "auto":
-            tried = np.append(solved.spectrum.values, solved.spectrum.following)
+            tried = np.append(solved.spectrum.values, np.float64(solved.spectrum.following))
             chosen = eigengap(tried[~np.isnan(tried)], len(present))
             k, reason = chosen.best, chosen.reason
             kept = steps.leading(solved.spectrum, k if self.n_components is None else m)
@@ -353,7 +360,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         self.extension_ = steps.coefficients(spectrum, w)
         self.embedding_ = steps.scaled_rows(spectrum.vectors / np.sqrt(w)[:, None], spectrum.degrees, self.row_scaling)
         self.eigenvalues_, self.eigen_residual_ = spectrum.values, spectrum.residuals
-        self.eigengap_ = float(spectrum.values[-1] - spectrum.following)
+        self.next_eigenvalue_ = spectrum.following
         self.n_iter_ = spectrum.applications
         self.labels_ = self.fit_labels_ = labels
         self.links_: Floats | None = None
@@ -378,9 +385,6 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         """
         labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
         return labels
-
-    def _tol(self) -> float:
-        return _TOL if self.eigen_tol == "auto" else float(self.eigen_tol)
 
 
 def _spread(kept: NDArray[Any], other: NDArray[Any], present: NDArray[Any], absent: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import time
 from pathlib import Path
 
 import threadpoolctl
@@ -32,7 +33,7 @@ def resolve_threads(n_jobs: int | None) -> int:
 
 def available_threads() -> int:
     """Count the CPUs that we may use now, before any limit set through threadpoolctl."""
-    limits = [_affinity(), *_quotas(), *_environment()]
+    limits = [_affinity(), *_recent_quotas(int(time.monotonic())), *_environment()]
     return max(1, min(limits))
 
 
@@ -64,6 +65,12 @@ def _quota_files() -> tuple[str, ...]:
         elif "cpu" in controllers.split(","):
             found += [root / "cpu" / path.lstrip("/") / "cpu.cfs_quota_us", root / "cpu" / "cpu.cfs_quota_us"]
     return tuple(str(file) for file in dict.fromkeys(found) if file.exists())
+
+
+@functools.lru_cache(maxsize=1)
+def _recent_quotas(second: int) -> list[int]:
+    """Read the quotas once a second at most: on small data the files would be a tenth of a fit."""
+    return _quotas()
 
 
 def _quotas() -> list[int]:

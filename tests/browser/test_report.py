@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from knoll.comparison import compare
 from knoll.report.comparison import comparison_page
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
 
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 740}}
 NASTY = [
@@ -38,34 +32,14 @@ def page_file(tmp_path_factory):
     return file
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def opened(browser, page_file):
-    contexts = []
-
+def opened(open_file, page_file):
     def open_page(screen="desktop", **options):
-        context = browser.new_context(viewport=SCREENS[screen], **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints, page.asked = [], []
-        page.on("console", lambda message: page.complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.goto(page_file.as_uri())
+        page = open_file(page_file, SCREENS[screen], **options)
         page.wait_for_function("[...document.querySelectorAll('canvas')].every((canvas) => canvas.dataset.drawn)")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
 
 
 # how many pixels of a canvas are not empty, and in how many colours

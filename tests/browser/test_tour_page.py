@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
 
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def opened(browser, tour_page):
-    contexts = []
-
+def opened(open_file, tour_page):
     def open_page(screen="desktop", **options):
-        context = browser.new_context(viewport=SCREENS[screen], offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(tour_page.as_uri())
-        return page
+        return open_file(tour_page, SCREENS[screen], offline=True, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +26,14 @@ from knoll.exceptions import ModelFileError
 from knoll.metrics import adjusted_rand_score
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """SIGINT does what it does in a shell's foreground, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -113,6 +123,25 @@ def test_the_same_command_again_writes_the_same(results, table, tmp_path, call):
     assert (tmp_path / "again" / "labels.parquet").read_bytes() == (results / "labels.parquet").read_bytes()
 
 
+def without_times(told):
+    """A summary without what the clock and the place of the files say."""
+    if isinstance(told, dict):
+        return {key: without_times(value) for key, value in told.items() if key not in ("seconds", "command")}
+    return [without_times(value) for value in told] if isinstance(told, list) else told
+
+
+def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(table, tmp_path, call):
+    for jobs in (1, 2):
+        words = ("--out", tmp_path / str(jobs), "--jobs", jobs, "--format", "csv", "--k", "2..4", "--quiet")
+        assert call("compare", table, *words) == (0, "", "")
+    one, two = (tmp_path / "1", tmp_path / "2")
+    assert (one / "labels.csv").read_bytes() == (two / "labels.csv").read_bytes()
+    told = [without_times(json.loads((out / "summary.json").read_text())) for out in (one, two)]
+    assert json.dumps(told[0]) == json.dumps(told[1])
+    for model in os.listdir(one / "models"):
+        assert (one / "models" / model).stat().st_size == (two / "models" / model).stat().st_size
+
+
 def test_labels_as_csv(table, tmp_path, call):
     code, text, errors = call("compare", table, "--out", tmp_path / "out", "--format", "csv", *QUICK)
     assert code == 0
@@ -167,12 +196,60 @@ def test_without_a_file_a_real_table_is_taken(tmp_path, call):
     assert summary["truth_scores"]["kmeans"]["ari"] > 0.5
 
 
+def answering(words, answer, folder):
+    """Run on a terminal, and answer what is asked there; return what was shown and the exit code."""
+    main_end, ours = os.openpty()
+    done = subprocess.Popen([sys.executable, "-m", "knoll", *words], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
+                            env={**os.environ, "TERM": "dumb"}, start_new_session=True)  # fmt: skip
+    os.close(ours)
+    shown = b""
+    try:
+        while piece := os.read(main_end, 4096):
+            shown += piece
+            if b"[y/N]" in shown and answer:
+                os.write(main_end, answer)
+                answer = b""
+    except OSError:  # the other end is closed
+        pass
+    os.close(main_end)
+    return shown.decode(), done.wait(timeout=60)
+
+
+@pytest.mark.parametrize(("answer", "written"), [(b"n\n", False), (b"\n", False), (b"y\n", True)])
+def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, written):
+    words = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
+    shown, code = answering([*words, "--budget", "0.001"], answer, tmp_path)
+    assert code == 0
+    assert "That is more than the budget or the memory that is free. Go on? [y/N]" in shown
+    assert ("Nothing was done." in shown) == (not written)
+    assert (tmp_path / "out" / "summary.json").exists() == written
+    assert os.listdir(tmp_path) == (["out"] if written else [])
+
+
+def test_exact_asks_nothing_when_it_is_little(table, tmp_path):
+    words = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--budget", "99"]
+    shown, code = answering(words, b"", tmp_path)
+    assert code == 0
+    assert "--exact: every method on all 120 rows" in shown
+    assert "[y/N]" not in shown
+
+
+def test_older_results_stay_when_the_answer_is_no(table, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("old")
+    words = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
+    _, code = answering([*words, "--budget", "0.001"], b"n\n", tmp_path)
+    assert code == 0
+    assert (tmp_path / "out" / "summary.json").read_text() == "old"
+
+
 def test_exact_shows_the_cost_first(table, tmp_path, call):
     code, text, _ = call("compare", table, "--out", tmp_path / "out", "--exact", *QUICK)
     assert code == 0
     lines = text.splitlines()
     cost = next(at for at, line in enumerate(lines) if "--exact: every method on all 120 rows, about" in line)
-    assert lines[cost + 1].startswith("    gaussian-mixture: about ")
+    for at, method in enumerate(["gaussian-mixture", "kmeans", "dbscan"], start=1):
+        assert re.fullmatch(rf"    {method}: about \S+ (s|min|h), \S+ (kB|MB|GB) beyond the data", lines[cost + at])
     assert cost < next(at for at, line in enumerate(lines) if line.startswith("  method"))
 
 
@@ -187,12 +264,14 @@ def test_a_parameter_by_hand(table, tmp_path, call):
 
 
 def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
-    code, text, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.metric=nothing", *QUICK)
+    """Rows that are no distances: DBSCAN cannot work on them, the others can."""
+    code, text, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.metric=precomputed", *QUICK)
     assert code == 0
     assert "dbscan            no answer: " in text
-    assert "metric 'nothing' cannot be computed" in text
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "no answer</span>: DBSCAN: metric &#39;nothing&#39; cannot be computed" in page
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert list(summary["candidates"]) == ["gaussian-mixture", "kmeans"]
+    assert [failure["method"] for failure in summary["failures"]] == ["dbscan"]
+    assert "no answer</span>: " in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_bar_on_a_terminal(table, tmp_path):
@@ -227,6 +306,84 @@ def test_a_line_of_progress():
 # ---- Ctrl-C --------------------------------------------------------------------------------------------------------
 
 
+def press(target, name, monkeypatch, *, times=1):
+    """Send a true SIGINT to ourselves when this function is called."""
+    run, left = getattr(target, name), [times]
+
+    def pressed(*args, **options):
+        if left[0]:
+            left[0] -= 1
+            signal.raise_signal(signal.SIGINT)
+        return run(*args, **options)
+
+    monkeypatch.setattr(target, name, pressed)
+
+
+def kept(out):
+    """The methods of whose answers labels, models, report and summary tell alike."""
+    labels = pyarrow.parquet.read_table(out / "labels.parquet").column_names
+    summary = json.loads((out / "summary.json").read_text())
+    methods = [name for name in METHODS if name in labels]
+    assert list(summary["candidates"]) == methods
+    assert sorted(path.stem for path in (out / "models").iterdir()) == sorted(methods)
+    assert sorted(os.listdir(out)) == ["labels.parquet", "models", "report.html", "summary.json"]
+    page = (out / "report.html").read_text()
+    assert all(name in page for name in methods)
+    return methods, summary, page
+
+
+ALL_THREE = ["gaussian-mixture", "kmeans", "dbscan"]
+STAGES = {
+    "judge: agreement": ("knoll.comparison.engine", "agreement_of", ALL_THREE),
+    "judge: recommend": ("knoll.comparison.engine", "recommend", ALL_THREE),
+    "judge: truth": ("knoll.comparison.engine", "truth_scores", ALL_THREE),
+    "fit: stability of the first": ("knoll.comparison.fitting", "stability", ALL_THREE[:1]),
+    "fit: scores of the first": ("knoll.comparison.fitting", "internal_scores", ALL_THREE[:1]),
+    "report": ("knoll.cli._compare_files", "comparison_page", ALL_THREE),
+    "writing: labels": ("knoll.cli._compare_files", "_write_labels", ALL_THREE),
+    "writing: models": ("knoll.cli._compare_files", "save", ALL_THREE),
+    "writing: summary": ("knoll.cli._compare_files", "_write_summary", ALL_THREE),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_in_any_stage_keeps_what_is_fitted(table, tmp_path, monkeypatch, call, stage):
+    module, function, finished = STAGES[stage]
+    press(importlib.import_module(module), function, monkeypatch)
+    out = tmp_path / "out"
+    code, _, errors = call("compare", table, "--truth", "kind", "--out", out, *QUICK)
+    assert code == 130
+    assert errors.endswith(f"knoll: interrupted; what had finished is in {out}.\n")
+    methods, summary, page = kept(out)
+    assert methods == finished
+    assert summary["interrupted"]
+    assert summary["recommendation"]["method"] in finished
+    assert "Interrupted." in page
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("knoll.cli._results", "_exchange"), ("knoll.cli.compare", "_tell")], ids=["moving", "telling"]
+)
+def test_ctrl_c_when_all_is_written_takes_nothing_back(table, tmp_path, monkeypatch, call, module, name):
+    press(importlib.import_module(module), name, monkeypatch)
+    code, _, errors = call("compare", table, "--out", tmp_path / "out", *QUICK)
+    assert code == 130
+    assert errors.endswith(f"knoll: interrupted; what had finished is in {tmp_path / 'out'}.\n")
+    assert kept(tmp_path / "out")[0] == ALL_THREE
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_a_fit_keeps_the_methods_before_it(table, tmp_path, monkeypatch, call):
+    monkeypatch.setattr(engine, "compare", interrupting("dbscan"))
+    code, _, errors = call("compare", table, "--out", tmp_path / "out", *QUICK)
+    assert code == 130
+    assert errors.endswith(f"knoll: interrupted; what had finished is in {tmp_path / 'out'}.\n")
+    methods, summary, page = kept(tmp_path / "out")
+    assert methods == ["gaussian-mixture", "kmeans"]
+    assert [(failure["method"], failure["reason"]) for failure in summary["failures"]] == [("dbscan", "interrupted")]
+    assert "Interrupted." in page
+
+
 def interrupting(after):
     """An engine whose reader presses Ctrl-C when this method begins."""
     run = engine.compare
@@ -235,30 +392,27 @@ def interrupting(after):
         def tell(event):
             progress(event)
             if event.method == after:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
 
         return run(*args, progress=tell, **options)
 
     return compare
 
 
-def test_what_had_finished_is_kept(table, tmp_path, monkeypatch, call):
-    monkeypatch.setattr(engine, "compare", interrupting("dbscan"))
-    code, _, errors = call("compare", table, "--out", tmp_path / "out", *QUICK)
-    assert code == 130
-    assert errors.endswith(f"knoll: interrupted; what had finished is in {tmp_path / 'out'}.\n")
-    labels = pyarrow.parquet.read_table(tmp_path / "out" / "labels.parquet")
-    assert labels.column_names[:3] == ["row", "gaussian-mixture", "kmeans"]
-    assert "dbscan" not in labels.column_names
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["interrupted"]
-    assert "Interrupted." in (tmp_path / "out" / "report.html").read_text()
-
-
-def test_an_interruption_before_the_first_answer_leaves_nothing(table, tmp_path, monkeypatch, call):
-    monkeypatch.setattr(engine, "compare", interrupting("gaussian-mixture"))
+@pytest.mark.parametrize("when", ["density", "gaussian-mixture"])
+def test_ctrl_c_before_the_first_answer_leaves_nothing(table, tmp_path, monkeypatch, call, when):
+    monkeypatch.setattr(engine, "compare", interrupting(when))
     code, _, errors = call("compare", table, "--out", tmp_path / "new" / "out", *QUICK)
     assert code == 130
     assert "interrupted; no unfinished file was kept" in errors
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_twice_means_it(table, tmp_path, monkeypatch, call):
+    press(importlib.import_module("knoll.cli._compare_files"), "comparison_page", monkeypatch, times=2)
+    code, _, errors = call("compare", table, "--out", tmp_path / "new" / "out", *QUICK)
+    assert code == 130
+    assert errors.endswith("knoll: interrupted; no unfinished file was kept.\n")
     assert os.listdir(tmp_path) == []
 
 
@@ -306,6 +460,16 @@ def test_words_become_values():
         (["--set", "eps=1"], "--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got 'eps=1'."),
         (["--set", "dbscan.epz=1"], "parameters: dbscan has no 'epz'. It has"),
         (["--set", "dbscn.eps=1"], "parameters: there is no method 'dbscn'."),
+        (["--set", "dbscan.eps=-1"], "DBSCAN: eps must be > 0, got -1."),
+        (["--set", "dbscan.eps=near"], "DBSCAN: eps must be a number, got 'near'."),
+        (["--set", "dbscan.metric=nothing"], "DBSCAN: metric 'nothing' cannot be computed"),
+        (["--set", "kmeans.n_clusters=0"], "KMeans: n_clusters must be >= 1, got 0."),
+        (["--set", "kmeans.n_clusters=1000"], "n_clusters of kmeans is 1000, but there are 120 rows."),
+        (["--set", "mean-shift.bandwidth=-2"], "MeanShift: bandwidth must be > 0, got -2"),
+        (["--set", "gmm.covariance_type=round"], "GaussianMixture: covariance_type must be one of"),
+        (["--set", "dbscan.n_jobs=1"], "n_jobs of dbscan: use n_jobs of the comparison instead."),
+        (["--k", "500"], "k begins at 500, but there are 120 rows. Try fewer clusters."),
+        (["--methods", "kmeans", "--set", "dbscan.eps=1"], "dbscan is not among the methods, which are kmeans."),
         (["--jobs", "0"], "n_jobs must not be 0."),
         (["--budget", "0"], "Invalid value for '--budget'"),
         (["--columns", "nothing"], "has no column 'nothing'. It has: name, height, width, kind, seen, planet."),

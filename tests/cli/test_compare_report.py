@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from knoll.comparison import Evidence, Failure, compare
-from knoll.report.comparison import comparison_page
-from knoll.report.comparison_charts import chart, number
+from knoll.report.comparison import _counted, _named, _two_digits, comparison_page
+from knoll.report.comparison_charts import chart, number, with_next
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MOST_POINTS, same_colours, shown_rows
@@ -79,7 +79,7 @@ def test_the_recommendation_is_first(html, found):
     body = html[html.index("<main>") :]
     assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="pictures"')
     for reason in found.recommendation.reasons:
-        assert reason.split("'")[0][:40] in body
+        assert _named(reason).split("'")[0][:40] in body
     assert found.recommendation.caution in body
 
 
@@ -207,8 +207,52 @@ def test_a_curve():
     assert "chosen at 3" in drawn["alt"]
     close = replace(evidence, y={"one": np.array([1.0, 0.99998, 0.99996, 0.9999])})
     assert [text for _, text in chart(close)["y_ticks"]] == ["0.9999", "0.99995", "1"]
+    closer = replace(evidence, y={"one": np.array([1.0, 1.0, 1 - 1e-9, 1 - 3e-9])})
+    assert max(len(text) for _, text in chart(closer)["y_ticks"]) <= 8  # more digits have no room
     empty = Evidence("BIC", "k", np.arange(2.0), {"full": np.full(2, np.nan)}, 3.0, "")
     assert chart(empty) == {}
+
+
+class Spectrum:
+    eigenvalues_, eigengap_ = np.array([1.0, 0.99, 0.98]), 0.5
+
+
+def test_the_chart_of_the_gap_shows_the_gap():
+    """Eigenvalues up to the chosen one show none: the next one is drawn too, where the model knows it."""
+    gap = Evidence("eigengap", "k", np.arange(1.0, 4), {"eigenvalue": Spectrum.eigenvalues_}, 3.0, "")
+    drawn = chart(with_next(gap, Spectrum()))
+    (line,) = drawn["lines"]
+    heights = [down for _, down in line["dots"]]
+    assert len(heights) == 4
+    assert heights[3] - heights[2] > 20 * (heights[2] - heights[0])  # down the page: the gap dwarfs the rest
+    assert (drawn["chosen"], drawn["chosen_y"]) == line["dots"][2]
+    assert drawn["table"][3]["values"] == ["0.48"]
+    fewer = replace(gap, x=np.arange(1.0, 3), y={"eigenvalue": Spectrum.eigenvalues_[:2]}, chosen=2.0)
+    assert with_next(fewer, Spectrum()).y["eigenvalue"].tolist() == pytest.approx([1.0, 0.99, 0.98, 0.48])
+    other = replace(gap, y={"eigenvalue": np.array([1.0, 0.7, 0.6])})  # another affinity
+    more = replace(gap, x=np.arange(1.0, 6), y={"eigenvalue": np.array([1.0, 0.99, 0.98, 0.48, 0.4])})
+    whole = Spectrum()
+    whole.eigengap_ = np.nan  # there is no next one
+    for evidence, model in ((other, Spectrum()), (more, Spectrum()), (gap, whole), (gap, object())):
+        assert with_next(evidence, model) is evidence
+
+
+def test_a_gap_in_a_page(points):
+    found = compare(points, methods=["spectral"], budget=5)
+    (gap,) = (each for each in found.candidates["spectral"].evidence if each.name == "eigengap")
+    k = found.candidates["spectral"].n_clusters
+    page = comparison_page(found, points, name="t", seconds=0)
+    drawn = chart(with_next(gap, found.candidates["spectral"].model))
+    assert len(drawn["table"]) >= k + 1
+    assert drawn["lines"][0]["pieces"][0] in page
+
+
+def test_sentences_have_the_names_that_people_use():
+    assert _named("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
+        "kernel k-means beats k-means, DBSCAN and my-kmeans; k-means: no"
+    )
+    assert [_counted(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]
+    assert [_two_digits(value) for value in (-0.001, -0.014, 1.0)] == ["0.00", "−0.01", "1.00"]
 
 
 @pytest.mark.parametrize(

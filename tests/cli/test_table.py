@@ -12,6 +12,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from knoll.cli._stream import open_stream
 from knoll.cli._table import complete, read_table
 from knoll.exceptions import BadData, InvalidParameter
 
@@ -183,3 +184,30 @@ def test_arrays_of_another_machine_and_of_no_numbers(tmp_path):
     for shape, what in (((0, 2), "rows"), ((3, 0), "columns")):
         with pytest.raises(BadData, match=rf"has no {what}: its array is of shape \({shape[0]}, {shape[1]}\)"):
             read_table(write(tmp_path, array_file(np.save, np.ones(shape))))
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_lines_longer_than_the_first_look(tmp_path, end, rows):
+    """A header of more bytes than are looked at first is read to its end, whole or in pieces."""
+    names = [f"a column with the number {j}" for j in range(6000)]
+    lines = [",".join(names), *(",".join(str(i + j / 8) for j in range(6000)) for i in range(rows))]
+    path = write(tmp_path, "\n".join(lines) + end)
+    expected = np.arange(rows)[:, None] + np.arange(6000) / 8
+    table = read_table(path)
+    assert table.columns == tuple(names)
+    np.testing.assert_array_equal(table.X, expected)
+    with open_stream(str(path)) as stream:
+        assert stream.numeric() == names
+        np.testing.assert_array_equal(np.concatenate([piece.X for piece in stream.read(names)]), expected)
+
+
+def test_whole_files_and_streams_are_of_one_mind(tmp_path):
+    """One guess of the dialect serves both: the same names and numbers, whatever the file looks like."""
+    for kind, content in FORMATS.items():
+        path = write(tmp_path, content, "data")
+        table = read_table(path)
+        with open_stream(str(path)) as stream:
+            assert tuple(stream.numeric()) == table.columns, kind
+            pieces = [piece.X for piece in stream.read(table.columns)]
+        assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, kind

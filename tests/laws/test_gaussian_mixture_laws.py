@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from knoll import GaussianMixture
-from knoll.exceptions import CollapsedComponentWarning, KnollWarning
+from knoll.exceptions import BadData, CollapsedComponentWarning, ConvergenceWarning, KnollWarning
 
 SHAPES = ("full", "tied", "diag", "spherical")
 STARTS = ("kmeans", "k-means++", "random", "random_from_data")
@@ -165,6 +165,91 @@ def test_scaling_by_a_power_of_two_is_exact(seed, shape, power, init):
     np.testing.assert_array_equal(scaled.labels_, plain.labels_)
     assert scaled.n_iter_ == plain.n_iter_
     np.testing.assert_allclose(scaled.lower_bounds_, plain.lower_bounds_ - 2 * power * np.log(2), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("absent", [1.7e308, -1.7e308, 1e200, 3.0])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("init", STARTS)
+def test_an_absent_row_changes_no_bit_however_large(absent, first, init):
+    """A value that stands for "no data" must not choose the unit in which the others are measured."""
+    X, away = cloud(3, 80, 2), np.full((2, 2), absent)
+    rows, weights = ([away, X], [np.zeros(2), np.ones(80)]) if first else ([X, away], [np.ones(80), np.zeros(2)])
+    rows, weights = np.concatenate(rows), np.concatenate(weights)
+    present, model = fit(X, init_params=init), fit(rows, sample_weight=weights, init_params=init)
+    assert_same_bits(model, present, (*PARAMETERS, "lower_bounds_"))
+    np.testing.assert_array_equal(model.labels_[weights > 0], present.labels_)
+    np.testing.assert_array_equal(model.labels_, model.predict(rows))
+    cuts = [(rows[:2], weights[:2]), (rows[2:50], weights[2:50]), (rows[50:], weights[50:])]
+    blocks = GaussianMixture(3, random_state=0, init_params=init).fit_blocks(lambda: cuts)
+    assert_same_bits(blocks, present)
+
+
+def test_a_row_that_is_not_finite_is_refused_though_absent():
+    with pytest.raises(BadData, match="an infinity at row 1, column 1"):
+        fit(np.array([[0.0, 1.0], [2.0, np.inf], [3.0, 4.0]]), k=1, sample_weight=[1.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("power", [-1074, -1022, -65, 3, 64, 1000, 1022])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_weights_count_by_their_ratios(power, shape):
+    X, weights = cloud(5, 90, 2), np.random.default_rng(5).integers(1, 3, size=90).astype(float)
+    plain, scaled = (fit(X, sample_weight=w, covariance_type=shape) for w in (weights, np.ldexp(weights, power)))
+    assert_same_bits(scaled, plain, (*PARAMETERS, "lower_bounds_", "labels_"))
+    heavy = np.ldexp(weights, power)
+    assert plain.score(X, sample_weight=heavy) == pytest.approx(plain.score(X, sample_weight=weights), rel=1e-14)
+    free = {"full": 9, "tied": 3, "diag": 6, "spherical": 3}[shape] + 6 + 2
+    if power < 1000:
+        size, total = np.log(weights.sum()) + power * np.log(2), plain.score(X, sample_weight=weights) * weights.sum()
+        assert plain.bic(X, sample_weight=heavy) == pytest.approx(-2 * np.ldexp(total, power) + free * size, rel=1e-12)
+        assert plain.aic(X, sample_weight=heavy) == pytest.approx(-2 * np.ldexp(total, power) + 2 * free, rel=1e-12)
+    else:
+        for criterion in (plain.bic, plain.aic, plain.icl):
+            with pytest.raises(BadData, match=r"weights up to .* leaves float64\. Divide the weights by their largest"):
+                criterion(X, sample_weight=np.full(90, 1e308))
+
+
+@pytest.mark.parametrize("powers", [(332, -332), (-332, 332), (0, -450), (500, 200), (10, -195)])
+@pytest.mark.parametrize("shape", ["full", "tied", "diag"])
+def test_columns_of_any_units_stand_side_by_side(powers, shape):
+    """The floor is relative to each column's own variance: no unit of a column makes it collapse."""
+    X = cloud(7, 120, 2)
+    start = {"weights_init": [0.2, 0.3, 0.5], "covariance_type": shape, "reg_covar": 0.0, "max_iter": 5, "tol": 0.0}
+    Y = np.ldexp(X, powers)
+    factors = np.ldexp(1.0, -np.array(powers))
+    begin = {
+        "full": (np.tile(np.eye(2), (3, 1, 1)), np.tile(np.diag(factors**2), (3, 1, 1))),
+        "tied": (np.eye(2), np.diag(factors**2)),
+        "diag": (np.ones((3, 2)), np.tile(factors**2, (3, 1))),
+    }[shape]
+    plain = fit(X, means_init=X[:3], precisions_init=begin[0], **start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollapsedComponentWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = GaussianMixture(3, means_init=Y[:3], precisions_init=begin[1], **start).fit(Y)
+        blocks = GaussianMixture(3, means_init=Y[:3], precisions_init=begin[1], **start).fit_blocks(lambda: [Y])
+    np.testing.assert_allclose(model.means_, np.ldexp(plain.means_, powers), rtol=1e-12)
+    variances = np.array(powers)[:, None] + powers if shape != "diag" else 2 * np.array(powers)
+    np.testing.assert_allclose(model.covariances_, np.ldexp(plain.covariances_, variances), rtol=1e-11)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(Y), plain.labels_)
+    np.testing.assert_allclose(model.predict_proba(Y), plain.predict_proba(X), atol=1e-12)
+    assert model.lower_bound_ == pytest.approx(plain.lower_bound_ - sum(powers) * np.log(2), rel=1e-12)
+    assert_same_bits(blocks, model)
+    warm = GaussianMixture(3, means_init=Y[:3], precisions_init=begin[1], warm_start=True, **{**start, "max_iter": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _ in range(5):
+            warm.fit(Y)
+    np.testing.assert_allclose(warm.means_, model.means_, rtol=1e-11)
+
+
+def test_named_starts_see_columns_in_the_units_they_have():
+    """k-means compares columns: beside 1e100 it sees nothing of 1e-100, and so begins as on the first column alone."""
+    X = cloud(9, 150, 2) * [1e100, 1e-100]
+    for init in STARTS:
+        model = fit(X, init_params=init, reg_covar=0.0)
+        assert np.isfinite(model.lower_bound_)
+        assert (model.covariances_[:, 1, 1] < 1e-190).all()
 
 
 @pytest.mark.parametrize("power", [-60, 1, 400])

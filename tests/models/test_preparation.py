@@ -35,6 +35,13 @@ def test_it_is_its_own_whatever_the_order_and_survives_a_file(X, scale, random):
         np.testing.assert_allclose(scaled.std(axis=0)[varied], 1, rtol=1e-9)
 
 
+def test_robust_scales_a_column_of_which_half_is_one_value():
+    X = np.r_[np.zeros(80), np.linspace(0, 1e5, 20)][:, None]
+    made = Preparation.fit(X, ["gain"], scale="robust")
+    assert made.center == (0.0,)
+    np.testing.assert_allclose(made.spread, X.std(), rtol=1e-12)
+
+
 def test_the_given_array_is_left_alone_and_gaps_stay_gaps():
     X = np.array([[1.0, 2.0], [3.0, 6.0]])
     before = X.copy()

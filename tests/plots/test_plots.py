@@ -175,3 +175,42 @@ def test_a_model_that_was_not_fitted_is_told_so():
     for draw, model in models.items():
         with pytest.raises(NotFittedError, match=rf"This {type(model).__name__} instance is not fitted yet"):
             draw(model, X)
+
+
+# ---- numbers that no axis can carry ----------------------------------------------------------------------------------
+
+FAR = 5.0 * (_some := datasets.load("x1500").X[::10]) / np.abs(_some).max()
+
+
+def mixture(X):
+    return knoll.GaussianMixture(2, reg_covar=0, random_state=0).fit(X)
+
+
+SPATIAL = {
+    "scatter": lambda X: plots.scatter(X),
+    "gaussian_mixture": lambda X: plots.gaussian_mixture(mixture(X), X),
+    "responsibilities": lambda X: plots.responsibilities(mixture(X), X),
+    "density": lambda X: plots.density(mixture(X), X),
+    "kmeans": lambda X: plots.kmeans(knoll.KMeans(2, random_state=0).fit(X), X),
+    "decision_regions": lambda X: plots.decision_regions(knoll.KMeans(2, random_state=0).fit(X), X),
+    "dbscan": lambda X: plots.dbscan(knoll.DBSCAN(np.ptp(X)).fit(X), X),
+    "climb": lambda X: plots.climb(knoll.MeanShift(bandwidth=np.ptp(X) / 4).fit(X), X),
+    "similarity_graph": lambda X: plots.similarity_graph(X, np.ones((len(X), len(X)))),
+}
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.KnollWarning")
+@pytest.mark.parametrize("power", [-300, 300])
+@pytest.mark.parametrize("name", SPATIAL)
+def test_numbers_that_no_axis_can_carry_are_told(name, power):
+    """What fits is computed at any scale; a picture says by what to divide."""
+    with pytest.raises(BadData, match=rf"can be drawn of 1e-100 to 1e\+100. Divide X by 1e\{power:+d} before fitting"):
+        SPATIAL[name](FAR * 10.0**power)
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.KnollWarning")
+@pytest.mark.parametrize("power", [-90, 90])
+def test_numbers_near_the_limits_are_drawn(power):
+    ax = plots.kmeans(knoll.KMeans(2, random_state=0).fit(FAR * 10.0**power), FAR * 10.0**power)
+    ax.figure.canvas.draw()
+    plt.close(ax.figure)

@@ -192,6 +192,15 @@ def test_weights_beyond_float64_are_told():
         Gaussian().fit(np.eye(3), sample_weight=[1e308, 1e308, 1e308])
 
 
+def test_weights_that_hide_the_other_rows_are_told(X):
+    """It is not X that is to blame where one row outweighs all others by 600 decades."""
+    weights = np.r_[1e300, np.full(len(X) - 1, 1e-300)]
+    with pytest.raises(BadData, match=r"the sample weights go from 1e-300 to 1e\+300: beside the heaviest rows"):
+        Gaussian().fit(X, sample_weight=weights)
+    with pytest.raises(BadData, match="column 0 spreads over"):
+        Gaussian().fit(X * 1e-200, sample_weight=np.arange(1.0, len(X) + 1))
+
+
 def test_a_constant_column_has_no_variance_at_all():
     X = np.column_stack([np.random.default_rng(0).normal(size=10_000), np.full(10_000, 0.1)])
     with pytest.warns(CollapsedComponentWarning):

@@ -280,3 +280,23 @@ def test_the_normalized_cut_and_the_trace_agree_on_every_partition():
                     for c in (0, 1))  # fmt: skip
         np.testing.assert_allclose(normalized_cut(A, labels), 1 - trace / 2, rtol=1e-12)
     assert normalized_cut(A, [0, 0, 0, 1]) < normalized_cut(A, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("value", [np.ones(3), "7", None, np.ones((2, 2)), {}])
+def test_a_function_must_give_numbers(value):
+    X = np.arange(6.0).reshape(3, 2)
+    rule = "the kernel <lambda> must give a number for two rows, or an .n, m. array for n and m rows, got "
+    with pytest.raises(BadData, match=rule):
+        Function(lambda x, y: value).tile(X, X)
+
+
+def test_a_function_must_be_symmetric():
+    X = np.arange(40.0).reshape(20, 2)
+    said = (
+        r"must be symmetric, but gives 0.0 for the rows array\(\[0., 1.\]\) and array\(\[4., 5.\]\), and 4.0 the other"
+    )
+    with pytest.raises(BadData, match=said):
+        Function(lambda x, y: float(x[0])).operator(X)
+    with pytest.raises(BadData, match="must be symmetric"):
+        Function(lambda A, B: A[:, :1] + 0 * B[:, 0]).operator(X)
+    assert Function(lambda x, y: float(x @ y)).operator(X[:1]).n == 1

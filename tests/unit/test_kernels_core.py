@@ -162,6 +162,31 @@ def test_tall_products_and_their_bits():
             assert np.array_equal(more, times)
 
 
+def test_sparse_rows_that_do_not_fit_are_named():
+    begin, column, value = np.array([0, 1, 2]), np.array([1, 0], np.int32), np.ones(2)
+    B = np.eye(2)
+    _core.sparse_times(begin, column, value, B, out := np.empty((2, 2)), 1)
+    assert np.array_equal(out, B[::-1])
+    _core.sparse_chebyshev(begin, column, value, 0.0, 2, B, out, 1)  # x = 2M + I, T_2 = 2x² − 1, T_2(3) = 17
+    np.testing.assert_allclose(out, np.array([[9, 8], [8, 9]]) / 17)
+    rising = "begin must rise from 0 to the number of entries, and columns lie within the matrix"
+    for call, message in [
+        (lambda: _core.sparse_times(begin, column, value[:1], B, out, 1), "begin, column and value must fit together"),
+        (lambda: _core.sparse_times(begin, column, np.ones(4)[::2], B, out, 1), "must be contiguous"),
+        (lambda: _core.sparse_times(begin + 1, column, value, B, out, 1), rising),
+        (lambda: _core.sparse_times(begin[[0, 2, 1]], column, value, B, out, 1), rising),
+        (lambda: _core.sparse_times(begin, column + np.int32(1), value, B, out, 1), rising),
+        (lambda: _core.sparse_times(begin, column - np.int32(1), value, B, out, 1), rising),
+        (lambda: _core.sparse_times(begin, column, value, B, out[:1], 1), r"out must be \(rows, columns of b\)"),
+        (lambda: _core.sparse_chebyshev(begin, column, value, 0.0, 2, np.eye(3), out, 1), "the matrix must be square"),
+        (lambda: _core.sparse_chebyshev(begin, column, value, 0.0, 2, B, out[:1], 1), "out must be of the shape of b"),
+        (lambda: _core.sparse_chebyshev(begin, column, value, 1.0, 2, B, out, 1), "cut must lie between -1 and 1"),
+        (lambda: _core.sparse_chebyshev(begin, column, value, 0.0, 0, B, out, 1), "degree be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 def test_what_does_not_fit_is_named(points):
     operator = _core.KernelOperator(points, "rbf", 1.0, 1.0, 0.0, 1)
     B, G, one = np.zeros((331, 2)), np.zeros((331, 2)), np.zeros(1, np.int32)

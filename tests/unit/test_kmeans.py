@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from knoll import KMeans, datasets, seeding
-from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType
+from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.steps import kmeans as steps
 from knoll.steps.blocks import Block
 from knoll.steps.sample import survey
@@ -176,6 +177,48 @@ def test_extreme_weights(X):
         model = KMeans(4, random_state=0).fit(X, sample_weight=weights * scale)
         np.testing.assert_array_equal(model.labels_, plain.labels_)
         assert np.isfinite(model.cluster_centers_).all()
+
+
+def test_weights_beside_which_rows_vanish_are_told(X):
+    weights = np.r_[1e300, np.full(len(X) - 1, 1e-300)]
+    with pytest.raises(
+        BadData, match=r"the sample weights go from 1e-300 to 1e\+300: beside the heaviest rows the sums"
+    ):
+        KMeans(2, random_state=0).fit(X, sample_weight=weights)
+    with pytest.raises(BadData, match="the sample weights go from"):
+        KMeans(2, random_state=0).partial_fit(X, sample_weight=weights)
+    with pytest.raises(BadData, match="the sample weights go from"):
+        KMeans(2, random_state=0).fit_blocks(lambda: [(X[:5], weights[:5]), (X[5:], weights[5:])])
+
+
+def test_weights_over_many_decades_give_the_exact_means(X):
+    """Against fractions: a light cluster's centre is as exact as a heavy one's."""
+    weights = 10.0 ** np.random.default_rng(1).uniform(-115, 115, len(X))
+    model = KMeans(4, random_state=0, tol=0).fit(X, sample_weight=weights)
+    for c in range(4):
+        own = model.labels_ == c
+        mass = sum(map(Fraction, weights[own].tolist()))
+        for j in range(X.shape[1]):
+            mean = (
+                sum(Fraction(w) * Fraction(x) for w, x in zip(weights[own].tolist(), X[own, j].tolist(), strict=True))
+                / mass
+            )
+            assert model.cluster_centers_[c, j] == pytest.approx(float(mean), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("small", [1e-100, 1e-130, 1e-170, 1e-250])
+def test_clusters_beside_far_larger_ones(small):
+    """Two close pairs and a far row: the right labels where squares hold both, else a word that they do not."""
+    X = np.array([[1.0], [1.1], [5.0], [5.1]]) * small
+    X = np.concatenate([X, [[1.0], [1.01]]])
+    start = np.array([[1.0 * small], [5.0 * small], [1.0]])
+    if small > 1e-135:
+        model = KMeans(3, init=start, tol=0).fit(X)
+        assert model.labels_.tolist() == [0, 0, 1, 1, 2, 2]
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+    else:
+        with pytest.warns(SuspiciousResultWarning, match=r"centres 0 and 1 lie .* apart, and others so far away"):
+            KMeans(3, init=start, tol=0).fit(X)
 
 
 # ---- empty clusters ------------------------------------------------------------------------------------------------
@@ -548,7 +591,10 @@ def test_a_huge_constant_column_in_blocks_and_batches():
 
 def test_labels_are_those_of_predict_where_rows_differ_by_all_of_float64():
     X = np.array([[1e200], [-1e200], [0.0], [1.0], [2.0]])
-    with pytest.warns(ConvergenceWarning, match="smaller than n_clusters"):
+    with (
+        pytest.warns(ConvergenceWarning, match="smaller than n_clusters"),
+        pytest.warns(SuspiciousResultWarning, match="so far away that no float64 holds the squares"),
+    ):
         model = KMeans(2, init=[[0.0], [1.0]], empty_clusters="keep").fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 

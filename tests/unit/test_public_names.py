@@ -21,7 +21,7 @@ PUBLIC = {
     """,
     "knoll.build": "build_facts show_build",
     "knoll.comparison": """
-        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Structure compare
+        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
     """,
     "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
     "knoll.datasets": """
@@ -69,8 +69,8 @@ PUBLIC = {
 
 # Modules for knoll's own use, free to change.
 INNER = {
-    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.report", "knoll.steps", "knoll.threads",
-    "knoll.validation",
+    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.memory", "knoll.places", "knoll.report", "knoll.steps",
+    "knoll.threads", "knoll.validation",
 }  # fmt: skip
 
 

@@ -47,3 +47,13 @@ def test_callers_that_overlap_leave_the_old_number():
     with threadpoolctl.threadpool_limits(1, user_api="blas"):  # nobody has kept the number to himself
         assert set(counts()) == {1}
     assert counts() == before
+
+
+def test_large_matrices_have_one_thread_too():
+    """Bits equal over threads, however large the matrix."""
+    A = np.random.default_rng(0).normal(size=(1100, 1100))
+    found = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+            found.append(small.eigh(A + A.T, subset_by_index=(1090, 1099))[1].tobytes())
+    assert found[0] == found[1]

@@ -477,3 +477,25 @@ def test_certificates_of_known_vectors_are_measured():
     found = heaviest(labels, np.array([1.0, 2.0, 0.0, 3.0, 1.0]), np.ones(5))
     assert found.labels.tolist() == [0, 0, -1, 0, 0]
     assert found.volumes.tolist() == [7.0]
+
+
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "rbf"])
+def test_components_that_are_the_clusters_need_no_solver(affinity):
+    """The gap is solved for when it is asked for, and is the next eigenvalue of the whole matrix."""
+    generator = np.random.default_rng(0)
+    X = np.r_[generator.uniform(size=(400, 2)), generator.uniform(size=(300, 2)) + 50]
+    model = SpectralClustering(2, affinity=affinity, sigma=0.3 if affinity == "rbf" else None, random_state=0).fit(X)
+    assert model.n_connected_components_ == 2
+    assert model.n_iter_ == 1
+    assert np.array_equal(model.labels_, np.repeat(model.labels_[[0, -1]], [400, 300]))
+    assert np.array_equal(model.predict(X), model.labels_)
+    A = model.affinity_matrix_
+    A = A.toarray() if sp.issparse(A) else A
+    root = np.sqrt(A.sum(axis=1))
+    exact = np.linalg.eigvalsh(A / root / root[:, None])[::-1]
+    again = SpectralClustering.from_state(*model.to_state())
+    assert model.eigengap_ == pytest.approx(1 - exact[2], rel=0.05)
+    assert again.eigengap_ == model.eigengap_
+    auto = SpectralClustering("auto", affinity=affinity, sigma=model.sigma, random_state=0).fit(X)
+    assert auto.n_clusters_ == 2
+    assert auto.eigengap_ == pytest.approx(1 - exact[2], rel=0.05)

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from benchmarks import operators  # noqa: E402
 from benchmarks.case import load  # noqa: E402
 from benchmarks.cases import spectral  # noqa: E402
 
@@ -45,3 +46,19 @@ def test_every_contestant_runs_on_few_rows():
     for contestant in (*cases["spectral-moons-1e5"].contestants, *cases["spectral-moons-5000"].contestants):
         result = contestant.run(small, 1)
         assert result[0] is None or spectral.misplaced(small, result)["misplaced"] == 0
+
+
+def test_parts_of_the_map_keep_their_places():
+    """What a page says is read again, a part replaces its own rows, and the words follow the numbers."""
+    times = {name: operators.Time(1.0, 0.0) for name in ("stored", "tiles", "truncated")}
+    slow = {**times, "tiles": operators.Time(3.0, 0.0)}
+    rows = {
+        (2, n, 0.1): operators.row(operators.Place(n, 2, 0.1, taken, "tiles", "none"))
+        for n, taken in ((50_000, times), (2_000, slow))
+    }
+    text = operators.page(rows)
+    assert "takes 3.00 times as long" in text
+    assert "in 1 of 2 places" in text
+    again = operators.rows_of(text)
+    assert again == rows
+    assert [int(line.split("|")[1].replace(",", "")) for line in text.splitlines()[-2:]] == [2_000, 50_000]

@@ -121,6 +121,10 @@ class Cells {
   bool sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run run);
   template <class K, class T, class Key>
   void sort_at_once(View<const T, 2> x, const Key& key, Run run);
+  // Their parts that need not be compiled for each kind of key.
+  void sort_each_bucket(const std::vector<int32_t>& bucket_begin, int shift, Run run);
+  template <class K, class T>
+  void sort_by_keys(View<const T, 2> x, K* keys, int32_t* rows, Run run);
   struct Count {
     int64_t cells = 0, blocks = 0;
   };

@@ -26,12 +26,14 @@ struct SparseRows {
 // The distinct rows of weight > 0, each by the lowest number that it has in x, ordered by a hash of its contents, ties
 // by the contents themselves. 0 and −0 are equal; float32 and float64 rows of equal values, rows of a sparse matrix,
 // and all rows times a power of two have one order. `Points` is View<const T, 2> or SparseRows<T, I>, all entries
-// finite. Returns how many distinct rows there are.
+// finite. Returns how many distinct rows there are. Where it is asked which of them each row equals, they stand in the
+// order of their first appearance instead.
 template <class Points>
 int64_t distinct_rows(const Points& x,                // in  (n, d)
                       View<const double, 1> weights,  // in  (n) or empty: every row counts once
                       int64_t* rows,                  // out (n), the first m of them
-                      double* total,  // out (n), the first m: their weights, summed exactly, rounded once
+                      double* total,   // out (n), the first m: their weights, summed exactly, rounded once
+                      int64_t* which,  // out (n) or null: the distinct row that each row equals; −1: of weight 0
                       Run run);
 
 // What a run of k-means++ has looked at: pairs of a point and a candidate.

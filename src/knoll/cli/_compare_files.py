@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from knoll import __version__
 from knoll.cli._output import LabelsFile
 from knoll.comparison import Comparison, Event
 from knoll.exceptions import ModelFileError
-from knoll.models import Preparation, save
+from knoll.models import save
 from knoll.report.comparison import comparison_page
 
 if TYPE_CHECKING:
@@ -28,17 +27,18 @@ _MOST_SECONDS = 6.0  # and no more than this
 
 def write_results(
     found: Comparison,
+    *,
     table: Table,
     folder: Path,
-    *,
     facts: Sequence[str],
     command: str,
     form: str,
     missing: str,
     id_column: str | None,
     show: Callable[[Event], None],
+    hurried: bool = False,
 ) -> dict[str, Any]:
-    """Write everything into the folder and return the summary."""
+    """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: no more than it must take."""
 
     def tell(text: str) -> None:
         show(Event("report", text, 1.0, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
@@ -46,13 +46,13 @@ def write_results(
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
         truth=table.truth, facts=facts, command=command, done=tell,
-        seconds=min(_MOST_SECONDS, _RELATIONS * found.budget),
+        seconds=0.0 if hurried else min(_MOST_SECONDS, _RELATIONS * found.budget),
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
     tell("labels")
     _write_labels(found, table, id_column or "row", folder / f"labels.{form}")
     tell("models")
-    _write_models(found, table, missing, folder / "models")
+    _write_models(found, missing, folder / "models")
     summary = {
         "knoll": __version__,
         "command": command,
@@ -66,9 +66,14 @@ def write_results(
         },
         **found.summary(),
     }  # fmt: skip
-    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8", errors="replace")
+    _write_summary(summary, folder / "summary.json")
     return summary
+
+
+def _write_summary(summary: dict[str, Any], path: Path) -> None:
+    """Write it as JSON that any reader takes: no NaN in it."""
+    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
 
 def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
@@ -85,13 +90,10 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
         labels.close()
 
 
-def _write_models(found: Comparison, table: Table, missing: str, folder: Path) -> None:
+def _write_models(found: Comparison, missing: str, folder: Path) -> None:
     """One file a method; each remembers columns and scales, so that knoll predict does the same to new rows."""
-    scaling = found.scaling
-    medians = [float(np.median(column)) for column in table.X.T]
-    center, spread, fill = (tuple(float(x) for x in each) for each in (scaling.centre, scaling.spread, medians))
-    made = Preparation(table.columns, scaling.kind, missing, center, spread, fill)
-    folder.mkdir()
+    made = replace(found.scaling.preparation, missing=missing)
+    folder.mkdir(exist_ok=True)
     for name, candidate in found.candidates.items():
         try:
             save(candidate.model, folder / f"{name}.knoll", preparation=made)

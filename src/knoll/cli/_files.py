@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
-__all__ = ["folder", "whole_file"]
+__all__ = ["STANDARD", "folder", "whole_file"]
+
+STANDARD = "-"  # the name of standard output, as of standard input
 
 
 class CannotWrite(click.ClickException):
@@ -23,10 +26,18 @@ class CannotWrite(click.ClickException):
 
 @contextlib.contextmanager
 def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not.
+
+    "-" is standard output.
+    """
     target = Path(os.path.realpath(path))  # a link stays a link
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     try:
+        if str(path) == STANDARD:
+            output: IO[Any] = sys.stdout.buffer if "b" in mode else sys.stdout
+            yield output
+            output.flush()
+            return
         if target.exists() and not target.is_file() and not target.is_dir():
             # A device or a pipe cannot be replaced, only written to.
             with target.open(mode, encoding=encoding, newline=newline) as device:
@@ -45,8 +56,15 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
         raise CannotWrite(path, error, option) from error
 
 
+def refuse_standard(path: Path) -> None:
+    """Refuse standard output where several files are to be written."""
+    if str(path) == STANDARD:
+        raise click.UsageError("--out names a folder here, and standard output (-) is none. Name one, such as ./out.")
+
+
 def folder(path: Path) -> Path:
     """Make the folder, and those above it, if they are not there."""
+    refuse_standard(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._files import whole_file
+from knoll.cli._files import STANDARD
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "listed", "opened", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "listed", "refuse_existing", "size", "some"]
 
 
 def refuse_existing(*paths: Path | None, force: bool) -> None:
     """Refuse to replace a file unless that is asked for, before any work is done; and two outputs in one place."""
     given = [path for path in paths if path is not None]
     for path in given:
+        if str(path) == STANDARD:
+            continue
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder. Give the name of a file.")
         if path.is_file() and not force:
@@ -34,22 +34,11 @@ def refuse_existing(*paths: Path | None, force: bool) -> None:
         raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
 
 
-@contextlib.contextmanager
-def opened(out: Path | None) -> Iterator[IO[bytes]]:
-    """Open the output: a file that appears when it is complete, or standard output."""
-    if out is not None:
-        with whole_file(out, "wb") as file:
-            yield file
-        return
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
-
-
 class LabelsFile:
     """A table of labels that grows: CSV or Parquet, by the name of the file or by `form`."""
 
-    def __init__(self, file: IO[bytes], path: Path | None, form: str | None = None) -> None:
-        parquet = path is not None and path.suffix.lower() in (".parquet", ".pq")
+    def __init__(self, file: IO[bytes], path: Path, form: str | None = None) -> None:
+        parquet = path.suffix.lower() in (".parquet", ".pq")
         self._file, self._form = file, form or ("parquet" if parquet else "csv")
         self._writer: Any = None
         self.rows = 0

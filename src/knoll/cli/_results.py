@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-from knoll.cli._files import CannotWrite
+from knoll.cli._files import CannotWrite, refuse_standard
 
 __all__ = ["refuse_results", "whole_results"]
 
 
 def refuse_results(out: Path, names: Sequence[str], force: bool) -> None:
     """Refuse, before any work, a place that has results already, or is no folder."""
+    refuse_standard(out)
     if out.exists() and not out.is_dir():
         raise click.ClickException(f"cannot write {out}: it is a file. Choose another place with --out.")
     there = [name for name in names if (out / name).exists()]

@@ -7,27 +7,28 @@ read in pieces (NPZ, the first version of Feather, binary formats from a pipe) i
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from knoll.cli import _table as tables
+from knoll.cli._arrow_file import arrow_reader, parquet_file
+from knoll.cli._dialect import Dialect
 from knoll.exceptions import BadData, InvalidParameter
 
 __all__ = ["Piece", "Stream", "open_stream"]
 
-_LOOK = 1 << 16  # bytes of a text that its shape is guessed from
+_LOOK = 1 << 16  # bytes of a text that its dialect is guessed from; more where a line is longer,
+_LONGEST = 1 << 26  # but no more than this
 _TEXT = 1 << 20  # bytes of a text at a time; pyarrow reads some thirty such blocks ahead
 _LINE = 1 << 6  # lines that a block has room for, where lines are long
 _CUTS = 100  # lines that a quoted cell may have
@@ -81,7 +82,7 @@ class Stream:
                 if reason is not None and reason != "empty":
                     raise BadData(f"{self.name}: column {column!r} cannot be used: {reason}.")
             X = np.column_stack([_numbers(table[column]) for column in columns])
-            yield Piece(row, X, None if ids is None else table[ids])
+            yield Piece(row, X, None if ids is None else tables.unfolded(table[ids], self.name))
             row += len(X)
         if row == 0:
             raise BadData(f"{self.name} has no rows.")
@@ -151,36 +152,36 @@ def _binary(start: bytes, path: str | None, whole: Any, name: str) -> Stream:
             return _arrow(path, name)
         if path is not None and start.startswith(b"\x93NUMPY"):
             return _npy(path, name)
-    except (pa.ArrowInvalid, OSError, ValueError) as error:
-        if isinstance(error, BadData):
-            raise
-        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise tables.damaged(error, name) from None
     return _in_memory(tables._arrow(pa.py_buffer(whole.read()), name), name)
 
 
 def _parquet(path: str, name: str) -> Stream:
-    file = pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    file = parquet_file(path, name, None)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         wanted = list(dict.fromkeys([*columns, *([] if ids is None else [ids])]))
         batches = file.iter_batches(batch_size=_rows(len(columns)), columns=wanted, use_threads=False)
         yield from _told_damage((pa.Table.from_batches([batch]) for batch in batches), name)
 
-    look = next(file.iter_batches(batch_size=100, use_threads=False), None)
+    flat = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+    look = next(file.iter_batches(batch_size=100, columns=flat, use_threads=False), None)
     return Stream(name, file.schema_arrow.empty_table() if look is None else pa.Table.from_batches([look]), pieces)
 
 
 def _arrow(path: str, name: str) -> Stream:
-    file = pa.ipc.open_file(pa.memory_map(path))
+    def opened() -> pa.RecordBatchReader:
+        return arrow_reader(pa.memory_map(path), name, lambda size: tables.refuse_bomb(size, None, name), whole=False)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
-        batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        for table in _told_damage((pa.Table.from_batches([batch]) for batch in batches), name):
+        for table in _told_damage((tables.sound(pa.Table.from_batches([batch])) for batch in opened()), name):
             yield from _cut(table, columns)
 
-    if file.num_record_batches == 0:
-        return Stream(name, file.schema.empty_table(), pieces)
-    return Stream(name, pa.Table.from_batches([file.get_batch(0).slice(0, 100)]), pieces)
+    reader = opened()
+    look = next(iter(reader), None)
+    table = reader.schema.empty_table() if look is None else pa.Table.from_batches([look])
+    return Stream(name, tables.sound(table).slice(0, 100), pieces)
 
 
 def _npy(path: str, name: str) -> Stream:
@@ -197,67 +198,60 @@ def _npy(path: str, name: str) -> Stream:
 def _told_damage(found: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
     try:
         yield from found
-    except (pa.ArrowInvalid, OSError) as error:
-        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        raise tables.damaged(error, name) from None
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
 def _text(whole: Any, name: str) -> Stream:
-    """Guess the dialect from the first bytes, as `read_table` does, and read on with the kinds of columns held fast."""
-    sample = whole.read(_LOOK)
-    look, seen = _first_rows(sample, name)
-    encoding = tables._encoding(sample)
-    lines = [line for line in seen.decode(encoding, errors="replace").lstrip("\ufeff").splitlines() if line.strip()]
-    delimiter = tables._delimiter(lines[: tables._LINES])
-    cells = [row for row in csv.reader(lines[: tables._LINES], delimiter=delimiter) if row]
-    names: list[str] = look.column_names
-    bare = all(tables._NUMBER.fullmatch(cell.strip()) or cell.strip() in tables._ABSENT for cell in cells[0])
-    block = max(_TEXT, _LINE * max(map(len, lines)))
-    decimal = "," if delimiter != "," and tables._decimal_comma(cells[1:] or cells) else "."
+    """Guess the dialect from the first lines, as `read_table` does, and read on with the kinds of columns held fast."""
+    sample, ended = _sample(whole)
+    look, dialect = _first_rows(sample, ended, name)
+    block = max(_TEXT, _LINE * dialect.longest)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         kinds: dict[str, Any] = {**({} if ids is None else {ids: pa.string()}), **dict.fromkeys(columns, pa.float64())}
         try:
             reader = pa.csv.open_csv(
                 pa.PythonFile(_Rest(sample, whole), mode="r"),
-                read_options=pa.csv.ReadOptions(
-                    column_names=names,
-                    skip_rows=0 if bare else tables._header_rows(sample, encoding),
-                    encoding=encoding,
-                    block_size=block,
-                    use_threads=False,  # then an error can say in which line
-                ),
-                parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in sample),
-                convert_options=pa.csv.ConvertOptions(
-                    include_columns=list(kinds),
-                    column_types=kinds,
-                    null_values=tables._ABSENT,
-                    strings_can_be_null=False,
-                    decimal_point=decimal,
-                ),
+                read_options=dialect.read_options(block_size=block, use_threads=False),  # then an error knows its line
+                parse_options=dialect.parse_options(),
+                convert_options=dialect.convert_options(kinds),
             )
             yield from _gathered(reader, _rows(len(columns)))
         except pa.ArrowInvalid as error:
-            raise BadData(f"{name}: {_told(str(error), names, block)}") from None
+            raise BadData(f"{name}: {_told(str(error), dialect.names, block)}") from None
 
     return Stream(name, look, pieces)
 
 
-def _first_rows(sample: bytes, name: str) -> tuple[pa.Table, bytes]:
+def _sample(whole: Any) -> tuple[bytes, bool]:
+    """Read the beginning: some lines of it, however long they are; and whether that is all."""
+    sample, ended = b"", False
+    while not ended and len(sample) < _LONGEST and sample.count(b"\n") <= 2:
+        want = max(_LOOK, len(sample))
+        more = whole.read(want)
+        sample, ended = sample + more, len(more) < want
+    return sample, ended
+
+
+def _first_rows(sample: bytes, ended: bool, name: str) -> tuple[pa.Table, Dialect]:
     """Read the whole lines of a sample; where its end falls into a quoted cell of several lines, fewer of them."""
-    if len(sample) < _LOOK:
-        return tables._from_text(pa.py_buffer(sample), name), sample
-    seen = sample
-    for _ in range(_CUTS):
-        seen = _without_last_line(seen)
+    seen = sample if ended else _without_last_line(sample) or sample
+    told: BadData | None = None
+    for _ in range(1 if ended else _CUTS):
         try:
-            return tables._from_text(pa.py_buffer(seen), name), seen
-        except BadData:
-            if not _without_last_line(seen):
+            dialect = Dialect.of(seen, name, cut=False)
+            return tables.parsed(pa.py_buffer(seen), dialect, name), replace(dialect, quoted=b'"' in sample)
+        except BadData as error:
+            told = told or error
+            seen = _without_last_line(seen)
+            if not seen:
                 break
-    return tables._from_text(pa.py_buffer(_without_last_line(sample) or sample), name), sample
+    assert told is not None
+    raise told
 
 
 def _without_last_line(sample: bytes) -> bytes:

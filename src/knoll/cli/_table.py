@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import sys
@@ -17,23 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
-import pyarrow.parquet
 from numpy.typing import NDArray
 
+from knoll.cli._arrow_file import arrow_reader, parquet_table, refuse_twins
+from knoll.cli._dialect import NUMBER, Dialect, refuse_wide
 from knoll.exceptions import BadData, InvalidParameter
 
 __all__ = ["MISSING", "Table", "complete", "read_table"]
 
 MISSING = ("error", "drop", "median")
 
-_LOOK = 1 << 16  # bytes of a text that its shape is guessed from; more where a line is longer
-_LINES = 50
-_MOST_COLUMNS = 50_000  # more are a table that lies on its side
+_LOOK = 1 << 16  # bytes of a text that its dialect is guessed from; more where a line is longer
 _PIECE = 1 << 24  # bytes unpacked at a time
 _BOMB = (1 << 26, 300)  # bytes, and times the size of the file: no table of that size is packed so tightly
-_DELIMITERS = (",", "\t", ";", "|")
-_ABSENT = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "#N/A"]
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
 _MOSTLY = 0.9  # of a text column's cells: with so many numbers the others are slips, and are named
 
@@ -113,8 +108,8 @@ def read_table(
         tuple(taken),
         left_out,
         np.arange(len(X)),
-        None if ids is None else _plain(table[ids]),
-        None if truth is None else _plain(table[truth]),
+        None if ids is None else _plain(table[ids], name),
+        None if truth is None else _plain(table[truth], name),
     )
 
 
@@ -186,12 +181,12 @@ def _unpacked(data: pa.Buffer, codec: str, name: str) -> pa.Buffer:
     stream, out, total = pa.CompressedInputStream(pa.BufferReader(data), codec), pa.BufferOutputStream(), 0
     while piece := stream.read(_PIECE):
         total += len(piece)
-        _refuse_bomb(total, data.size, name)
+        refuse_bomb(total, data.size, name)
         out.write(piece)
     return out.getvalue()
 
 
-def _refuse_bomb(unpacked: int, packed: int | None, name: str) -> None:
+def refuse_bomb(unpacked: int, packed: int | None, name: str) -> None:
     least, times = _BOMB
     if packed is not None and unpacked > least and unpacked > times * packed:
         raise BadData(
@@ -214,40 +209,44 @@ def _room() -> int:
         return 1 << 32
 
 
-def _refuse_wide(columns: int, name: str) -> None:
-    if columns > _MOST_COLUMNS:
-        raise BadData(
-            f"{name} has {columns} columns; at most {_MOST_COLUMNS} are taken. "
-            "If rows and columns have changed places, turn it round; else keep the columns that matter."
-        )
-
-
 def _arrow(data: pa.Buffer, name: str) -> pa.Table:
     start = data[:6].to_pybytes()
     try:
         if start.startswith(b"PAR1"):
-            facts = pa.parquet.read_metadata(pa.BufferReader(data))
-            _refuse_wide(facts.num_columns, name)
-            _refuse_bomb(8 * facts.num_rows * facts.num_columns, None, name)  # equal values take no room there
-            return pa.parquet.read_table(pa.BufferReader(data))
-        if start.startswith((b"ARROW1", b"FEA1")):
+            return parquet_table(data, name, lambda size: refuse_bomb(size, None, name))
+        if start.startswith(b"ARROW1"):
+            reader = arrow_reader(pa.BufferReader(data), name, lambda size: refuse_bomb(size, None, name), whole=True)
+            return sound(reader.read_all())
+        if start.startswith(b"FEA1"):
             table = pa.feather.read_table(pa.BufferReader(data))
-            _refuse_wide(table.num_columns, name)
-            return table
+            refuse_wide(table.num_columns, name)
+            refuse_twins(table.schema, name)
+            return sound(table)
         if start == b"\x93NUMPY":
             return _from_array(np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False), name)
         if start.startswith(b"PK"):
             return _from_npz(data, name)
-    except (pa.ArrowInvalid, OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
-        if isinstance(error, BadData):
-            raise
-        raise BadData(f"{name} is damaged: {str(error).rstrip('.')}.") from None
+    except (pa.ArrowException, OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
+        raise damaged(error, name) from None
     return _from_text(data, name)
+
+
+def damaged(error: Exception, name: str) -> BadData:
+    """Say in one line that a file is damaged; what was said already is left as it is."""
+    if isinstance(error, BadData):
+        return error
+    return BadData(f"{name} is damaged: {' '.join(str(error).split())[:200].rstrip('.')}.")
+
+
+def sound(table: pa.Table) -> pa.Table:
+    """Return a table whose buffers lead nowhere outside."""
+    table.validate(full=True)
+    return table
 
 
 def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
     with zipfile.ZipFile(pa.BufferReader(data)) as parts:
-        _refuse_bomb(sum(part.file_size for part in parts.infolist()), data.size, name)
+        refuse_bomb(sum(part.file_size for part in parts.infolist()), data.size, name)
     with np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False) as arrays:
         named = {key: arrays[key] for key in arrays.files}
     wide = [key for key, array in named.items() if array.ndim == 2]
@@ -269,7 +268,7 @@ def _from_array(array: NDArray[Any], name: str) -> pa.Table:
     if array.size == 0:
         raise BadData(f"{name} has no {'columns' if len(array) else 'rows'}: its array is of shape {array.shape}.")
     columns = (array[:, None] if array.ndim == 1 else array).T
-    _refuse_wide(len(columns), name)
+    refuse_wide(len(columns), name)
     return pa.table({f"column {j + 1}": _column(column, name) for j, column in enumerate(columns)})
 
 
@@ -284,36 +283,18 @@ def _column(values: NDArray[Any], name: str) -> pa.Array:
 
 def _from_text(data: pa.Buffer, name: str) -> pa.Table:
     sample = _sample(data)
-    if not sample.strip():
-        raise BadData(f"{name} is empty.")
-    if b"\x00" in sample and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadData(f"{name} is no table that can be read here: CSV, TSV, Parquet, Feather, NPY and NPZ can.")
-    encoding = _encoding(sample)
-    lines = sample.decode(encoding, errors="replace").lstrip("\ufeff").splitlines()
-    lines = [line for line in (lines[:-1] if len(sample) < data.size else lines) if line.strip()][:_LINES]
-    delimiter = _delimiter(lines)
-    _refuse_wide(lines[0].count(delimiter) + 1, name)
-    try:
-        cells = [row for row in csv.reader(lines, delimiter=delimiter) if row]
-    except csv.Error as error:
-        raise BadData(f"{name} is no table that can be read here: {error}.") from None
-    decimal = "," if delimiter != "," and _decimal_comma(cells[1:] or cells) else "."
-    bare = all(_NUMBER.fullmatch(cell.strip()) or cell.strip() in _ABSENT for cell in cells[0])
-    names = (
-        [f"column {j + 1}" for j in range(len(cells[0]))] if bare else _distinct([cell.strip() for cell in cells[0]])
-    )
-    if len(cells) == 1 and not bare:
-        raise BadData(f"{name} has one line and no numbers: a table has a line of names and then rows.")
+    return parsed(data, Dialect.of(sample, name, cut=len(sample) < data.size), name)
+
+
+def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
+    """Read a text whose dialect is known."""
 
     def parse(threads: bool) -> pa.Table:
-        skip = 0 if bare else _header_rows(sample, encoding)
         return pa.csv.read_csv(
             pa.BufferReader(data),
-            read_options=pa.csv.ReadOptions(column_names=names, skip_rows=skip, encoding=encoding, use_threads=threads),
-            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in sample),
-            convert_options=pa.csv.ConvertOptions(
-                null_values=_ABSENT, strings_can_be_null=True, decimal_point=decimal, check_utf8=True
-            ),
+            read_options=dialect.read_options(use_threads=threads),
+            parse_options=dialect.parse_options(),
+            convert_options=dialect.convert_options(),
         )
 
     try:
@@ -335,56 +316,6 @@ def _sample(data: pa.Buffer) -> bytes:
         look *= 8
 
 
-def _encoding(sample: bytes) -> str:
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    try:
-        sample.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(sample) - 4:  # a letter cut at the end of the sample proves nothing
-            return "latin-1"
-    return "utf-8"
-
-
-def _delimiter(lines: list[str]) -> str:
-    """Choose what parts the lines into the same number of cells, and into most of them."""
-    best, most = ",", (0.0, 1.0)
-    for delimiter in _DELIMITERS:
-        try:
-            counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        except csv.Error:  # a cell without end: not this one
-            continue
-        usual = max(set(counts), key=counts.count)
-        agree = counts.count(usual) / len(counts)
-        if usual > 1 and (agree, usual) > most:
-            best, most = delimiter, (agree, float(usual))
-    return best
-
-
-def _decimal_comma(rows: list[list[str]]) -> bool:
-    cells = [cell.strip() for row in rows for cell in row]
-    return sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell)) for cell in cells) > sum("." in cell for cell in cells)
-
-
-def _header_rows(sample: bytes, encoding: str) -> int:
-    """Lines up to and with the header: blank ones before it count too."""
-    for number, line in enumerate(sample.decode(encoding, errors="replace").splitlines()):
-        if line.strip("\ufeff \t\r"):
-            return number + 1
-    return 1
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Give columns without a name their number, and columns with the same name another."""
-    out: dict[str, None] = {}
-    for j, name in enumerate(names):
-        chosen = name or f"column {j + 1}"
-        while chosen in out:
-            chosen += "'"
-        out[chosen] = None
-    return list(out)
-
-
 def _told(message: str) -> str:
     """Say in our words which line does not fit."""
     found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
@@ -399,30 +330,43 @@ def _told(message: str) -> str:
 def _unusable(name: str, column: pa.ChunkedArray, *, asked: bool) -> str | None:
     """Say why a column is not used, or None."""
     kind = column.type
+    if pa.types.is_nested(kind):
+        return f"of kind {kind}"
     if column.null_count == len(column):
         return "empty"
     if pa.types.is_boolean(kind):
         return "true or false, not a number; write it as 0 and 1 to use it"
     if pa.types.is_temporal(kind):
         return "a date or time"
+    if pa.types.is_dictionary(kind):
+        return _text_reason(column) if _is_text(kind.value_type) else "a category, not a number"
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         if pa.types.is_binary(kind):
             return "text in more than one encoding; save the file as UTF-8 to use it"
-        return _text_reason(column) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else f"of kind {kind}"
+        return _text_reason(column) if _is_text(kind) else f"of kind {kind}"
     if not asked and _ROW_NUMBER.fullmatch(name.strip()) and pa.types.is_integer(kind) and _counts_rows(column):
         return "a row number by the look of it; name it in --columns to use it"
     return None
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _text_reason(column: pa.ChunkedArray) -> str:
-    cells = column.drop_null()
-    numeric = pc.match_substring_regex(cells, f"^\\s*{_NUMBER.pattern}\\s*$")
-    share = (pc.sum(numeric).as_py() or 0) / max(len(cells), 1)
+    slips = pa.chunked_array([_no_numbers(chunk) for chunk in column.chunks], pa.bool_())
+    share = 1 - (pc.sum(slips).as_py() or 0) / max(len(column) - column.null_count, 1)
     if share < _MOSTLY:
         return "text"
-    looks = pc.and_(pc.is_valid(column), pc.invert(pc.match_substring_regex(column, f"^\\s*{_NUMBER.pattern}\\s*$")))
-    row = pc.index(pc.fill_null(looks, False), True).as_py()
-    return f"text, though {share:.0%} of its cells are numbers: row {row + 1} has {column[row].as_py()!r}"
+    row = pc.index(pc.fill_null(slips, False), True).as_py()
+    return f"text, though {share:.0%} of its cells are numbers: row {row + 1} has {column[row].as_py()!r:.60}"
+
+
+def _no_numbers(chunk: pa.Array) -> pa.Array:
+    """Tell which cells are no numbers; of texts that are kept once, each is looked at once."""
+    if isinstance(chunk, pa.DictionaryArray):
+        return _no_numbers(chunk.dictionary).take(chunk.indices)
+    return pc.invert(pc.match_substring_regex(chunk, f"^\\s*{NUMBER.pattern}\\s*$"))
 
 
 def _counts_rows(column: pa.ChunkedArray) -> bool:
@@ -437,8 +381,18 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _plain(column: pa.ChunkedArray) -> NDArray[Any]:
-    return np.asarray(column.to_numpy())
+def unfolded(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Write out texts that are kept once each, if there is room for them."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if _is_text(column.type.value_type):
+        lengths = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+        refuse_bomb(sum(pc.sum(pc.cast(each, pa.int64())).as_py() or 0 for each in lengths), None, name)
+    return column.cast(column.type.value_type)
+
+
+def _plain(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    return np.asarray(unfolded(column, name).to_numpy())
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +17,7 @@ import click
 
 from knoll.cli import INTERRUPTED
 from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
+from knoll.cli._hold import Hold
 from knoll.cli._output import size, some
 from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
@@ -104,25 +109,42 @@ def command(
     from knoll.cli._compare_files import write_results
     from knoll.comparison import compare
 
-    # the place is made first, so that one which cannot be written to is told at once
-    with whole_results(out, RESULTS) as scratch, showing(silent) as show:
-        if exact and not silent:
-            _tell_cost(table, asked, budget)
-        found = compare(
-            table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
-            n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
-        )  # fmt: skip
-        if not found.candidates:
-            _nothing(found)
-        summary = write_results(
-            found, table, scratch, facts=facts, command=command_line(click.get_current_context()), form=form,
-            missing=missing, id_column=id_column, show=show,
-        )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
-    elif not quiet:
-        _tell(found, out, form)
-    if found.interrupted:
+    hold = Hold()
+    try:
+        # the place is made first, so that one which cannot be written to is told at once
+        with whole_results(out, RESULTS) as scratch:
+            if exact and not silent and not _agreed(table, asked, numbers, scale, budget, seed, jobs):
+                click.echo("Nothing was done.")
+                raise click.exceptions.Exit(0)
+            with showing(silent) as show:
+                found = compare(
+                    table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
+                    n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
+                )  # fmt: skip
+                if not found.candidates:
+                    _nothing(found)
+                words = command_line(click.get_current_context())
+                write = partial(
+                    write_results, table=table, folder=scratch, facts=facts, command=words, form=form, missing=missing,
+                    id_column=id_column,
+                )  # fmt: skip
+                try:
+                    summary = write(found, show=show)
+                except KeyboardInterrupt:  # what is fitted is written all the same, in a hurry; twice means it
+                    found = replace(found, interrupted=True)
+                    summary = write(found, show=lambda event: None, hurried=True)
+                hold.begin()
+    finally:
+        late = hold.end()
+    interrupted = found.interrupted or late
+    try:
+        if as_json:
+            click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
+        elif not quiet:
+            _tell(found, out, form)
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted:
         click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -193,22 +215,48 @@ def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth:
     return Table(name, X, tuple(taken), {}, np.arange(len(X)), ids, given)
 
 
-def _tell_cost(table: Table, asked: list[str] | None, budget: float) -> None:
-    """Say what --exact will take before it is taken."""
+def _agreed(
+    table: Table, asked: list[str] | None, numbers: list[int], scale: str, budget: float, seed: int, jobs: int | None
+) -> bool:
+    """Say what --exact will take before it is taken; on a terminal, ask whether that is meant if it is much."""
+    from knoll.comparison.cost import estimate_costs
     from knoll.comparison.plan import make_plan
     from knoll.comparison.result import METHODS
+    from knoll.comparison.scaling import Scaling
 
     n, d = table.X.shape
     plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)
-    click.echo(f"  --exact: every method on all {n} rows, about {plan.seconds:.2g} s")
-    for name, route in plan.routes.items():
-        click.echo(f"    {name}: about {route.seconds:.2g} s, {size(route.memory)} beyond the data")
+    points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
+    costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
+    seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
+    click.echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
+    for cost in costs:
+        click.echo(f"    {cost.method}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
+    much = seconds > budget or memory > _free()
+    if not (much and sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    return click.confirm("  That is more than the budget or the memory that is free. Go on?", default=False, err=True)
+
+
+def _time(seconds: float) -> str:
+    """Return a time as a person reads it."""
+    if seconds < 100:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"
+
+
+def _free() -> float:
+    """Return the bytes of memory that are free, where the system tells."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return float("inf")
 
 
 def _nothing(found: Comparison) -> None:
     """There is no answer to write down."""
     if found.interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # no method had finished: there is nothing to keep
     from knoll.exceptions import BadData
 
     reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in found.failures)
@@ -227,11 +275,10 @@ def _tell(found: Comparison, out: Path, form: str) -> None:
         click.echo(line)
     advice = found.recommendation
     click.echo()
-    if advice.method is None:
-        click.echo("No clusters: the table looks like one group.")
-    else:
+    if advice.method is not None:
         click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
-    for reason in advice.reasons:
+    _say(advice.reasons[0])
+    for reason in advice.reasons[1:]:
         _say(reason, "  ")
     if advice.runner_up is not None:
         why = f" {advice.why_not}" if advice.why_not else ""

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from knoll.cli._files import whole_file
+from knoll.cli._files import STANDARD, whole_file
 
 if TYPE_CHECKING:
     from knoll.datasets import Dataset
@@ -20,12 +20,16 @@ __all__ = ["command"]
 
 @click.command("datasets")
 @click.argument("name", required=False)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here, not to stdout.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here.")
 def command(name: str | None, out: Path | None) -> None:
     """List the data sets, or export one as CSV.
 
     Without NAME: a line for each. With it: a header and one row per point; the last column, 'target', is the
     class, where the data set has classes. Numbers are written so that reading them gives the same doubles.
+
+    \b
+    Example:
+      knoll datasets iris --out flowers.csv
     """
     from knoll import datasets
 
@@ -38,7 +42,7 @@ def command(name: str | None, out: Path | None) -> None:
     data = datasets.load(name)
     with whole_file(out) if out is not None else contextlib.nullcontext(sys.stdout) as file:
         write_csv(data, file)
-    if out is not None:
+    if out is not None and str(out) != STANDARD:
         click.echo(f"{out}: {len(data.X)} rows of {data.name}")
 
 

@@ -59,6 +59,10 @@ def command(out: Path) -> None:
 
     Prints how well each finds the known classes (AMI and ARI: 1 is perfect, 0 is chance) and draws all the
     clusterings side by side in DIR/demo.png.
+
+    \b
+    Example:
+      knoll demo --out demo
     """
     import matplotlib as mpl
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._files import whole_file
+from knoll.cli._files import STANDARD, whole_file
 from knoll.cli._output import LabelsFile, listed, refuse_existing, size, some
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 @click.command("fit")
 @click.argument("method", type=click.Choice(list(METHODS)), metavar="METHOD")
-@click.argument("data", metavar="DATA")
+@click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
@@ -46,9 +46,10 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Where random starts are drawn from.")  # fmt: skip
 @click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll", help="Write the model here.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll",
+              help="Write the model here; - is standard output.")  # fmt: skip
 @click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the labels here, as CSV or, if so named, Parquet.")  # fmt: skip
+              help="Write the labels here, as CSV or, if so named, Parquet; - is standard output.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -108,14 +109,16 @@ def command(
         summary["warnings"] = [str(each.message) for each in caught]
         if model_file is not None:
             summary |= {"out": str(out), "sha256": write(model, model_file, preparation=made)}
-            summary["bytes"] = model_file.tell()
+            summary["bytes"] = model_file.tell() if model_file.seekable() else None
         if labels_file is not None:
+            assert labels is not None
             _write_labels(LabelsFile(labels_file, labels), table, id_column, model)
             summary["labels"] = str(labels)
+    beside = STANDARD in (str(out), str(labels))  # standard output has something else to carry
     if as_json:
-        click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=beside)
     elif not quiet:
-        _show(summary)
+        _show(summary, err=beside)
 
 
 def _parameters(kind: Any, params: tuple[str, ...], seed: int, jobs: int | None, scale: str) -> dict[str, Any]:
@@ -196,7 +199,7 @@ def _write_labels(file: LabelsFile, table: Table, id_column: str | None, model: 
     file.close()
 
 
-def _show(summary: dict[str, Any]) -> None:
+def _show(summary: dict[str, Any], err: bool) -> None:
     data = summary["data"]
     left_out = [f"{name} ({why})" for name, why in data["left_out"].items() if why != "not asked for"]
     notes = [
@@ -205,7 +208,7 @@ def _show(summary: dict[str, Any]) -> None:
         data["note"],
     ]
     told = "".join(f"; {note}" for note in notes if note)
-    click.echo(f"{data['name']}: {some(data['rows'], 'row')}, {some(len(data['columns']), 'column')}{told}")
+    click.echo(f"{data['name']}: {some(data['rows'], 'row')}, {some(len(data['columns']), 'column')}{told}", err=err)
     parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
     result = [f"{summary['seconds']:.2f} s"]
     if "clusters" in summary:
@@ -213,10 +216,11 @@ def _show(summary: dict[str, Any]) -> None:
         shown = ", ".join(map(str, sizes[:10])) + (", …" if len(sizes) > 10 else "")
         noise = f" and {some(summary['noise'], 'row')} of noise" if summary["noise"] else ""
         result.insert(0, f"{some(summary['clusters'], 'cluster')}{f' ({shown} rows)' if sizes else ''}{noise}")
-    click.echo(f"{summary['class']}({parameters}): {', '.join(result)}")
+    click.echo(f"{summary['class']}({parameters}): {', '.join(result)}", err=err)
     for warning in summary["warnings"]:
         click.echo(f"note: {' '.join(warning.split())}", err=True)
     if "out" in summary:
-        click.echo(f"{summary['out']}: {size(summary['bytes'])}, SHA-256 {summary['sha256'][:16]}…")
+        written = "" if summary["bytes"] is None else f"{size(summary['bytes'])}, "
+        click.echo(f"{summary['out']}: {written}SHA-256 {summary['sha256'][:16]}…", err=err)
     if "labels" in summary:
-        click.echo(f"{summary['labels']}: {some(data['rows'], 'label')}")
+        click.echo(f"{summary['labels']}: {some(data['rows'], 'label')}", err=err)

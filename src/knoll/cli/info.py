@@ -9,7 +9,12 @@ __all__ = ["command"]
 
 @click.command("info")
 def command() -> None:
-    """Show what was built and what it runs on."""
+    """Show what was built and what it runs on.
+
+    \b
+    Example:
+      knoll info
+    """
     import knoll
 
     knoll.show_build()

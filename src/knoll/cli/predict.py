@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._output import LabelsFile, opened, refuse_existing, some
+from knoll.cli._files import STANDARD, whole_file
+from knoll.cli._output import LabelsFile, refuse_existing, some
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +24,13 @@ __all__ = ["command"]
 
 @click.command("predict")
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
-@click.argument("data", metavar="DATA")
+@click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns in the place of the model's, in its order.")
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]),
               help="What to do about missing values; as in the fit if not given.")  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number, from 0, if not given.")
 @click.option("--proba", is_flag=True, help="Add the probability of each cluster, where the model has it.")
-@click.option("--out", metavar="FILE", default="-", show_default=True,
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", default=STANDARD, show_default=True,
               help="Write the labels here, as CSV or, if so named, Parquet; - is standard output.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["csv", "parquet"]), help="Whatever the name of the file says.")
 @click.option("--jobs", type=int, help="Threads; as in the fit if not given. The result is the same.")
@@ -43,7 +44,7 @@ def command(
     missing: str | None,
     id_column: str | None,
     proba: bool,
-    out: str,
+    out: Path,
     form: str | None,
     jobs: int | None,
     force: bool,
@@ -60,8 +61,7 @@ def command(
     Example:
       knoll predict flowers.knoll tomorrow.csv --out labels.csv
     """
-    path = None if out == "-" else Path(out)
-    refuse_existing(path, force=force)
+    refuse_existing(out, force=force)
     from knoll import models
     from knoll.cli._stream import open_stream
 
@@ -75,8 +75,8 @@ def command(
     with open_stream(data) as stream:
         gaps = _Gaps(read, missing, stream.name)
         wanted = _columns(read, columns, stream, model)
-        with opened(path) as file:
-            labels = LabelsFile(file, path, form)
+        with whole_file(out, "wb") as file:
+            labels = LabelsFile(file, out, form)
             for piece in stream.read(wanted, id_column):
                 X, keep = gaps.fill(piece, wanted)
                 values = _answers(read, X, proba)
@@ -92,13 +92,13 @@ def command(
         "left_out": gaps.dropped,
         "filled_in": gaps.filled,
         "counts": {str(label): count for label, count in sorted(counts.items())},
-        "out": out,
+        "out": str(out),
         "seconds": time.perf_counter() - begun,
     }
     if as_json:
-        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=path is None)
+        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=str(out) == STANDARD)
     elif not quiet:
-        _show(summary, err=path is None)
+        _show(summary, err=str(out) == STANDARD)
 
 
 def _columns(read: Model, columns: str | None, stream: Stream, model: Path) -> list[str]:
@@ -206,5 +206,5 @@ def _show(summary: dict[str, Any], err: bool) -> None:
         notes += [f"{some(noise, 'row')} of noise"] if noise else []
     notes += [f"{some(summary['left_out'], 'row')} with missing values left out"] if summary["left_out"] else []
     notes += [f"{some(summary['filled_in'], 'missing value')} filled in"] if summary["filled_in"] else []
-    place = "" if summary["out"] == "-" else f" → {summary['out']}"
+    place = "" if summary["out"] == STANDARD else f" → {summary['out']}"
     click.echo(f"{summary['data']} by {summary['class']}{place}: {', '.join(notes)}", err=err)

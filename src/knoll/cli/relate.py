@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from knoll.cli._files import whole_file
+from knoll.cli._files import STANDARD, whole_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +31,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 
 
 @click.command("relate")
-@click.argument("data", required=False, metavar="[DATA]")
+@click.argument("data", type=click.Path(allow_dash=True), required=False, metavar="[DATA]")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
@@ -49,9 +51,9 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
     help="Where random starts are drawn from.",
 )
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the certificates here."
-)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the certificates here; - is standard output.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Say nothing but errors; exit 1 if a relation fails.")
 @click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
 def command(
     data: str | None,
@@ -61,6 +63,7 @@ def command(
     json_file: Path | None,
     details: bool,
     list_only: bool,
+    quiet: bool,
     clusters: int | None,
     seed: int,
     **scales: Any,
@@ -70,6 +73,10 @@ def command(
     DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
     data set of ours; without it the paper's x1500 is taken. A relation that is measured by a dense computation takes
     evenly spaced rows where there are more than it can.
+
+    \b
+    Example:
+      knoll relate flowers.csv --only gaussian-is-mixture-of-one,kernel-trick --details
     """
     from knoll import relations
 
@@ -83,7 +90,9 @@ def command(
             click.echo(f"{relation.name}: {relation.source} → {relation.target}\n    {relation.statement}")
         return
     X, name, note = _points(data, columns, missing)
-    click.echo(f"{name}: {X.shape[0]} rows, {X.shape[1]} columns{'; ' + note if note else ''}")
+    beside = str(json_file) == STANDARD  # standard output has something else to carry
+    say: Callable[[str], object] = str if quiet else partial(click.echo, err=beside)
+    say(f"{name}: {X.shape[0]} rows, {X.shape[1]} columns{'; ' + note if note else ''}")
     given = {**scales, "n_clusters": clusters, "n_components": clusters, "random_state": seed}
     given = {parameter: value for parameter, value in given.items() if value is not None}
     certificates = []
@@ -95,14 +104,14 @@ def command(
         click.echo("\r\033[K", err=True, nl=False)
     if details:
         for certificate in certificates:
-            click.echo(f"\n{certificate}")
+            say(f"\n{certificate}")
     else:
-        _show(certificates)
+        _show(certificates, say)
     if json_file is not None:
         text = json.dumps([_plain(c) for c in certificates], indent=1, ensure_ascii=False, allow_nan=False)
         with whole_file(json_file, option="--json") as file:
-            file.write(text)
-        click.echo(f"{json_file}: {len(certificates)} certificates")
+            file.write(text + "\n")
+        say(f"{json_file}: {len(certificates)} certificates")
     if any(certificate.verdict == "fails" for certificate in certificates):
         raise click.exceptions.Exit(1)
 
@@ -154,7 +163,7 @@ def _certify(relation: Relation, X: NDArray[np.float64], given: dict[str, Any]) 
     return replace(found, notes=(*found.notes, *notes))
 
 
-def _show(certificates: list[Certificate]) -> None:
+def _show(certificates: list[Certificate], say: Callable[[str], object]) -> None:
     """One line a relation: verdict, the number that comes closest to its limit, seconds."""
     width = max(len(certificate.relation) for certificate in certificates)
     for certificate in certificates:
@@ -164,14 +173,12 @@ def _show(certificates: list[Certificate]) -> None:
         else:
             told = str(certificate.tightest)
         mark = {"holds": "✓", "fails": "✗", "does not apply": "–"}[certificate.verdict]
-        click.echo(f"{mark} {certificate.relation:{width}}  {certificate.seconds:6.2f} s  {told}")
+        say(f"{mark} {certificate.relation:{width}}  {certificate.seconds:6.2f} s  {told}")
         for note in certificate.notes:
-            click.echo(f"  {'':{width}}            {note}")
+            say(f"  {'':{width}}            {note}")
     count = sum(certificate.holds for certificate in certificates)
     out = sum(not certificate.applies for certificate in certificates)
-    click.echo(
-        f"{count} of {len(certificates)} hold{f', {out} do not apply' if out else ''}. --details shows all numbers."
-    )
+    say(f"{count} of {len(certificates)} hold{f', {out} do not apply' if out else ''}. --details shows all numbers.")
 
 
 def _plain(certificate: Certificate) -> dict[str, Any]:

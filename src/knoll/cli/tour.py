@@ -31,6 +31,10 @@ def command(out: Path, figures: bool) -> None:
     Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
     fourteen figures, six tables and the certificates of fifteen relations, all from fits of this run. With --figures
     writes DIR/figure-01.png, DIR/figure-01.svg and so on.
+
+    \b
+    Example:
+      knoll tour --out tour
     """
     import matplotlib as mpl
 

@@ -12,6 +12,7 @@ from knoll.comparison.result import (
     Failure,
     Null,
     Recommendation,
+    Shortcut,
     Structure,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "Failure",
     "Null",
     "Recommendation",
+    "Shortcut",
     "Structure",
     "compare",
 ]

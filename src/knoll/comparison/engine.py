@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numbers as numbers_
 import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from knoll.comparison.judge import agreement_of, count_clusters, internal_scores, known_labels, truth_scores
-from knoll.comparison.methods import ALL, View, named
+from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
+from knoll.comparison.judge import agreement_of, known_labels, truth_scores
+from knoll.comparison.methods import ALL, View
 from knoll.comparison.plan import Plan, make_plan
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import recommend
-from knoll.comparison.result import METHODS, Candidate, Comparison, Event, Failure
+from knoll.comparison.result import METHODS, Agreement, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scaling import Scaling
-from knoll.comparison.stability import stability
-from knoll.comparison.survey import nothing, survey
+from knoll.comparison.survey import Survey, nothing, survey
 from knoll.exceptions import BadData, InvalidParameter, KnollError, KnollWarning
-from knoll.metrics import adjusted_rand_score
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
@@ -106,172 +107,137 @@ def compare(
     points = check_points(X, n_jobs=n_jobs)
     if len(points) < 2:
         raise BadData(f"compare needs at least 2 rows, got {len(points)}.")
+    _refuse_too_many(numbers, given, len(points))
     known = None if truth is None else known_labels(truth, len(points))
+    headings = _columns(X, columns, points.shape[1])
+    scaling = Scaling.fit(points, headings, scale)
     order = content_order(points)
-    table = profile_of(points, _columns(X, columns, points.shape[1]), order)
-    scaling = Scaling.fit(points, scale, order)
+    table = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
     watch = _Watch(progress, begun, len(names))
-
-    rows = drawn_rows(order, plan.view, seed)
-    candidates: dict[str, Candidate] = {}
-    meets: dict[str, float] = {}
-    failures: list[Failure] = []
-    interrupted = False
-    found = nothing(plan.view, "the run was interrupted before the density was looked at")
+    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
         warnings.simplefilter("ignore", KnollWarning)
         try:
-            watch.tell("density", "mixtures", 0.0)
-            found = survey(
-                scaled[rows], numbers, given.get("gaussian-mixture", {}), seed, n_jobs,
-                lambda stage, share: watch.tell("density", stage, share),
-            )  # fmt: skip
-            view = View(scaled[rows], len(points), numbers, found, seed, n_jobs)
-            for at, name in enumerate(names, start=1):
-                started = time.perf_counter()
-                try:
-                    watch.tell(name, "choosing parameters", at)
-                    candidates[name], meets[name] = _run(
-                        name,
-                        view,
-                        given.get(name, {}),
-                        scaled,
-                        order,
-                        plan,
-                        partial(watch.tell, name, done=at + 0.5),
-                    )
-                except KeyboardInterrupt:
-                    failures.append(Failure(name, "interrupted", time.perf_counter() - started))
-                    raise
-                except (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError) as error:
-                    failures.append(Failure(name, str(error), time.perf_counter() - started))
+            work.run()
+            watch.tell("judge", "comparing the answers", len(names) + 1)
+            judged = work.judge(known)
+            watch.tell("judge", "done", len(names) + 2)
         except KeyboardInterrupt:
-            interrupted = True
-        watch.tell("judge", "comparing the answers", len(names) + 1)
-        agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
-    advice = recommend(candidates, meets, agreement, found)
+            work.interrupted = True
+            judged = work.judge(known)  # takes little; a second Ctrl-C ends it for good
+    agreement, advice, scored = judged
+    candidates = {name: one.candidate for name, one in work.outcomes.items()}
     labels = np.zeros(len(points), np.int64) if advice.method is None else candidates[advice.method].labels
-    scored = None if known is None else truth_scores(known, candidates)
-    watch.tell("judge", "done", len(names) + 2)
+    seconds = time.perf_counter() - begun
     return Comparison(
         profile=table,
         scaling=scaling,
         candidates=candidates,
-        failures=tuple(failures),
+        failures=tuple(work.failures),
         agreement=agreement,
         recommendation=advice,
         truth_scores=scored,
         labels=labels,
         seed=seed,
         budget=float(budget),
-        seconds=time.perf_counter() - begun,
-        interrupted=interrupted,
-        notes=_notes(plan, len(points)),
+        seconds=seconds,
+        interrupted=work.interrupted,
+        notes=_notes(plan, len(points), candidates, seconds > _OVER * budget and not exact),
     )
 
 
-def _notes(plan: Plan, n: int) -> tuple[str, ...]:
-    """Say what was sampled."""
+_OVER = 1.5  # times the budget: more is said
+_FAILS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
+
+
+@dataclass
+class _Work:
+    """The methods one after the other; what is finished stays, whatever comes."""
+
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+    given: Mapping[str, Mapping[str, Any]]
+    scaled: Floats
+    order: NDArray[np.intp]
+    plan: Plan
+    seed: int
+    n_jobs: int | None
+    watch: _Watch
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    interrupted: bool = False
+    found: Survey | None = None
+
+    def run(self) -> None:
+        """Look at the density, then fit every method."""
+        rows = drawn_rows(self.order, self.plan.view, self.seed)
+        points = self.scaled[rows]
+        self.watch.tell("density", "mixtures", 0.0)
+        self.found = self._survey(points)
+        view = View(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs)
+        for at, name in enumerate(self.names, start=1):
+            if any(failure.method == name for failure in self.failures):
+                continue
+            started = time.perf_counter()
+            try:
+                self.watch.tell(name, "choosing parameters", at)
+                tell = partial(self.watch.tell, name, done=at + 0.5)
+                outcome = fit_method(name, view, self.given.get(name, {}), self.scaled, self.order, self.plan, tell)
+                self.outcomes[name] = outcome
+            except KeyboardInterrupt:
+                self.failures.append(Failure(name, "interrupted", time.perf_counter() - started))
+                raise
+            except _FAILS as error:
+                self.failures.append(Failure(name, _reason(error), time.perf_counter() - started))
+                continue
+            if outcome.interrupted:
+                raise KeyboardInterrupt
+
+    def _survey(self, points: Floats) -> Survey:
+        """Look at the density; mixtures with parameters by hand that cannot be fitted are a failure of that method."""
+
+        def tick(stage: str, share: float) -> None:
+            self.watch.tell("density", stage, share)
+
+        by_hand = self.given.get("gaussian-mixture", {})
+        started = time.perf_counter()
+        try:
+            return survey(points, self.numbers, by_hand, self.seed, self.n_jobs, tick)
+        except _FAILS as error:
+            if not by_hand:
+                raise
+            self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
+        return survey(points, self.numbers, {}, self.seed, self.n_jobs, tick)
+
+    def judge(self, known: Labels | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
+        """Compare what is there, and recommend one of it."""
+        found = self.found or nothing(self.plan.view, "the run was interrupted before the density was looked at")
+        candidates = {name: one.candidate for name, one in self.outcomes.items()}
+        rows = drawn_rows(self.order, self.plan.view, self.seed)
+        agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
+        advice = recommend(candidates, {name: one.meets for name, one in self.outcomes.items()}, agreement, found)
+        return agreement, advice, None if known is None else truth_scores(known, candidates)
+
+
+def _reason(error: Exception) -> str:
+    """Say why a method gave no answer; errors that are not ours bear their kind, since their words may mean little."""
+    return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
+
+
+def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], over: bool) -> tuple[str, ...]:
+    """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
+    late = ("It took longer than the budget: choosing parameters and labelling every row take that long at least.",)
     if plan.view == n:
-        return ()
+        return late if over else ()
     looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
-    return (looked, *(f"{name}: {route.how}." for name, route in plan.routes.items() if route.rows < n))
-
-
-# ---- one method ----------------------------------------------------------------------------------------------------
-
-
-def _run(
-    name: str,
-    view: View,
-    given: Mapping[str, Any],
-    scaled: Floats,
-    order: NDArray[np.intp],
-    plan: Plan,
-    tell: Callable[[str], None],
-) -> tuple[Candidate, float]:
-    """Choose a setting on the view, fit it to the planned rows, label the rest; also say how it meets the survey."""
-    started = time.perf_counter()
-    method, route = ALL[name], plan.routes[name]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        proposals = list(method.propose(view, given))
-    if not proposals:
-        raise BadData(f"{name} found no setting to try on these rows.")
-    # the setting that meets the clusters of the density best, the earlier of equals; the first where there are none
-    match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
-    chosen = proposals[int(np.argmax(np.round(match, 2)))]
-    tell("fitting")
-    model = chosen.model
-    rows = drawn_rows(order, route.rows, view.seed)
-    if route.rows > plan.view:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model = method.fit(chosen, scaled[rows], view)
-    labels = np.empty(len(scaled), np.int64)
-    labels[rows] = named(model.labels_, chosen.groups)
-    if route.rows < len(scaled):
-        left = np.ones(len(scaled), bool)
-        left[rows] = False
-        labels[left] = named(model.predict(scaled[left]), chosen.groups)
-    tell("stability")
-    mean, spread = stability(method, chosen, view)
-    seen = labels[drawn_rows(order, plan.view, view.seed)]
-    found = Candidate(
-        method=name,
-        model=model,
-        labels=labels,
-        probabilities=_probabilities(model, scaled, chosen.groups) if name == "gaussian-mixture" else None,
-        parameters=_settled(chosen.parameters, model),
-        evidence=chosen.evidence,
-        n_clusters=count_clusters(labels),
-        noise=float((labels < 0).mean()),
-        scores=internal_scores(name, model, view.points, seen, view.n_jobs),
-        stability=mean,
-        stability_spread=spread,
-        fitted_rows=route.rows,
-        how=route.how,
-        certificate=float(np.max(model.eigen_residual_)) if name == "spectral" else None,
-        seconds=time.perf_counter() - started,
-        warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
-        groups=chosen.groups,
+    told = (
+        f"{name}: {one.how if one.shortcut is None else one.shortcut}."
+        for name, one in candidates.items()
+        if one.fitted_rows < n
     )
-    return found, float(adjusted_rand_score(view.survey.labels, seen)) if view.survey.count > 1 else 0.0
-
-
-def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    """Return the parameters as they are in the last fit: a scale may have followed the number of rows."""
-    now = {name: getattr(model, name) for name in parameters}
-    return {
-        name: parameters[name] if isinstance(value, str) and value == "auto" else value for name, value in now.items()
-    }
-
-
-def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -> Floats:
-    """Return the probability of each cluster: the sum over the components that were joined to it."""
-    own = np.asarray(model.predict_proba(scaled), dtype=np.float64)  # (n, components)
-    if groups is None:
-        return own
-    joined = np.zeros((len(own), max(groups) + 1))
-    for component, group in enumerate(groups):
-        joined[:, group] += own[:, component]
-    return joined
-
-
-def content_order(points: NDArray[Any]) -> NDArray[np.intp]:
-    """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order."""
-    return np.lexsort(points.T[::-1])
-
-
-def drawn_rows(order: NDArray[np.intp], size: int, seed: int) -> NDArray[np.intp]:
-    """Draw so many rows, in order of content; smaller draws are part of larger ones."""
-    n = len(order)
-    if size >= n:
-        return order
-    ranks = np.random.default_rng(seed).permutation(n)
-    return order[np.flatnonzero(ranks < size)]
+    return (looked, *told, *(late if over else ()))
 
 
 class _Watch:
@@ -320,16 +286,38 @@ def _numbers(k: Iterable[int]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+_ASKED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "seed", "verbose": "progress"}
+
+
 def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    given = {str(name): dict(values) for name, values in (parameters or {}).items()}
-    for name, values in given.items():
+    """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
+    given: dict[str, dict[str, Any]] = {}
+    for name, values in (parameters or {}).items():
         if name not in METHODS:
             raise InvalidParameter(f"parameters: there is no method {name!r}. Choose some of {', '.join(METHODS)}.")
+        if name not in names:
+            raise InvalidParameter(f"parameters: {name} is not among the methods, which are {', '.join(names)}.")
         known = ALL[name].estimator().get_params()
         for parameter in values:
+            if parameter in _ASKED_ELSEWHERE:
+                raise InvalidParameter(f"parameters: {parameter} of {name}: use {_ASKED_ELSEWHERE[parameter]} instead.")
             if parameter not in known:
                 raise InvalidParameter(f"parameters: {name} has no {parameter!r}. It has {', '.join(sorted(known))}.")
+        ALL[name].check(values)
+        # None where None is the default leaves the choice to the data, as if nothing had been set
+        given[name] = {key: value for key, value in values.items() if value is not None or known[key] is not None}
     return given
+
+
+def _refuse_too_many(numbers: tuple[int, ...], given: Mapping[str, Mapping[str, Any]], n: int) -> None:
+    """Refuse more clusters than there are rows."""
+    if numbers[0] > n:
+        raise InvalidParameter(f"k begins at {numbers[0]}, but there are {n} rows. Try fewer clusters.")
+    for name, values in given.items():
+        for parameter in ("n_clusters", "n_components"):
+            value = values.get(parameter)
+            if isinstance(value, numbers_.Integral) and int(value) > n:
+                raise InvalidParameter(f"parameters: {parameter} of {name} is {value}, but there are {n} rows.")
 
 
 def _columns(X: Any, columns: Sequence[str] | None, d: int) -> tuple[str, ...]:

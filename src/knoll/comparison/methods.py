@@ -6,6 +6,7 @@ yields settings with labels of the view; `fit` takes one setting to as many rows
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
+from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.kmeans import KMeans
@@ -71,6 +73,9 @@ class Method(Protocol):
 
     estimator: Any  # its class
 
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Refuse values by hand that no data could be fitted with."""
+
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         """Yield a few settings, each fitted to the view."""
 
@@ -87,7 +92,30 @@ def named(labels: NDArray[Any], groups: tuple[int, ...] | None) -> Labels:
 # ---- Gaussian mixture ----------------------------------------------------------------------------------------------
 
 
-class _Mixture:
+class _Base:
+    estimator: Any
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        self.estimator(**given)._check_parameters()
+        if given.get("sigma") is not None and given.get("gamma") is not None:
+            raise InvalidParameter("sigma and gamma = 1/(2σ²) say the same. Give one of them.")
+        if all(isinstance(value, str | int | float | None) for value in given.values()):
+            self._check_words({name: value for name, value in given.items() if isinstance(value, str)})
+
+    def _check_words(self, words: Mapping[str, str]) -> None:
+        """Fit a few rows with those values that are words: only that tells whether such a metric or start is known."""
+        small = {name: 2 for name in ("n_clusters", "n_components") if name in self.estimator().get_params()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self.estimator(**(small | dict(words))).fit(np.eye(4))
+            except InvalidParameter:
+                raise
+            except ValueError:  # of these rows, and not of the words
+                pass
+
+
+class _Mixture(_Base):
     estimator = GaussianMixture
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -125,14 +153,14 @@ def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int,
 # ---- k-means -------------------------------------------------------------------------------------------------------
 
 
-class _KMeans:
+class _KMeans(_Base):
     estimator = KMeans
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         points = view.points
         rest = {name: value for name, value in given.items() if name != "n_clusters"}
         numbers = [int(given["n_clusters"])] if "n_clusters" in given else list(view.k)
-        numbers = [k for k in numbers if k <= len(points)]
+        numbers = [k for k in numbers if k <= len(points)] or _refuse(numbers[0], len(points))
         models, silhouette = {}, np.full(len(numbers), np.nan)
         for at, k in enumerate(numbers):
             settings = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
@@ -140,8 +168,10 @@ class _KMeans:
             if len(np.unique(models[k].labels_)) > 1:
                 values = tuning.silhouette_samples(points, models[k].labels_, n_jobs=view.n_jobs)
                 silhouette[at] = float(values.mean())
-        best = numbers[int(np.nanargmax(silhouette))] if not np.isnan(silhouette).all() else numbers[0]
-        reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
+        best, reason = numbers[0], "no two clusters were found that a silhouette could compare."
+        if not np.isnan(silhouette).all():
+            best = numbers[int(np.nanargmax(silhouette))]
+            reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
         x = np.array(numbers, dtype=np.float64)
         for k in dict.fromkeys((best, view.asked or best)):
             if k not in models:
@@ -158,10 +188,16 @@ class _KMeans:
         return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
 
 
+def _refuse(k: int, m: int) -> list[int]:
+    raise BadData(
+        f"{k} clusters are more than the {m} rows that parameters are chosen on. Try fewer, or a larger budget."
+    )
+
+
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
-class _Spectral:
+class _Spectral(_Base):
     estimator = SpectralClustering
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -183,16 +219,22 @@ class _Spectral:
             "eigengap", "n_clusters", np.arange(1.0, len(auto.eigenvalues_) + 1), {"eigenvalue": auto.eigenvalues_},
             float(found), f"{auto.n_clusters_reason_}.", "number", "eigenvalue",
         )  # fmt: skip
-        yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
-        if "n_clusters" in given or view.asked is None:
+        wanted = view.asked
+        if found == 1 or found in view.k or "n_clusters" in given:
+            yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
+        else:  # a number that was not to be tried: the largest gap of those that were
+            gaps = auto.eigenvalues_[:-1] - auto.eigenvalues_[1:]
+            allowed = [k for k in view.k if k <= len(gaps)]
+            wanted = wanted or max(allowed, key=lambda k: float(gaps[k - 1]), default=view.k[0])
+        if "n_clusters" in given or wanted is None:
             return
-        others = [first | {"n_clusters": view.asked}]
+        others = [first | {"n_clusters": wanted}]
         if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
-            near = {"affinity": "nearest_neighbors", "n_clusters": view.asked}
+            near = {"affinity": "nearest_neighbors", "n_clusters": wanted}
             others.append({name: value for name, value in first.items() if name != "sigma"} | near)
         for other in others:
             if other["n_clusters"] == found and "affinity" not in other:
-                continue
+                continue  # it has been proposed
             model = SpectralClustering(**(settings | other)).fit(view.points)
             yield Proposal(other, model.labels_.astype(np.int64), model, (curve, gap))
 
@@ -205,8 +247,12 @@ class _Spectral:
 # ---- kernel k-means ------------------------------------------------------------------------------------------------
 
 
-class _KernelKMeans:
+class _KernelKMeans(_Base):
     estimator = KernelKMeans
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        super().check(given)
+        KernelKMeans(**given)._kernel(1.0)
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         settings: dict[str, Any] = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
@@ -230,7 +276,7 @@ class _KernelKMeans:
 # ---- DBSCAN --------------------------------------------------------------------------------------------------------
 
 
-class _DBSCAN:
+class _DBSCAN(_Base):
     estimator = DBSCAN
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -278,7 +324,7 @@ def _large_clusters(labels: NDArray[Any]) -> int:
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------
 
 
-class _MeanShift:
+class _MeanShift(_Base):
     estimator = MeanShift
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = ["VIEW", "Plan", "Route", "make_plan"]
 
 VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
+_WHOLE_VIEW = 30.0  # seconds of a budget that has room for it; a smaller one has a smaller view,
+_LEAST_VIEW = 400  # and no smaller than this
 
 # Seconds for a row, measured on one core of 2.5 GHz at 8 columns; linear methods by row, the others by pair of rows.
 _BY_ROW = {"gaussian-mixture": 1e-5, "kmeans": 4e-6, "dbscan": 1e-5}
@@ -51,7 +54,8 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
 
     With `exact` every method sees every row, and the figures say what that costs.
     """
-    view = min(n, VIEW)
+    room = 1.0 if exact else min(1.0, math.sqrt(budget / _WHOLE_VIEW))
+    view = min(n, max(_LEAST_VIEW, round(room * VIEW)))
     share = 0.6 * budget / max(1, len(methods))  # the rest is for choosing, judging, and labelling the rest
     routes = {}
     for name in methods:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 __all__ = ["Profile", "profile_of"]
 
 _APART = 100.0  # times: columns whose spreads differ by more are named
+_FEW = 10  # values of a column: as many or fewer are named, as codes and grades have them,
+_MANY = 50  # where there are so many rows
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     if still:
         verb = "is constant and tells" if len(still) == 1 else "are constant and tell"
         remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} nothing.")
+    remarks += _few_values(X, names, constant)
     if copies > 0:
         remarks.append(f"{copies} of {n} rows are copies of another row.")
     if ratio > _APART:
@@ -69,3 +72,22 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
         )
         remarks.append(f"{widest} spreads {ratio:.3g} times as far as {narrowest}: unscaled, it would decide alone.")
     return Profile(n, d, names, means, deviations, minima, maxima, still, copies, ratio, tuple(remarks))
+
+
+def _few_values(X: NDArray[Any], names: Sequence[str], constant: NDArray[np.bool_]) -> list[str]:
+    """Name columns that take few values: hills of the density there are those values."""
+    if len(X) < _MANY:
+        return []
+    found = {}
+    for j in np.flatnonzero(~constant).tolist():
+        if len(np.unique(X[: 20 * _FEW, j])) <= _FEW and (count := len(np.unique(X[:, j]))) <= _FEW:
+            found[names[j]] = count
+    if not found:
+        return []
+    shown, counts = list(found)[:5], [str(count) for count in found.values()][:5]
+    if len(found) == 1:
+        return [f"{shown[0]} takes few values ({counts[0]}): groups may be no more than these."]
+    more = " and others" if len(found) > 5 else ""
+    named = f"{', '.join(shown)}{more}" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    values = f"{', '.join(counts)}, …" if more else f"{', '.join(counts[:-1])} and {counts[-1]}"
+    return [f"{named} take few values ({values}): groups may be no more than these."]

@@ -23,6 +23,7 @@ __all__ = [
     "Failure",
     "Null",
     "Recommendation",
+    "Shortcut",
     "Structure",
 ]
 
@@ -65,6 +66,23 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Shortcut:
+    """What speaks for an answer that did not see every row."""
+
+    share: float  # of the rows that was fitted; the rest was labelled by predict
+    others: int  # rows of a second fit, to other rows
+    agreement: float  # adjusted Rand index of the two answers on the view
+    residual: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
+
+    def __str__(self) -> str:
+        text = (
+            f"fitted on {100 * self.share:.2g} % of the rows, the rest labelled by predict; "
+            f"a fit to {self.others} other rows parts them alike by {self.agreement:.2f} (adjusted Rand index)"
+        )
+        return text if self.residual is None else f"{text}; its eigenpairs hold to {self.residual:.1g}"
+
+
+@dataclass(frozen=True)
 class Candidate:
     """One method's answer."""
 
@@ -86,6 +104,7 @@ class Candidate:
     warnings: tuple[str, ...] = ()
     groups: tuple[int, ...] | None = None  # the cluster of each component, where components were joined: labels =
     # groups[model.predict]; None: labels are the model's own
+    shortcut: Shortcut | None = None  # None: every row was fitted
 
 
 @dataclass(frozen=True)
@@ -158,7 +177,7 @@ class Comparison:
     budget: float
     seconds: float
     interrupted: bool
-    notes: tuple[str, ...] = field(default=())  # what was sampled, and why
+    notes: tuple[str, ...] = field(default=())  # what was sampled, and what speaks for it
 
     def __repr__(self) -> str:
         """Draw the short table and the recommendation."""
@@ -206,10 +225,14 @@ class Comparison:
 
 
 def _of_candidate(found: Candidate) -> dict[str, Any]:
-    left_out = {"model", "labels", "probabilities", "evidence"}
+    left_out = {"model", "labels", "probabilities", "evidence", "shortcut"}
     flat = {name: plain(value) for name, value in vars(found).items() if name not in left_out}
     sizes = np.unique(found.labels[found.labels >= 0], return_counts=True)[1]
-    return flat | {"sizes": plain(sizes), "evidence": [plain(vars(evidence)) for evidence in found.evidence]}
+    return flat | {
+        "sizes": plain(sizes),
+        "shortcut": None if found.shortcut is None else plain(vars(found.shortcut)),
+        "evidence": [plain(vars(evidence)) for evidence in found.evidence],
+    }
 
 
 def plain(value: Any) -> Any:

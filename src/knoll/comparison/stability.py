@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from knoll.comparison.methods import Method, Proposal, View, named
+from knoll.exceptions import KnollError
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["stability"]
@@ -16,12 +17,18 @@ __all__ = ["stability"]
 _HALVES = 3
 
 
-def stability(method: Method, chosen: Proposal, view: View) -> tuple[float, float]:
-    """Return the mean and the standard deviation of the agreement of refits on halves with the whole."""
+def stability(method: Method, chosen: Proposal, view: View) -> tuple[float, float] | tuple[None, None]:
+    """Return the mean and the standard deviation of the agreement of refits on halves with the whole.
+
+    Both are None where a half has too few rows for the setting.
+    """
     m = len(view.points)
     found = []
     for number in range(_HALVES):
         half = np.sort(np.random.default_rng([view.seed, 17, number]).permutation(m)[: max(2, m // 2)])
-        model = method.fit(chosen, view.points[half], view)
+        try:
+            model = method.fit(chosen, view.points[half], view)
+        except KnollError:
+            return None, None
         found.append(adjusted_rand_score(chosen.labels, named(model.predict(view.points), chosen.groups)))
     return float(np.mean(found)), float(np.std(found))

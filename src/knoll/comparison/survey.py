@@ -1,8 +1,9 @@
 """What the density says before any method is asked: how many clusters there are, and which rows lie in which.
 
 Two witnesses are heard. The kernel estimate sees hills of any shape but needs deep valleys; a mixture of Gaussians sees
-shallow ones, too, but only if the data is made of Gaussians, which is tested. Both err on the side of too few, so the
-one that sees more is believed. The answers of the methods are then judged by how well they meet this partition.
+shallow ones, too, but only if the data is made of Gaussians, which is tested. Where there are so many columns that the
+first sees little, a third looks along lines. All err on the side of too few, so the one that sees most is believed.
+The answers of the methods are then judged by how well they meet this partition.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.density import Hills, find_hills, kernel_estimate, squared_distances
+from knoll.comparison.lines import Lines, is_blind, seek_lines
 from knoll.comparison.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
 from knoll.comparison.nulls import LEVEL, describe, essential, null_tests
 from knoll.comparison.result import Evidence, Structure
@@ -34,13 +36,14 @@ class Survey:
 
     labels: Labels  # (m,)
     count: int
-    witness: str  # "mixture", "hills", or "none" where all is one
+    witness: str  # "mixture", "hills", "lines", or "none" where all is one
     structure: Structure
     model: Any | None  # the mixture of least BIC; None where there were too few rows
     bic: Evidence | None
     groups: tuple[int, ...] | None  # of the mixture's components, where the mixture is the witness
     hills: Hills | None
     mixture: MixtureEvidence | None
+    lines: Lines | None = None  # where there are many columns
 
 
 def survey(
@@ -72,12 +75,17 @@ def survey(
     labels, count, witness = hills.labels, hills.count, "hills"
     if mixture.count > hills.count or (mixture.trusted and mixture.count == hills.count):
         labels, count, witness = mixture.labels, mixture.count, "mixture"
-    structure = _structure(filled, model, mixture, hills, count, witness, seed)
+    lines = None
+    if is_blind(*filled.shape):
+        lines = seek_lines(filled, numbers, kernel.log_density, count, seed, n_jobs)
+        if lines.count > count:
+            labels, count, witness = lines.labels, lines.count, "lines"
+    structure = _structure(filled, model, mixture, hills, lines, count, witness, seed)
     if structure.verdict == "none":
         labels, count, witness = np.zeros(m, np.int64), 1, "none"
     return Survey(
         labels, count, witness, structure, None if turned else model, None if turned else bic,
-        mixture.groups if witness == "mixture" and not turned else None, hills, mixture,
+        mixture.groups if witness == "mixture" and not turned else None, hills, mixture, lines,
     )  # fmt: skip
 
 
@@ -91,7 +99,14 @@ _NAME = "largest prominence of a hill over what chance would give"
 
 
 def _structure(
-    points: Floats, model: Any, mixture: MixtureEvidence, hills: Hills, count: int, witness: str, seed: int
+    points: Floats,
+    model: Any,
+    mixture: MixtureEvidence,
+    hills: Hills,
+    lines: Lines | None,
+    count: int,
+    witness: str,
+    seed: int,
 ) -> Structure:
     nulls = null_tests(points, model, seed)
     times = f"{hills.strength:.2f}" if hills.strength < 100 else "more than 100"
@@ -99,11 +114,14 @@ def _structure(
     if count == 1:
         verdict = "none"
         reason = f"the density has one hill ({strength}), and {mixture.reason}"
+        reason += f"; {lines.reason}" if lines is not None else ""
     elif any(null.p_value > LEVEL + 1e-12 for null in nulls):
         weak = next(null for null in nulls if null.p_value > LEVEL + 1e-12)
         verdict, reason = "none", f"the data is not told from data without clusters: {describe(weak)}"
     else:
         verdict = "clusters"
         reason = mixture.reason if witness == "mixture" else f"{strength}; {hills.count} hills do"
+        if lines is not None and witness == "lines":
+            reason = f"no valley is seen in all {points.shape[1]} columns at once, but {lines.reason}"
         reason += f"; {'; '.join(describe(null) for null in nulls)}"
     return Structure(verdict, hills.strength, _NAME, nulls, count, reason + ".")

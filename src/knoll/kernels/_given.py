@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -17,6 +18,9 @@ __all__ = ["Function", "Precomputed"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+_LOOK = 8  # rows of which all pairs are looked at
+_SYMMETRIC = 1e-10  # of the largest value: what rounding may have made of a symmetric function
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class Function:
                     f"{(X.shape[0], Y.shape[0])}, got {out.shape}."
                 )
         else:
-            out = np.array([[float(self.function(x, y)) for y in Y] for x in X], dtype=np.float64)
+            out = np.array([[self._number(x, y) for y in Y] for x in X], dtype=np.float64)
             out = out.reshape(X.shape[0], Y.shape[0])
         if not np.isfinite(out).all():
             i, j = np.argwhere(~np.isfinite(out))[0]
@@ -135,7 +139,30 @@ class Function:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Prepare K on one set of rows: the function is called again for every product."""
+        self._symmetric(X)
         return FunctionOperator(self, X, threads)
+
+    def _number(self, x: Any, y: Any) -> float:
+        value = self.function(x, y)
+        if np.ndim(value) == 0 and not isinstance(value, str | bytes):
+            with contextlib.suppress(TypeError, ValueError):
+                return float(value)
+        raise BadData(
+            f"the kernel {self.name} must give a number for two rows, or an (n, m) array for n and m rows, got "
+            f"{value!r:.60} for the rows {x!r} and {y!r}."
+        )
+
+    def _symmetric(self, X: Any) -> None:
+        """Refuse a function that some pairs of rows show not to be symmetric; all pairs would cost a whole matrix."""
+        some = X[np.unique(np.linspace(0, X.shape[0] - 1, min(_LOOK, X.shape[0])).astype(int))]
+        tile = self.tile(some, some)
+        off = np.argwhere(np.abs(tile - tile.T) > _SYMMETRIC * np.abs(tile).max())
+        if len(off):
+            i, j = off[0]
+            raise BadData(
+                f"the kernel {self.name} must be symmetric, but gives {tile[i, j]} for the rows {some[i]!r} and "
+                f"{some[j]!r}, and {tile[j, i]} the other way round. Use the mean of both."
+            )
 
     def _takes_arrays(self, X: Any) -> bool:
         two = X[[0, 0]] if X.shape[0] == 1 else X[:2]

@@ -31,7 +31,8 @@ class Preparation:
         The names of the columns, in the order of the model's.
     scale : {"standard", "robust", "none"}
         "standard": the mean goes to 0 and the standard deviation to 1; "robust": the median to 0 and the distance
-        between the quartiles to 1; "none": columns are left as they are. A column whose spread is 0 is only moved.
+        between the quartiles to 1, or the standard deviation where half of the values are one and that distance is 0;
+        "none": columns are left as they are. A column whose spread is 0 is only moved.
     missing : {"error", "drop", "median"}
         What was done about missing values.
     center, spread : tuple of float
@@ -120,12 +121,11 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
         return 0.0, 1.0, median
     power = math.frexp(float(np.abs(column).max()))[1]
     values = np.ldexp(column, -power)  # squares stay within float64
-    if scale == "standard":
-        center = math.fsum(values.tolist()) / len(values)
-        spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
-    else:
+    center = math.fsum(values.tolist()) / len(values)
+    spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
+    if scale == "robust":
         low, center, high = (float(x) for x in np.quantile(values, [0.25, 0.5, 0.75]))
-        spread = high - low
+        spread = high - low or spread  # half of the rows may have one value, and the others still differ
     if spread < 1e-14 * abs(center) or spread == 0.0:  # nothing but rounding: a constant column
         spread = 0.0
     spread = math.ldexp(spread, power)

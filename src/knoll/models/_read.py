@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 import knoll
@@ -35,6 +34,7 @@ from knoll.models._format import (
     parse,
 )
 from knoll.models._preparation import Preparation
+from knoll.models._shapes import check_shapes
 
 __all__ = ["Info", "Model", "inspect", "load", "read"]
 
@@ -167,12 +167,13 @@ def read(path: str | os.PathLike[str]) -> Model:
         arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
         try:
             estimator = kind.from_state(header, arrays)
+            check_shapes(estimator)
+        except Damage:
+            raise
         except ModelFileError as error:
             raise Damage(_reason(error)) from None
         except Exception as error:  # whatever a strange header can bring about
             raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
-        _check_sparse(estimator, header)
-        _check_labels(estimator)
     return Model(estimator, preparation)
 
 
@@ -343,29 +344,6 @@ def _reason(error: ModelFileError) -> str:
     """Take the middle out of a message that says that a state is damaged and to save it again."""
     found = re.search(r"is damaged: (.*)\. Save the model again\.$", str(error), re.DOTALL)
     return found[1] if found else str(error)
-
-
-def _check_sparse(estimator: Estimator, header: dict[str, Any]) -> None:
-    """Let no index of a sparse array lead outside it, and give it back the type that it had."""
-    matrices = header.get("matrices", [])
-    for name, value in list(vars(estimator).items()):
-        if scipy.sparse.issparse(value):
-            rows: Any = value
-            try:
-                rows.check_format(full_check=True)
-            except (ValueError, TypeError) as error:
-                raise Damage(f"{name} is no sparse array ({error})") from None
-            if name in matrices:
-                setattr(estimator, name, scipy.sparse.csr_matrix(rows))
-
-
-def _check_labels(estimator: Any) -> None:
-    """Let the labels that make the centres of kernel k-means number its centres: they will be used as indices."""
-    if isinstance(estimator, CLASSES["KernelKMeans"]):
-        labels, norms = estimator.center_labels_, estimator.center_norms_
-        arrays = isinstance(labels, np.ndarray) and isinstance(norms, np.ndarray) and norms.ndim == 1
-        if not (arrays and labels.dtype.kind == "i" and ((labels >= 0) & (labels < len(norms))).all()):
-            raise Damage("center_labels_ does not number the centres")
 
 
 def _shown(value: Any, places: dict[str, Place]) -> Any:

@@ -7,12 +7,10 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll.base import Estimator
@@ -91,12 +89,12 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
         raise InvalidType(
             f"{kind.__module__}.{kind.__qualname__} is no class that a model file can name: {', '.join(CLASSES)} are."
         )
-    _refuse_unfaithful(model)
-    state, arrays = model.to_state()
+    _refuse_generators(model)
+    try:
+        state, arrays = model.to_state()
+    except ModelFileError as error:
+        raise ModelFileError(f"{kind.__name__} cannot be saved: {error}") from None
     header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
-    matrices = sorted(name for name, value in vars(model).items() if isinstance(value, scipy.sparse.csr_matrix))
-    if matrices:  # a state makes sparse arrays of them
-        header["matrices"] = matrices
     if preparation is not None:
         header["preparation"] = preparation.plain()
     try:
@@ -109,40 +107,14 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     return text, arrays, places
 
 
-def _refuse_unfaithful(model: Estimator) -> None:
-    """Refuse, by name, what would come back as something else."""
+def _refuse_generators(model: Estimator) -> None:
+    """Refuse a random generator by name: a state leaves it out, and a file must bring back what was saved."""
     for name, value in vars(model).items():
         if isinstance(value, np.random.RandomState | np.random.Generator):
             raise ModelFileError(
                 f"{type(model).__name__} cannot be saved: {name} is {value!r:.60}, a random generator. "
                 f"Call set_params({name}=None) first (the fit has used it), or fit with a whole number."
             )
-        for path, item in _leaves(name, value):
-            if isinstance(item, np.ndarray) and item.dtype == object and not all(type(x) is str for x in item.flat):
-                raise ModelFileError(
-                    f"{type(model).__name__} cannot be saved: {path} is an array of Python objects. "
-                    "Give it as an array of numbers."
-                )
-            if isinstance(item, Mapping) and not all(type(key) is str for key in item):
-                raise ModelFileError(f"{type(model).__name__} cannot be saved: {path} has a key that is no text.")
-            kept: Any = item
-            if scipy.sparse.issparse(item) and kept.format != "csr":
-                raise ModelFileError(
-                    f"{type(model).__name__} cannot be saved: {path} is a sparse array in the format "
-                    f"{kept.format!r}. Give it as compressed rows (.tocsr())."
-                )
-
-
-def _leaves(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return a value and all that it holds, each with its name."""
-    found = [(path, value)]
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            found += _leaves(f"{path}.{name}", item)
-    elif isinstance(value, list | tuple):
-        for i, item in enumerate(value):
-            found += _leaves(f"{path}.{i}", item)
-    return found
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------------

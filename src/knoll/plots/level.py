@@ -13,7 +13,7 @@ from knoll.gaussian import Gaussian
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.plots.fitted import check_model
 from knoll.plots.model import matrices
-from knoll.plots.plane import Plane
+from knoll.plots.plane import Plane, refuse_undrawable
 from knoll.plots.points import scatter
 from knoll.plots.style import NOISE, RED, axes_or_new, look
 from knoll.validation import Number, check_parameters, check_points
@@ -77,6 +77,7 @@ def density(
     else:
         sample = model.sample(1000, random_state=0)
         points = sample[0] if isinstance(sample, tuple) else sample
+    refuse_undrawable(points)
     x, y, height = density_grid(flat, plane.points(points), int(resolution))
     heights = float(height.max()) * np.geomspace(0.02, 0.9, 9)
     ax.contour(x, y, height, levels=heights, colors=NOISE, linewidths=0.8)

@@ -11,7 +11,7 @@ from knoll.exceptions import BadData
 from knoll.gaussian import Ellipse, Gaussian
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.plots.fitted import check_model
-from knoll.plots.plane import Plane
+from knoll.plots.plane import Plane, refuse_undrawable
 from knoll.plots.points import scatter
 from knoll.plots.style import RED, axes_or_new, look
 from knoll.validation import Number, check_parameters, check_points
@@ -97,6 +97,7 @@ def gaussian_mixture(
     k, d = model.means_.shape
     if d < 2:
         raise BadData("plots.gaussian_mixture needs at least two columns; this mixture has 1.")
+    refuse_undrawable(model.means_)
     covariances = matrices(model)
     means, weights = (np.asarray(a, dtype=np.float64) for a in (model.means_, model.weights_))
     shares = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Plane"]
+from knoll.exceptions import BadData
+
+__all__ = ["Plane", "refuse_undrawable"]
+
+_LEAST, _MOST = 1e-100, 1e100  # matplotlib multiplies the scales of both axes, which must stay within float64
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,14 @@ class Plane:
     def of_points(cls, X: NDArray[Any], columns: list[str] | None = None) -> Plane:
         """Choose the plane of a set of points: as they are for d ≤ 2, else their principal axes."""
         X = np.asarray(X, dtype=np.float64)
+        refuse_undrawable(X)
         center = X.mean(axis=0)
         return cls.of_covariance(center, np.atleast_2d(np.cov(X.T, bias=True)), columns)
 
     @classmethod
     def of_covariance(cls, mean: NDArray[Any], covariance: NDArray[Any], columns: list[str] | None = None) -> Plane:
         """Choose the plane of a Gaussian."""
+        refuse_undrawable(np.append(mean, np.sqrt(np.diagonal(covariance))))
         d = len(mean)
         if d <= 2:
             names = columns if columns is not None else [f"x{j}" for j in range(d)]
@@ -44,8 +51,20 @@ class Plane:
 
     def points(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Return the (n, 2) coordinates of points."""
+        refuse_undrawable(X, least=0.0)
         return (np.asarray(X, dtype=np.float64) - self.center) @ self.axes.T
 
     def covariance(self, covariance: NDArray[Any]) -> NDArray[np.float64]:
         """Return the (2, 2) covariance of a Gaussian's shadow in the plane."""
         return np.asarray(self.axes @ covariance @ self.axes.T)
+
+
+def refuse_undrawable(values: NDArray[Any], least: float = _LEAST) -> None:
+    """Refuse numbers that no axis can carry, and say by what to divide them."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest and not least <= largest <= _MOST:
+        power = math.floor(math.log10(largest)) if math.isfinite(largest) else 308
+        raise BadData(
+            f"X has numbers up to {largest:.3g}, and a picture can be drawn of {_LEAST:g} to {_MOST:g}. "
+            f"Divide X by 1e{power:+d} before fitting and drawing."
+        )

@@ -13,6 +13,8 @@ _SCALE = (None, Number(0, strict=True))  # None: from the data
 
 _RULES: Mapping[str, tuple[Rule | None, ...]] = {
     "n_clusters": _COUNT,
+    "n_components": _COUNT,
+    "max_iter": _COUNT,
     "eps": _SCALE,
     "min_samples": (None, *_COUNT),
     "bandwidth": _SCALE,

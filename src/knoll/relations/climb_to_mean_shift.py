@@ -13,7 +13,6 @@ from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 from knoll.steps.climb import Ends, Hill, peaks
-from knoll.validation import Number
 
 __all__ = ["ClimbToMeanShift"]
 
@@ -35,7 +34,6 @@ class ClimbToMeanShift(Limit):
     formula: ClassVar = "L* = 1 + max |N_ε(y)| over all visited y that are not fixed;  minPts ≥ L* ⇔ equal ends"
     most_rows: ClassVar = 20_000
     _defaults: ClassVar = {"bandwidth": None}
-    _rules: ClassVar = {"bandwidth": (None, Number(0, strict=True))}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from knoll.relations._common import separate_rows
 from knoll.relations._density import bandwidth, density_scale
 from knoll.relations._kernel import sigma_of
-from knoll.relations._rules import rules_of
 from knoll.relations._work import FAST, REFERENCE, Run, Scales, Seen
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
@@ -78,7 +77,6 @@ class ComplexityTable(Relation):
     )
     formula: ClassVar = "EM-GMM, k-means: nkT;  spectral: n², or n²T_eig without a matrix;  DBSCAN: n²;  climbs: n²T"
     _defaults: ClassVar = {"eps": None, "min_samples": None, "bandwidth": None, "sigma": None, "random_state": 0}
-    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         few, many = _sample(X, _REFERENCE_ROWS), _sample(X, _FAST_ROWS)

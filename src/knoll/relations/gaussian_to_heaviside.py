@@ -15,7 +15,6 @@ from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 from knoll.spectral import SpectralClustering
-from knoll.validation import Number
 
 __all__ = ["GaussianToHeaviside"]
 
@@ -37,7 +36,6 @@ class GaussianToHeaviside(Limit):
     formula: ClassVar = "r < ε: 1 − κ_p ≤ ½ (r/ε)^{2p};  r > ε: κ_p = exp(−½ (r/ε)^{2p}) → 0"
     most_rows: ClassVar = 2_000
     _defaults: ClassVar = {"eps": None}
-    _rules: ClassVar = {"eps": (None, Number(0, strict=True))}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps, _ = density_scale(X, parameters["eps"], None)

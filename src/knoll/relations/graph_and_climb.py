@@ -13,7 +13,6 @@ from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 from knoll.steps.climb import Hill
-from knoll.validation import Number
 
 __all__ = ["GraphAndClimb"]
 
@@ -36,7 +35,6 @@ class GraphAndClimb(Relation):
         "|N_ε(x)| ≥ minPts ⇒ x climbs nowhere;  P_graph|core ⊑ P_climb|core;  minPts ≤ 2 ⇒ P_graph = P_climb"
     )
     _defaults: ClassVar = {"eps": None, "min_samples": None}
-    _rules: ClassVar = {"eps": (None, Number(0, strict=True)), "min_samples": (None, Number(1, whole=True))}
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])

@@ -14,7 +14,6 @@ from knoll.relations._kernel import sigma_of
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 from knoll.spectral import SpectralClustering
-from knoll.validation import Number
 
 __all__ = ["KernelAndGraph"]
 
@@ -32,7 +31,6 @@ class KernelAndGraph(Relation):
     formula: ClassVar = "K = A, W = D⁻¹ ⇒ W^½KW^½ = D^-½AD^-½"
     most_rows: ClassVar = 2_000
     _defaults: ClassVar = {"n_clusters": 2, "sigma": None}
-    _rules: ClassVar = {"n_clusters": (Number(1, whole=True),), "sigma": (None, Number(0, strict=True))}
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
         k, sigma = int(parameters["n_clusters"]), sigma_of(X, parameters["sigma"])

@@ -11,7 +11,6 @@ from knoll.exceptions import BadData
 from knoll.reference import kmeans, weighted_kernel_kmeans
 from knoll.relations._common import start_centers
 from knoll.relations._kernel import margin
-from knoll.relations._rules import rules_of
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 
@@ -33,7 +32,6 @@ class KernelTrick(Relation):
     formula: ClassVar = "κ(x, y) = φ(x)ᵀφ(y),  φ(x) = [x, ‖x‖]"
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"n_clusters": 2, "random_state": 0, "labels": None}
-    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k = int(parameters["n_clusters"])

@@ -12,7 +12,6 @@ from knoll.exceptions import BadData
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.relations._common import quiet, start_centers
 from knoll.relations._kernel import margin, trace
-from knoll.relations._rules import rules_of
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 from knoll.steps.kmeans import lloyd
@@ -38,7 +37,6 @@ class KMeansIsLinearKernel(Relation):
     formula: ClassVar = "κ(x, y) = xᵀy, w_i = 1:  J = Tr G − Tr YᵀGY;  i ∈ Γ_a ⇒ (x_i − ½(μ_a + μ_b))ᵀ(μ_a − μ_b) ≥ 0"
     most_rows: ClassVar = 5_000
     _defaults: ClassVar = {"n_clusters": 3, "random_state": 0, "labels": None}
-    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k = int(parameters["n_clusters"])

@@ -13,7 +13,6 @@ from knoll.relations._density import bandwidth
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 from knoll.steps.climb import Hill
-from knoll.validation import Number
 
 __all__ = ["MeanShiftAscent"]
 
@@ -35,7 +34,6 @@ class MeanShiftAscent(Relation):
     )
     formula: ClassVar = "f(y) = Σ_i (ε² − ‖y − x_i‖²)₊,  f(y⁺) ≥ f(y) + |N_ε(y)| ‖y⁺ − y‖²,  ∇f(y) = 2|N_ε(y)|(y⁺ − y)"
     _defaults: ClassVar = {"bandwidth": None}
-    _rules: ClassVar = {"bandwidth": (None, Number(0, strict=True))}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])

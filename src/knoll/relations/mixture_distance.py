@@ -11,7 +11,6 @@ from knoll.gaussian_mixture import GaussianMixture
 from knoll.relations._common import quiet
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
-from knoll.validation import Number
 
 __all__ = ["MixtureDistance"]
 
@@ -30,10 +29,6 @@ class MixtureDistance(Relation):
     )
     formula: ClassVar = "argmax_c λ_ic = argmin_c (x_i − μ_c)ᵀΣ_c⁻¹(x_i − μ_c) + log|Σ_c| − 2 log π_c"
     _defaults: ClassVar = {"n_components": 3, "random_state": 0}
-    _rules: ClassVar = {
-        "n_components": (Number(1, whole=True),),
-        "random_state": (Number(0, 2**64 - 1, whole=True),),
-    }
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
         with quiet():

@@ -15,7 +15,6 @@ from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 from knoll.steps.kmeans import lloyd
-from knoll.validation import Number
 
 __all__ = ["MixtureToKMeans"]
 
@@ -47,11 +46,6 @@ class MixtureToKMeans(Limit):
     )
     formula: ClassVar = "max_i (1 − max_c λ_ic) ≤ (k − 1) e^{−Δ/2ε},  Δ the smallest gap of two squared distances"
     _defaults: ClassVar = {"n_clusters": 3, "random_state": 0, "max_iter": 100}
-    _rules: ClassVar = {
-        "n_clusters": (Number(1, whole=True),),
-        "random_state": (Number(0, 2**64 - 1, whole=True),),
-        "max_iter": (Number(1, whole=True),),
-    }
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k = int(parameters["n_clusters"])

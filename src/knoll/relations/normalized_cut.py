@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from knoll.exceptions import BadData
 from knoll.kernels import normalized_cut
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, trace
-from knoll.relations._rules import rules_of
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
@@ -35,7 +34,6 @@ class NormalizedCut(Relation):
     formula: ClassVar = "Ncut = 1 − (1/k) Tr Z̃ᵀD^-½AD^-½Z̃ = 1 − (1/k) Tr YᵀD^½(D⁻¹AD⁻¹)D^½Y"
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"n_clusters": 2, "sigma": None, "random_state": 0}
-    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k, sigma = int(parameters["n_clusters"]), sigma_of(X, parameters["sigma"])

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.relations._rules import rules_of
 from knoll.relations.certificate import Certificate
 from knoll.relations.path import Path
-from knoll.validation import Number, Rule, check_parameters, check_points
+from knoll.validation import Number, check_parameters, check_points
 
 __all__ = ["Limit", "Relation"]
 
@@ -25,8 +26,8 @@ _FAR = 2.0**500  # the square of this, and of its inverse, still has room in flo
 class Relation(ABC):
     """One algorithm turning into another.
 
-    A subclass states itself in class attributes, declares the parameters of `certify` in `_rules`, their defaults in
-    `_defaults`, and measures in `_certify`.
+    A subclass states itself in class attributes, names the parameters of `certify` with their defaults in `_defaults`
+    (what they may be stands in _rules.py), and measures in `_certify`.
     """
 
     name: ClassVar[str]
@@ -36,7 +37,6 @@ class Relation(ABC):
     formula: ClassVar[str]
     most_rows: ClassVar[int | None] = None  # what is dense or quadratic has a limit
     least_rows: ClassVar[int] = 2
-    _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
     _defaults: ClassVar[Mapping[str, Any]] = {}
 
     def certify(self, X: ArrayLike, **parameters: Any) -> Certificate:
@@ -62,7 +62,7 @@ class Relation(ABC):
                     f"{self.name} has no parameter {given!r}. It takes: {', '.join(self._defaults) or 'none'}."
                 )
         chosen = {**self._defaults, **parameters}
-        check_parameters(self.name, chosen, self._rules)
+        check_parameters(self.name, chosen, rules_of(self._defaults))
         points = np.ascontiguousarray(check_points(X), dtype=np.float64)
         n = len(points)
         if n < self.least_rows:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.relations._common import quiet
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, top_eigenpairs, trace
-from knoll.relations._rules import rules_of
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 from knoll.spectral import SpectralClustering
@@ -33,7 +32,6 @@ class Relaxation(Relation):
     formula: ClassVar = "Tr YᵀW^½KW^½Y ≤ λ_1 + … + λ_k  for every partition, W = D⁻¹"
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"n_clusters": 2, "sigma": None, "random_state": 0}
-    _rules: ClassVar = rules_of(_defaults)
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
         k, seed = int(parameters["n_clusters"]), int(parameters["random_state"])

@@ -15,7 +15,6 @@ from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
-from knoll.validation import Number
 
 __all__ = ["SingleLinkage"]
 
@@ -37,7 +36,6 @@ class SingleLinkage(Limit):
     formula: ClassVar = "minPts ≤ 2:  P_DBSCAN(ε) = cut of the single-linkage tree at height ε"
     most_rows: ClassVar = 8_000
     _defaults: ClassVar = {"eps": None, "min_samples": None}
-    _rules: ClassVar = {"eps": (None, Number(0, strict=True)), "min_samples": (None, Number(1, whole=True))}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])

@@ -14,7 +14,6 @@ from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 from knoll.steps.dbscan import eigenvalue_one
-from knoll.validation import Number
 
 __all__ = ["SpectralIsDBSCAN"]
 
@@ -32,7 +31,6 @@ class SpectralIsDBSCAN(Relation):
     formula: ClassVar = "ZZᵀ = Σ_c D^½ 1_c 1_cᵀ D^½ / vol_c,  Z the eigenvectors of D^-½AD^-½ with eigenvalue 1"
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"eps": None, "min_samples": None}
-    _rules: ClassVar = {"eps": (None, Number(0, strict=True)), "min_samples": (None, Number(1, whole=True))}
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])

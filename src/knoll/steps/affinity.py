@@ -194,6 +194,7 @@ def _named_kernel(
     def function(X: Any, Y: Any) -> Any:
         return pairwise_kernels(X, Y, metric=name, filter_params=True, **arguments)
 
+    function.__name__ = name  # what messages call it
     return kernels.Function(function)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.exceptions import BadData
+from knoll.places import find_places, merged
 
 __all__ = ["Ends", "Hill", "Peaks", "Scaling", "bin_seeds", "peaks", "thin_out"]
 
@@ -64,14 +66,22 @@ class Ends:
 
     def only(self, rows: NDArray[np.bool_]) -> Ends:
         """Return the ends of some of the paths."""
-        if rows.all():
-            return self
+        return self if rows.all() else self._taken(rows)
+
+    def spread(self, which: Ints) -> Ends:
+        """Return the ends of more paths, each of which is one of these."""
+        return self._taken(which)
+
+    def _taken(self, rows: NDArray[Any]) -> Ends:
         return Ends(self.points[rows], self.steps[rows], self.weight[rows], self.reason[rows], self.distances)
 
 
 @dataclass(frozen=True)
 class Hill:
-    """The static points that are climbed on, in the scale of the core, and how."""
+    """The static points that are climbed on, in the scale of the core, and how.
+
+    Under a Gaussian every point is a neighbour: `Hill.of` merges equal ones first.
+    """
 
     points: Floats  # (n, d)
     weights: Floats | None  # (n,), all > 0
@@ -79,11 +89,25 @@ class Hill:
     gaussian: bool = False
     threads: int = 1
 
+    @classmethod
+    def of(cls, points: Floats, weights: Floats | None, eps: float, gaussian: bool, threads: int) -> Hill:
+        """Make a hill of points of which many may be equal."""
+        alike = merged(points, threads) if gaussian else None
+        if alike is None:
+            return cls(points, weights, eps, gaussian, threads)
+        mass: Floats = alike.times if weights is None else np.bincount(alike.which, weights).astype(np.float64)
+        return cls(np.ascontiguousarray(points[alike.first]), mass, eps, gaussian, threads)
+
     def climb(self, starts: Floats, max_steps: int, *, level: float | None = None, small: bool = False) -> Ends:
         """Climb from every start until the set of neighbours repeats.
 
         `level` ends a path where the weight within ε reaches it; `small` ends it by a small step, as scikit-learn does.
         """
+        alike = merged(starts, self.threads) if self.gaussian else None  # a flat climb finds equal balls on the way
+        ends = self._climb(starts if alike is None else starts[alike.first], max_steps, level, small)
+        return ends if alike is None else ends.spread(alike.which)
+
+    def _climb(self, starts: Floats, max_steps: int, level: float | None, small: bool) -> Ends:
         m, d = starts.shape
         ends = Ends(np.empty((m, d)), np.empty(m, np.int64), np.empty(m), np.empty(m, np.uint8))
         distances = _core.climb(
@@ -127,8 +151,8 @@ class Peaks:
 
 def peaks(ends: Ends, eps: float, threads: int) -> Peaks:
     """Join ends within ε of each other; clusters with more weight within ε come first (ties: larger coordinates)."""
-    which = np.empty(len(ends.points), np.int64)
-    first = np.array(_core.distinct_rows(ends.points, which), dtype=np.int64)  # (m,)
+    places = find_places(ends.points, threads)
+    which, first = places.which, places.first  # (n,), (m,)
     points = np.ascontiguousarray(ends.points[first])
     component = np.empty(len(first), np.int64)
     _core.Index(points, eps, "euclidean", 2.0, "auto", threads).components(eps, None, component, threads)
@@ -153,8 +177,8 @@ def thin_out(ends: Ends, eps: float) -> tuple[Floats, Floats]:
     """Keep of all ends, most weight first, those that lie further than ε from the kept ones: scikit-learn's rule."""
     some = ends.weight > 0
     points, weight = ends.points[some], ends.weight[some]
-    which = np.empty(len(points), np.int64)
-    first = np.array(_core.distinct_rows(points, which), dtype=np.int64)
+    places = find_places(points)
+    which, first = places.which, places.first
     last = np.empty(len(first), np.int64)
     last[which] = np.arange(len(points))  # the same place reached from different balls counts as its last
     points, weight = points[first], weight[last]
@@ -190,9 +214,9 @@ def bin_seeds(points: NDArray[np.floating], weights: Floats | None, size: float,
     if size == 0:
         return None
     bins = np.round(points / size).astype(np.float64)
-    which = np.empty(len(bins), np.int64)
-    first = np.array(_core.distinct_rows(bins, which), dtype=np.int64)
-    enough = np.bincount(which, weights, minlength=len(first)) >= least
+    places = find_places(bins)
+    first = places.first
+    enough = np.bincount(places.which, weights, minlength=len(first)) >= least
     if int(enough.sum()) == len(points):
         return None
     return bins[first[enough]].astype(np.float32).astype(np.float64) * size

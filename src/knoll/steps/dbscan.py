@@ -21,6 +21,8 @@ from scipy.sparse.csgraph import connected_components
 
 from knoll import _core
 from knoll.exceptions import CostError, InvalidParameter
+from knoll.memory import free_memory
+from knoll.places import merged
 from knoll.steps import small
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "eigenvalue_one",
     "from_neighbourhoods",
     "graph",
+    "graph_of_places",
     "number",
     "spectral",
 ]
@@ -89,6 +92,27 @@ def graph(
         points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room
     )
     return Clusters(labels, core, dict(work), room)
+
+
+def graph_of_places(
+    points: NDArray[Any],
+    eps: float,
+    min_samples: float,
+    weights: NDArray[np.float64] | None,
+    *,
+    metric: str,
+    p: float,
+    border: str,
+    threads: int,
+) -> Clusters:
+    """Do the same, once for each place where many rows are equal: they have one neighbourhood and one cluster."""
+    places = merged(points, threads)
+    options: dict[str, Any] = {"metric": metric, "p": p, "border": border, "threads": threads}
+    if places is None:
+        return graph(points, eps, min_samples, weights, **options)
+    rows, mass = places.weigh(weights, threads)
+    found = graph(np.ascontiguousarray(points[rows]), eps, min_samples, mass, **options)
+    return Clusters(found.labels[places.which], found.core[places.which], {**found.work, "places": len(places.first)})
 
 
 # ---- over blocks of neighbourhoods ---------------------------------------------------------------------------------
@@ -316,20 +340,8 @@ def eigenvalue_one(n_core: int, volume: float) -> float:
 def need_room(n_core: int) -> None:
     """Refuse an eigendecomposition that would not fit in memory."""
     needed = 5 * 8.0 * n_core**2  # A as numbers, the eigenvectors, LAPACK's workspace
-    if needed > (there := available_memory()):
+    if needed > (there := free_memory()):
         raise CostError(
             f"DBSCAN: formulation='spectral' would need {needed / 2**30:.1f} GB for {n_core} core points, and "
             f"{there / 2**30:.1f} GB are free. Use formulation='graph', which finds the same clusters in linear memory."
         )
-
-
-def available_memory() -> float:
-    """Return the bytes that can still be had, as far as the system tells."""
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return math.inf

@@ -9,7 +9,7 @@ threads; LAPACK sees small matrices only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from knoll import _core
 from knoll.steps.small import eigh
 
 __all__ = [
+    "Apply",
     "Eigenpairs",
     "inner",
     "most_columns",
@@ -35,6 +36,7 @@ Apply = Callable[[Floats], Floats]
 GUARD = 8  # columns beyond the wanted ones: the more, the larger the gap that convergence sees
 _BASIS_BYTES = 1 << 30  # of the basis and its image
 _DEPENDENT = 1e-13  # a direction this small beside its block is rounding
+_SURE = 1e-3  # a projection that takes less, and a Gram matrix that is better conditioned, lose no digits that count
 _OF_THE_GAP = 0.02
 _PURPOSE = 7  # the core's number for the directions that a solver begins with
 _LEAST = 4  # applications after which a random column shows what a start left out, however good its own pairs are
@@ -84,20 +86,30 @@ def times(a: Floats, c: Floats, threads: int = 1) -> Floats:
 def orthonormal(block: Floats, against: list[Floats], threads: int = 1) -> Floats:
     """Return an orthonormal basis of the block's part that is orthogonal to what is given; dependent columns go.
 
-    Projection and Gram matrix, twice: the second round mends what cancellation lost in the first.
+    Projection and Gram matrix; a second time where cancellation lost digits in the first.
     """
+    block = _unit(block)
     for _ in range(2):
+        lost = 0.0
         for basis in against:
             if basis.shape[1] and block.shape[1]:
-                block = block - times(basis, inner(basis, block, threads), threads)
-        size = np.sqrt(np.einsum("ij,ij->j", block, block))
-        block = block[:, size > 0] / size[size > 0]
+                share = inner(basis, block, threads)
+                lost = max(lost, float(np.abs(share).max()))
+                block = block - times(basis, share, threads)
+        block = _unit(block)
         if not block.shape[1]:
             return block
         weight, turn = eigh(inner(block, block, threads))
         kept = weight > _DEPENDENT * weight[-1]
         block = times(block, turn[:, kept] / np.sqrt(weight[kept]), threads)
+        if lost < _SURE and weight[0] > _SURE * weight[-1]:
+            break
     return block
+
+
+def _unit(block: Floats) -> Floats:
+    size = _norms(block)
+    return block[:, size > 0] / size[size > 0]
 
 
 def rayleigh_ritz(basis: Floats, image: Floats, threads: int = 1) -> Eigenpairs:
@@ -129,13 +141,13 @@ def top_eigenpairs(
     start: Floats | None = None,
     applied: Floats | None = None,
     tol: float = 1e-8,
-    relative: bool = False,
+    judge: Apply | None = None,
     loose: int = 0,
+    guard: int = GUARD,
     above: float | None = None,
     max_applications: int = 300,
     seed: int = 0,
     threads: int = 1,
-    give_up: Callable[[int, float], bool] | None = None,
     hook: Callable[[int, float, float], None] | None = None,
 ) -> Eigenpairs:
     """Find the k largest eigenvalues of M that belong to vectors orthogonal to `first`, and their vectors.
@@ -156,10 +168,13 @@ def top_eigenpairs(
         orthogonal to `first`, leaves no larger eigenvalue out.
     tol : float
         Stop when ‖M v − λ v‖ ≤ tol for the first k − loose pairs.
-    relative : bool
-        Measure residuals by |λ|: an inverse, whose eigenvalues are large, has rounding of that size.
+    judge : callable, optional
+        Another operator with the same eigenvectors in the same order, of which M is an inverse or a polynomial, say:
+        values, images, residuals and the end are then by it.
     loose : int
         Pairs at the end of the k that only tell the gap: √tol or 2 % of the gap are enough for their residual.
+    guard : int
+        Columns of a block beyond the wanted ones.
     above : float, optional
         The eigenvalue of `first`, where the gap may be the one below it.
     max_applications : int
@@ -168,8 +183,6 @@ def top_eigenpairs(
         Of the random columns.
     threads : int
         Of the tall products.
-    give_up : callable, optional
-        (applications, largest residual over its tolerance) → stop early; the result says not converged.
     hook : callable, optional
         Told after each application: its number, the sum of the k largest values so far, the largest residual.
 
@@ -181,7 +194,7 @@ def top_eigenpairs(
     known = np.empty((n, 0)) if first is None else first
     free = n - known.shape[1]
     k = min(k, free)
-    block = min(free, k + GUARD)
+    block = min(free, k + guard)
     if k == 0:
         return Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
     limits = np.where(np.arange(k) < k - loose, tol, max(tol, np.sqrt(tol)))
@@ -199,25 +212,27 @@ def top_eigenpairs(
         lead = min(len(values), block)
         vectors, images = times(basis, turn[:, :lead], threads), times(image, turn[:, :lead], threads)
         rest = images - vectors * values[:lead]
-        residuals = _norms(rest)
+        left = _norms(rest)
+        if judge is None:
+            seen = Eigenpairs(values[:wanted], vectors[:, :wanted], images[:, :wanted], left[:wanted], count, False)
+        else:
+            seen = rayleigh_ritz(vectors[:, :wanted], judge(vectors[:, :wanted]), threads)
         if loose and wanted == k and (firm or above is not None):
-            gap = (values[firm - 1] if firm else above) - values[firm]
-            size = max(abs(values[firm]), _ROUNDING) if relative else 1.0
-            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap / size)
-        floor = _ROUNDING * max(abs(values[0]), abs(values[-1]))
-        sizes = np.abs(values[:wanted]) if relative else 1.0
-        worst = float((residuals[:wanted] / np.maximum(limits[:wanted] * sizes, floor)).max())
+            gap = (seen.values[firm - 1] if firm else above) - seen.values[firm]
+            limits[firm:] = max(tol, np.sqrt(tol), _OF_THE_GAP * gap)
+        floor = _ROUNDING * max(abs(values[0]), abs(values[-1])) if judge is None else _ROUNDING
+        worst = float((seen.residuals / np.maximum(limits[:wanted], floor)).max())
         done = worst <= 1 and wanted == k and count >= least
         if hook is not None:
-            hook(count, float(values[:wanted].sum()), float(residuals[: max(1, wanted - loose)].max()))
-        if done or count >= max_applications or (give_up is not None and give_up(count, worst)):
+            hook(count, float(seen.values.sum()), float(seen.residuals[: max(1, wanted - loose)].max()))
+        if done or count >= max_applications:
             break
         if basis.shape[1] + block > most:  # thick restart: the best half stays
             keep = min(basis.shape[1], max(lead, most // 2 - block))
             basis = grown.restart(times(basis, turn[:, :keep], threads))
             image = imaged.restart(times(image, turn[:, :keep], threads))
             small = np.diag(values[:keep])
-        new = orthonormal(rest[:, residuals > 0], [known, basis], threads)
+        new = orthonormal(rest[:, left > 0], [known, basis], threads)
         if not new.shape[1]:  # an invariant subspace, too small to hold k pairs
             new = orthonormal(random_block(n, block, seed + count + 1), [known, basis], threads)[
                 :, : free - basis.shape[1]
@@ -230,7 +245,7 @@ def top_eigenpairs(
         small = np.block([[small, side], [side.T, inner(new, more, threads)]])
         grown.append(new)
         imaged.append(more)
-    return Eigenpairs(values[:k], vectors[:, :k], images[:, :k], residuals[:k], count, done)
+    return replace(seen, applications=count, converged=done)
 
 
 class _Columns:

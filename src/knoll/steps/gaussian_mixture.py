@@ -65,9 +65,7 @@ class Frame:
     scale: float  # a power of two
     mean: Floats  # (d,)
     covariance: Floats  # (d, d)
-    known: bool = (
-        False  # those moments are certain to be the ones of all rows that steps will meet, to their last digits
-    )
+    known: bool = False  # those moments are the ones of all rows that steps will meet, to their last digits
 
     @classmethod
     def of(cls, pooled: GaussianState) -> Frame:
@@ -263,7 +261,7 @@ def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
 
 
 def finish(
-    stats: MixtureSums, state: MixtureState, *, reg_covar: float = 0.0, hold_weights: bool = False
+    stats: MixtureSums, state: MixtureState, *, reg_covar: float | Floats = 0.0, hold_weights: bool = False
 ) -> tuple[MixtureState, StepReport]:
     """Take the M step: π, μ and Σ about the new μ (eq. 2.7–2.9).
 
@@ -283,7 +281,7 @@ def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
 
 
 def step(
-    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float = 0.0
+    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float | Floats = 0.0
 ) -> tuple[MixtureState, StepReport]:
     """Take one step of EM; `blocks()` starts a pass over the data, which is made again where digits were at stake."""
 
@@ -430,7 +428,12 @@ def _recentred(moments: _Rounded, stats: MixtureSums, state: MixtureState) -> Mi
 
 
 def _finish(
-    moments: _Rounded, stats: MixtureSums, state: MixtureState, reg_covar: float, hold_weights: bool, threads: int
+    moments: _Rounded,
+    stats: MixtureSums,
+    state: MixtureState,
+    reg_covar: float | Floats,
+    hold_weights: bool,
+    threads: int,
 ) -> tuple[MixtureState, StepReport]:
     frame, alive = state.frame, moments.alive
     shape = state.covariance

@@ -22,7 +22,7 @@ from knoll.steps import gaussian_mixture as steps
 from knoll.steps import kmeans
 from knoll.steps.blocks import Block
 from knoll.steps.gaussian_mixture import MixtureState, Noise
-from knoll.steps.mixture_rows import Rows
+from knoll.steps.mixture_rows import Rows, pair_powers
 
 __all__ = ["NARROWEST", "SHAPES", "Given", "Start", "check_given"]
 
@@ -98,9 +98,9 @@ class Start:
             state = replace(state, weights=given.weights * (1.0 if noise is None else 1.0 - noise.weight))
         means = state.covariance.means
         if given.means is not None:
-            means = (np.ldexp(given.means, -rows.power) - frame.origin) * frame.scale
+            means = (np.ldexp(given.means, -rows.powers) - frame.origin) * frame.scale
         if given.precisions is not None:
-            precisions = np.ldexp(given.precisions, 2 * rows.power) / frame.scale / frame.scale
+            precisions = np.ldexp(given.precisions, pair_powers(rows.powers, self.shape)) / frame.scale / frame.scale
             shape = SHAPES[self.shape].from_precisions(means, precisions)
         else:
             shape = replace(state.covariance, means=means)  # type: ignore[type-var]
@@ -122,20 +122,21 @@ class Start:
         self, rows: Rows, state: MixtureState, distinct: Callable[[], seeding.Multiset], restart: int
     ) -> MixtureState:
         """Make the start that has a name; an M step turns labels or responsibilities into parameters."""
-        k, seed, threads, block, frame = self.k, self.seed, rows.threads, rows.sample, rows.frame
+        k, seed, threads, sample, frame = self.k, self.seed, rows.threads, rows.sample, rows.frame
+        block = rows.framed(sample)
         if self.name == "random":
             return self._m_step(rows, state, lambda of: _random(block, distinct(), of, seed, restart, threads))
         if self.name == "random_from_data":
             chosen = seeding.random_rows(distinct(), k, seed, restart=restart)
         else:
-            chosen = seeding.kmeans_plus_plus(block.points, distinct(), k, seed, restart=restart, threads=threads)
-        centers = np.asarray(block.points[chosen], dtype=np.float64)
+            chosen = seeding.kmeans_plus_plus(sample.points, distinct(), k, seed, restart=restart, threads=threads)
         if self.name == "kmeans":
-            found = kmeans.lloyd(block.points, block.weights, centers, threads=threads)
+            found = kmeans.lloyd(sample.points, sample.weights, sample.points[chosen], threads=threads)
             assert found.labels is not None
             labels = found.labels.astype(np.int64)
             return self._m_step(rows, state, lambda of: steps.partial_labels(block, labels, of, threads))
-        means, d = (centers - frame.origin) * frame.scale, len(frame.origin)
+        means = (np.asarray(block.points[chosen], dtype=np.float64) - frame.origin) * frame.scale
+        d = len(frame.origin)
         if self.shape == "fixed":
             return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
         # so narrow a start gives each row to the nearest mean in the first E step

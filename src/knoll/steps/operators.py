@@ -8,7 +8,6 @@ they are asked for by name, the answer whose error the exact operator certifies 
 from __future__ import annotations
 
 import importlib.util
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from knoll.exceptions import BadData, CostError
 from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
+from knoll.memory import free_memory
 from knoll.steps.eigen import times
 
 __all__ = [
@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 _SMALL = 512  # rows up to which a matrix is stored and LAPACK takes it whole
 _APPLICATIONS = 12  # that a solve is taken to make
 _PAIR = (2.0, 0.13)  # ns of a pair of rows in an application to a dozen columns: constant, and for each column of X
-_STORED = (32.0, 60.0, 0.1)  # ns of a stored pair in a whole solve: small matrix, large matrix; for each column of X
+_STORED = (32.0, 37.0, 0.1)  # ns of a stored pair in a whole solve: small matrix, large matrix; for each column of X
 _LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost more than what is done with them
 _TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
 _SKETCHED = 30_000  # rows from which a low-rank start pays
@@ -295,26 +295,6 @@ class ZeroDiagonal:
 
 
 # ---- what is at hand -----------------------------------------------------------------------------------------------
-
-
-def free_memory() -> int:
-    """Return the bytes that this process may still take: of the machine, or of its control group."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            free = 1024 * int(line.split()[1])
-    limit, used = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
-    if limit and used and limit[0].strip() != "max":
-        free = min(free, int(limit[0]) - int(used[0]))
-    return max(free, 0)
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        with open(file, encoding="ascii") as text:
-            return text.readlines()
-    except OSError:
-        return []
 
 
 def has_finufft() -> bool:

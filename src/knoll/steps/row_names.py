@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from knoll import _core
+from knoll.places import find_places
 from knoll.steps.sparse import is_sparse
 
-__all__ = ["equal_rows", "names", "recognised"]
+__all__ = ["equal_rows", "graph_name", "names", "recognised"]
 
 Rows = NDArray[np.int64]
 Labels = NDArray[np.int32]
@@ -35,11 +35,8 @@ def names(rows: Any) -> NDArray[np.uint64]:
 
 def equal_rows(rows: Any) -> Rows:
     """Number rows so that equal ones bear one number, in the order of their first appearance."""
-    n = rows.shape[0]
-    which = np.empty(n, dtype=np.int64)
     if isinstance(rows, np.ndarray):
-        _core.distinct_rows(np.ascontiguousarray(rows, dtype=np.float64) + 0.0, which)
-        return which
+        return find_places(np.asarray(rows, dtype=np.float64)).which
     _, first, inverse = np.unique(names(rows), return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -50,3 +47,11 @@ def recognised(queries: Any, known_names: Any, labels: Labels) -> Labels:
     """Find the cluster of each query whose contents were in the fit; −1 for the others."""
     known = dict(zip(known_names.tolist(), labels.tolist(), strict=True))
     return np.array([known.get(name, -1) for name in names(queries).tolist()], dtype=np.int32)
+
+
+def graph_name(graph: Any) -> str:
+    """Name a sparse graph by its contents; nothing for a dense matrix."""
+    if isinstance(graph, np.ndarray):
+        return ""
+    parts = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
+    return hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import column_ends, dense_rows, is_sparse
 
-__all__ = ["Part", "Scale", "is_plain", "largest_of", "parts", "present_rows", "without_absent"]
+__all__ = ["Part", "Scale", "is_plain", "largest_of", "parts", "present_rows", "weight_power", "without_absent"]
 
 # Squares of single precision, which fast routes work in, hold 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, both ends have room.
 _NEAR = 32
+_NEAR_WEIGHTS = 64  # weights within 2^±64 are left as they are
 _ROWS = 1 << 16  # extreme rows at a time
 
 
@@ -29,6 +30,11 @@ def largest_of(points: Any) -> float:
     if values.size == 0:
         return 0.0
     return float(np.maximum(np.abs(values.max()), np.abs(values.min())))
+
+
+def weight_power(largest: float) -> int:
+    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
+    return _power(largest, _NEAR_WEIGHTS)
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Scale:
     @classmethod
     def of(cls, largest: float, largest_weight: float = 1.0) -> Scale:
         """Choose the powers for data of this magnitude; mostly none."""
-        return cls(_power(largest, _NEAR), _power(largest_weight, 64))
+        return cls(_power(largest, _NEAR), weight_power(largest_weight))
 
     @classmethod
     def fitting(cls, largest: float, largest_weight: float, blocks: Iterable[Block]) -> Scale:

@@ -1,7 +1,8 @@
-"""Eigenvalues and singular values of small matrices by LAPACK, on one thread.
+"""Eigenvalues and singular values by LAPACK, on one thread.
 
 A library's threads wait for each other by spinning: on a machine with other work an eigenproblem of 300 rows took half
-a second instead of a hundredth (docs/decisions/0016-spectral.md). One thread also gives bits that depend on nothing.
+a second instead of a hundredth (docs/decisions/0016-spectral.md). One thread also gives bits that depend on nothing,
+which is why large matrices, where two would be faster, have one as well.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
-__all__ = ["eigh", "svd"]
+__all__ = ["eigh", "one_thread", "svd"]
 
 Floats = NDArray[np.float64]
 
-_SMALL = 1024  # rows up to which one thread is enough
 _lock = threading.Lock()
 
 
@@ -32,7 +32,7 @@ def _libraries() -> Any:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Hold the libraries to one thread; one caller at a time, since a number that two restore may be lost."""
     with _lock, _libraries().limit(limits=1):
         yield
@@ -40,13 +40,11 @@ def _one_thread() -> Iterator[None]:
 
 def eigh(matrix: Floats, **options: Any) -> tuple[Floats, Floats]:
     """Return eigenvalues, smallest first, and eigenvectors of a symmetric matrix."""
-    if len(matrix) > _SMALL:
-        return scipy.linalg.eigh(matrix, **options)
-    with _one_thread():
+    with one_thread():
         return scipy.linalg.eigh(matrix, **options)
 
 
 def svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return U, the singular values and Vᵀ of a small matrix, no wider than needed."""
-    with _one_thread():
+    with one_thread():
         return scipy.linalg.svd(matrix, full_matrices=False)

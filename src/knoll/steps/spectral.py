@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.steps.eigen import GUARD, Eigenpairs, inner, rayleigh_ritz, signed, times, top_eigenpairs
+from knoll.steps.eigen import GUARD, Eigenpairs, inner, signed, times, top_eigenpairs
+from knoll.steps.eigen_sparse import SparseMatrix, sparse_eigenpairs
 from knoll.steps.graph_parts import NO_LINK, Components, heaviest, inverse_roots, known_vectors
 from knoll.steps.operators import Affinity, Route
 from knoll.steps.sketches import Sketch, by_cholesky, by_finufft
@@ -44,8 +43,7 @@ Ints = NDArray[np.int64]
 Hook = Callable[[int, float, float], None]
 
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
-_SLOW = 5  # applications after which a sparse solve that crawls turns to a factorisation
-_FILL = 60  # links of a row up to which a factorisation is tried
+_LINKS = 200  # of a row up to which a product costs less than a step of the solver
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Spectrum:
     vectors: Floats  # (n, m) v, orthonormal
     images: Floats  # (n, m) M v, by the exact operator
     residuals: Floats  # (m,)
-    following: float  # the next eigenvalue, or NaN where there is none
+    following: float | None  # the next eigenvalue; NaN where there is none, None where it was not asked for
     degrees: Floats  # (n,)
     applications: int
     converged: bool
@@ -78,11 +76,13 @@ def kernel_spectrum(
     max_applications: int,
     seed: int,
     threads: int,
+    gap: bool = True,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
     """Solve for m pairs with products only: a start where one is to be had, then block Krylov, exact."""
     operator, n = route.operator, route.operator.n
-    sketch = _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
+    known = not gap and int(labels.max()) + 1 >= m  # components are all that is asked for
+    sketch = None if known else _sketch(route, points, sigma, weights, min(m + 1, n) + GUARD, m + 1, tol, seed, threads)
     note = "" if sketch is None else sketch.note
     if sketch is None:
         degrees = operator.apply(weights[:, None])[:, 0]
@@ -97,8 +97,7 @@ def kernel_spectrum(
     found = heaviest(labels, degrees, weights)
     first = known_vectors(found, degrees, weights, m + 1)
     scale = inverse_roots(weights, degrees)  # (n, 1): √(w/d)
-    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
-    rest = max(0, many - first.shape[1])
+    many, rest = _wanted(found, first, m, gap)
 
     def apply(B: Floats) -> Floats:
         return scale * operator.apply(scale * B)
@@ -124,7 +123,7 @@ def kernel_spectrum(
         threads=threads,
         hook=None if hook is None else lambda i, total, worst: hook(i + begun, first.shape[1] + total, worst),
     )
-    return joined(first, pairs, m, degrees, begun, note), found
+    return joined(first, pairs, m, degrees, begun, note, many > m), found
 
 
 def _sketch(
@@ -211,90 +210,50 @@ def sparse_spectrum(
     max_applications: int,
     seed: int,
     threads: int,
+    gap: bool = True,
     hook: Hook | None = None,
 ) -> tuple[Spectrum, Components]:
-    """Solve for a graph that is there: block Krylov, and where that crawls, on the inverse of (1 + δ)I − M.
-
-    A graph whose gap is tiny is a chain or a sheet, which factors with little fill; one that would fill up has a gap.
-    """
+    """Solve for a graph that is there; where it has few links, with the operators that these allow."""
     n = operator.n
     weights = np.ones(n)
     degrees = operator.apply(weights[:, None])[:, 0]
     found = heaviest(labels, degrees, weights)
     first = known_vectors(found, degrees, weights, m + 1)
     scale = inverse_roots(weights, degrees)
-    many = min(m + 1, n - int(np.count_nonzero(found.labels < 0)))
-    rest = max(0, many - first.shape[1])
+    many, rest = _wanted(found, first, m, gap)
     options: dict[str, Any] = {
         "first": first,
+        "tol": tol,
         "loose": 1 if many > m else 0,
+        "max_applications": max_applications,
         "seed": seed,
         "threads": threads,
         "hook": hook,
     }
-
-    def apply(B: Floats) -> Floats:
-        return scale * operator.apply(scale * B)
-
-    links = matrix.nnz / n if is_sparse(matrix) else np.inf
-    factored = links <= _FILL and n > 1000
-
-    def crawls(count: int, worst: float) -> bool:
-        return factored and count >= _SLOW and worst > 1
-
-    pairs = top_eigenpairs(
-        apply, n, rest, tol=tol, above=1.0, max_applications=max_applications, give_up=crawls, **options
-    )
-    note = ""
-    if not pairs.converged and factored and pairs.applications < max_applications:
-        pairs = _by_inverse(matrix, scale[:, 0], pairs, apply, n, rest, tol, max_applications, options)
-        note = "shift and invert"
-    return joined(first, pairs, m, degrees, 1, note), found
+    if rest and is_sparse(matrix) and matrix.nnz <= _LINKS * n:
+        pairs, note = sparse_eigenpairs(SparseMatrix(matrix, scale[:, 0], threads), rest, **options)
+    else:
+        pairs, note = top_eigenpairs(lambda B: scale * operator.apply(scale * B), n, rest, above=1.0, **options), ""
+    return joined(first, pairs, m, degrees, 1, note, many > m), found
 
 
-def _by_inverse(
-    matrix: Any,
-    scale: Floats,
-    begun: Eigenpairs,
-    apply: Callable[[Floats], Floats],
-    n: int,
-    k: int,
-    tol: float,
-    max_applications: int,
-    options: dict[str, Any],
-) -> Eigenpairs:
-    """Take the pairs of ((1 + δ)I − M)⁻¹, whose largest are M's, far apart; then one look through M itself."""
-    shift = 1e-6
-    half = scipy.sparse.diags_array(scale)
-    system = scipy.sparse.csc_array(scipy.sparse.eye_array(n) * (1 + shift) - half @ matrix @ half)
-    factor = scipy.sparse.linalg.splu(
-        system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
-    pairs = top_eigenpairs(
-        lambda B: factor.solve(np.ascontiguousarray(B)),
-        n,
-        k,
-        start=begun.vectors,
-        tol=tol / 3,  # a residual rθ of the inverse's pair is one of at most (2 + δ)r of M's
-        relative=True,
-        max_applications=max_applications,
-        **(options | {"hook": None}),  # its residuals are the inverse's, not M's
-    )
-    threads = options["threads"]
-    looked = rayleigh_ritz(pairs.vectors, apply(pairs.vectors), threads)
-    limits = np.where(np.arange(k) < k - options["loose"], tol, np.sqrt(tol))
-    done = bool((looked.residuals <= limits).all())
-    if options["hook"] is not None:
-        options["hook"](0, float(looked.values.sum()), float(looked.residuals[: max(1, k - options["loose"])].max()))
-    return replace(looked, applications=begun.applications + pairs.applications + 1, converged=done)
+def _wanted(found: Components, first: Floats, m: int, gap: bool) -> tuple[int, int]:
+    """Tell how many pairs there are to know, the one after the m-th for the gap, and how many of them to solve for.
+
+    Where the components give all m pairs, nothing is solved but for the gap, and only where that is asked for.
+    """
+    many = min(m + 1, int(np.count_nonzero(found.labels >= 0)))
+    return many, 0 if first.shape[1] >= m and not gap else max(0, many - first.shape[1])
 
 
-def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str) -> Spectrum:
-    """Put the known eigenvectors before those found; the one after the m-th tells the gap."""
+def joined(
+    first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, begun: int, note: str, more: bool = False
+) -> Spectrum:
+    """Put the known eigenvectors before those found; the one after the m-th tells the gap, if there are `more`."""
     values = np.concatenate([np.ones(first.shape[1]), pairs.values])
     vectors, images = np.hstack([first, pairs.vectors]), np.hstack([first, pairs.images])
     residuals = np.concatenate([np.zeros(first.shape[1]), pairs.residuals])
-    following = float(values[m]) if len(values) > m else np.nan
+    following = float(values[m]) if len(values) > m else None if more else np.nan
     vectors, images = vectors[:, :m], images[:, :m]
     turn = signed(vectors)
     return Spectrum(

@@ -15,11 +15,13 @@ from knoll.steps import spectral as steps
 from knoll.steps.affinity import Source, Wish, digest
 from knoll.steps.extension import Extension
 from knoll.steps.spectral_door import points_of
+from knoll.steps.spectral_solve import Demand, solve
 
 __all__ = ["SpectralAnswers"]
 
 Floats = NDArray[np.float64]
 
+_TOL = 1e-8  # what eigen_tol="auto" means
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is made on request
 
 
@@ -28,6 +30,10 @@ class SpectralAnswers(Estimator):
 
     row_scaling: str
     formulation: str
+    eigen_solver: str | None
+    operator: str
+    eigen_tol: Any
+    max_iter: int
     zero_diagonal: bool
     n_clusters_: int
     fit_points_: Any
@@ -40,6 +46,8 @@ class SpectralAnswers(Estimator):
     rule_: dict[str, Any]
     inertia_: float
     extension_: Floats
+    eigenvalues_: Floats
+    next_eigenvalue_: float | None
     embedding_: NDArray[Any]
     fit_labels_: NDArray[np.int32]
     links_: Floats | None
@@ -101,6 +109,24 @@ class SpectralAnswers(Estimator):
         if self.zero_diagonal:
             np.fill_diagonal(matrix, 0.0)
         return matrix
+
+    def _tol(self) -> float:
+        return _TOL if self.eigen_tol == "auto" else float(self.eigen_tol)
+
+    def _demand(self, m: int, k: int, seed: int, threads: int, gap: bool, hook: steps.Hook | None = None) -> Demand:
+        """Ask for m pairs and up to k components."""
+        most = int(self.max_iter)
+        return Demand(m, k, self.eigen_solver, self.operator, self._tol(), most, seed, threads, gap, hook)
+
+    @property
+    def eigengap_(self) -> float:
+        """The last of the eigenvalues minus the next."""
+        check_is_fitted(self)
+        if self.next_eigenvalue_ is None:
+            m, w = len(self.eigenvalues_), np.ascontiguousarray(self.extension_[:, -1])
+            demand = self._demand(m, m, 0, self._threads(), gap=True)
+            self.next_eigenvalue_ = solve(self._source(), w, demand).spectrum.following
+        return float(self.eigenvalues_[-1] - np.float64(self.next_eigenvalue_))  # type: ignore[arg-type]
 
     @property
     def normalized_cut_(self) -> float:

@@ -35,6 +35,7 @@ class Demand:
     max_applications: int
     seed: int
     threads: int
+    gap: bool = True  # whether the eigenvalue after the pairs must be known even where components give all of them
     hook: steps.Hook | None = None
 
     def options(self) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def _of_graph(source: Source, w: Floats, demand: Demand) -> Solved:
         whole = matrix.toarray() if is_sparse(matrix) else matrix
         spectrum, parts = steps.dense_spectrum(whole, labels, w, m, demand.threads)
     else:
-        spectrum, parts = steps.sparse_spectrum(operator, matrix, labels, m, **demand.options())
+        spectrum, parts = steps.sparse_spectrum(operator, matrix, labels, m, gap=demand.gap, **demand.options())
     return Solved(spectrum, parts, operator, "stored", "the graph is there")
 
 
@@ -113,7 +114,8 @@ def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
         spectrum, parts = steps.dense_spectrum(matrix, labels, w, m, threads)
     else:
         exact = replace(route, operator=operator, sketch="none" if whole else route.sketch)
-        spectrum, parts = steps.kernel_spectrum(exact, rows, source.sigma or 0.0, labels, w, m, **demand.options())
+        options = demand.options() | {"gap": demand.gap}
+        spectrum, parts = steps.kernel_spectrum(exact, rows, source.sigma or 0.0, labels, w, m, **options)
         if spectrum.note:
             reason += f" ({spectrum.note})"
         elif exact.sketch == "cholesky":

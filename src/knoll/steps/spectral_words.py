@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.base import warn_caller
 from knoll.exceptions import (
     ApproximationWarning,
     ConvergenceWarning,
@@ -109,7 +107,7 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
 def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
     """Say when the eigenvalues tell of no clusters."""
     spectrum, sigma = solved.spectrum, source.sigma
-    gap = float(spectrum.values[-1] - spectrum.following)
+    gap = np.inf if spectrum.following is None else float(spectrum.values[-1] - spectrum.following)
     if sigma is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
         _warn(
             f"all rows are nearly alike to this kernel (the second eigenvalue is {spectrum.values[1]:.2g}): "
@@ -126,8 +124,4 @@ def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
 
 
 def _warn(text: str, kind: type[Warning]) -> None:
-    """Warn at the line outside of this package that called us."""
-    package, frame, depth = str(Path(__file__).parent.parent), sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(f"{OWNER}: {text}", kind, stacklevel=depth)
+    warn_caller(f"{OWNER}: {text}", kind)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import knoll
-from knoll.comparison import Comparison, compare, engine
-from knoll.comparison.engine import content_order, drawn_rows
+from knoll.comparison import Agreement, Comparison, compare, engine, fitting
+from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import ALL
 from knoll.comparison.plan import VIEW, make_plan
+from knoll.comparison.recommend import _plainly
 from knoll.comparison.result import METHODS
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
@@ -23,6 +26,14 @@ def three(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     centres = np.array([[0, 0, 0], [9, 0, 0], [0, 9, 9]])
     return np.concatenate([c + rng.normal(size=(n, 3)) for c in centres]), np.repeat(np.arange(3), n)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """SIGINT does what it does in a shell's foreground, also where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +124,30 @@ def test_it_is_one_call():
     assert knoll.compare(X, methods="kmeans", k=[3]).candidates["kmeans"].n_clusters == 3
 
 
+def test_the_first_reason_is_a_plain_sentence(whole):
+    told = whole.recommendation
+    assert told.reasons[0] == f"Three groups, found by {told.method}; all six methods agree."
+    assert told.reasons[1].startswith("The density shows 3 clusters: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "matrix", "sentence"),
+    [
+        (("kmeans",), [[1]], "Two groups, found by kmeans."),
+        (("kmeans", "dbscan"), [[1, 0.9], [0.9, 1]], "Two groups, found by kmeans; both methods agree."),
+        (("kmeans", "dbscan"), [[1, 0.2], [0.2, 1]], "Two groups, found by kmeans; no other method agrees."),
+        (
+            ("gaussian-mixture", "kmeans", "dbscan"),
+            [[1, 0.9, 0], [0.9, 1, 0.1], [0, 0.1, 1]],
+            "Two groups, found by kmeans; two of three methods agree.",
+        ),
+    ],
+)
+def test_how_many_agree_is_told_in_words(whole, names, matrix, sentence):
+    winner = replace(whole.candidates["kmeans"], n_clusters=2)
+    assert _plainly(winner, Agreement(names, np.array(matrix, dtype=float))) == sentence
+
+
 # ---- what must not change it ---------------------------------------------------------------------------------------
 
 
@@ -147,6 +182,15 @@ def test_unscaled_columns_keep_their_units():
     assert np.array_equal(found.scaling.undo(found.scaling.apply(X)), X)
 
 
+@pytest.mark.parametrize("levels", [1, 2, 5, 10**9])
+@pytest.mark.parametrize("d", [1, 3])
+def test_rows_are_sorted_by_content(levels, d):
+    """The same order as a sort by all columns, the first one first; equal rows stay as they came."""
+    X = np.random.default_rng(0).integers(levels, size=(300, d)) / 4
+    X[::7] = -0.0
+    assert np.array_equal(content_order(X), np.lexsort(X.T[::-1]))
+
+
 def test_smaller_draws_are_part_of_larger_ones():
     order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
     small, large = drawn_rows(order, 50, 3), drawn_rows(order, 200, 3)
@@ -159,6 +203,22 @@ def test_smaller_draws_are_part_of_larger_ones():
 # ---- samples -------------------------------------------------------------------------------------------------------
 
 
+def test_a_budget_that_was_too_small_is_told():
+    late = "It took longer than the budget: choosing parameters and labelling every row take that long at least."
+    X, _ = three(200)
+    assert compare(X, methods=["kmeans"], k=[3], budget=1e-3).notes[-1] == late
+    assert compare(X, methods=["kmeans"], k=[3], budget=1e-3, exact=True).notes == ()
+    assert compare(X, methods=["kmeans"], k=[3]).notes == ()
+
+
+def test_a_setting_too_large_for_halves_has_no_stability():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    found = compare(X, methods=["kmeans"], k=[3], parameters={"kmeans": {"n_clusters": 20}})
+    assert found.failures == ()
+    assert found.candidates["kmeans"].stability is None
+    assert found.candidates["kmeans"].n_clusters == 20
+
+
 def test_a_long_table_is_sampled_and_says_so():
     X, y = three(2000)
     found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
@@ -166,8 +226,42 @@ def test_a_long_table_is_sampled_and_says_so():
     slow = found.candidates["mean-shift"]
     assert (slow.fitted_rows, slow.how) == (VIEW, f"sample of {VIEW}, the rest by predict")
     assert found.notes[0] == f"Parameters were chosen, and answers judged, on {VIEW} of 6000 rows drawn at random."
+    assert found.notes[1] == f"mean-shift: {slow.shortcut}."
+    assert found.candidates["kmeans"].shortcut is None
     assert found.truth_scores["mean-shift"]["ari"] > 0.99
     assert np.array_equal(slow.labels, slow.model.predict(found.scaling.apply(X)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_shortcut_has_a_certificate(name):
+    """Each method on a sample of a table with clear clusters: the share, and a fit to other rows that agrees."""
+    X, _ = three(1500)
+    found = compare(X, methods=[name], k=[3], budget=0.02)  # so little that the linear methods are sampled, too
+    one = found.candidates[name]
+    assert one.fitted_rows < len(X)
+    assert one.shortcut.share == one.fitted_rows / len(X)
+    assert one.shortcut.others == one.fitted_rows
+    assert one.shortcut.agreement > 0.8
+    assert (one.shortcut.residual is not None) == (name == "spectral")
+    told = str(one.shortcut)
+    assert f"fitted on {100 * one.shortcut.share:.2g} % of the rows, the rest labelled by predict" in told
+    assert f"a fit to {one.fitted_rows} other rows parts them alike by {one.shortcut.agreement:.2f}" in told
+    assert json.loads(json.dumps(found.summary()))["candidates"][name]["shortcut"]["share"] == one.shortcut.share
+
+
+def test_a_certificate_can_be_bad():
+    """Rows of one Gaussian: three pieces of it are cut elsewhere by other rows."""
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    found = compare(X, methods=["kmeans"], k=[7], budget=0.02)
+    assert found.candidates["kmeans"].shortcut.agreement < 0.9
+
+
+def test_a_second_draw_takes_other_rows():
+    order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
+    first, second = drawn_rows(order, 200, 3), drawn_rows(order, 200, 3, after=200)
+    assert len(second) == 200
+    assert not set(first) & set(second)
+    assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as asked for, though some were drawn before
 
 
 def test_exact_takes_every_row_and_tells_the_cost():
@@ -178,6 +272,9 @@ def test_exact_takes_every_row_and_tells_the_cost():
     usual = make_plan(10**6, 4, METHODS, 120.0, exact=False)
     assert usual.seconds < 120
     assert usual.routes["spectral"].rows == VIEW
+    views = [make_plan(10**6, 4, METHODS, budget, exact=False).view for budget in (0.01, 1, 5, 30, 120)]
+    assert views == sorted(views)
+    assert (views[0], views[-1]) == (400, VIEW)
 
 
 # ---- no structure --------------------------------------------------------------------------------------------------
@@ -189,7 +286,8 @@ def test_data_without_clusters_is_called_that(kind):
     X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
     found = compare(X, methods=QUICK, k=range(2, 5))
     assert found.recommendation.method is None
-    assert found.recommendation.reasons[0].startswith("The data shows no clusters: ")
+    assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
+    assert found.recommendation.reasons[1].startswith("The data shows no clusters: ")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
     assert set(found.candidates) == set(QUICK)
@@ -206,7 +304,8 @@ def test_data_without_clusters_is_called_that(kind):
 def test_too_little_to_say_anything(X, why):
     found = compare(X, methods=["kmeans", "dbscan"], k=[2])
     assert found.recommendation.method is None
-    assert why in found.recommendation.reasons[0]
+    (told,) = found.recommendation.reasons
+    assert told.startswith(f"No answer is recommended: {why}")
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
@@ -238,6 +337,15 @@ def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
     assert found.profile.constant == ("still",)
     assert found.profile.remarks[0] == "still is constant and tells nothing."
     assert adjusted_rand_score(found.labels, y) == 1.0
+
+
+def test_columns_of_few_values_are_named():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.integers(1, 6, size=200), rng.normal(size=200), rng.integers(0, 2, size=200)]
+    profile = compare(X, methods=["kmeans"], k=[2], columns=["grade", "size", "smokes"]).profile
+    assert "grade and smokes take few values (5 and 2): groups may be no more than these." in profile.remarks
+    assert not any("few values" in remark for remark in compare(X[:, [1]], methods=["kmeans"], k=[2]).profile.remarks)
+    assert not any("few values" in remark for remark in compare(X[:20], methods=["kmeans"], k=[2]).profile.remarks)
 
 
 def test_the_profile_names_copies_and_scales():
@@ -305,6 +413,101 @@ def test_ctrl_c_before_anything_is_finished(monkeypatch):
     assert found.recommendation.reasons == ("No method gave an answer.",)
 
 
+@pytest.mark.parametrize("stage", ["agreement_of", "recommend", "truth_scores"])
+def test_ctrl_c_while_judging_keeps_every_answer(monkeypatch, stage):
+    run, pressed = getattr(engine, stage), []
+
+    def press(*arguments):
+        if not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return run(*arguments)
+
+    X, y = three(40)
+    whole = compare(X, methods=QUICK, k=range(2, 5), truth=y)
+    monkeypatch.setattr(engine, stage, press)
+    found = compare(X, methods=QUICK, k=range(2, 5), truth=y)
+    assert found.interrupted
+    same(found, whole)
+    assert found.truth_scores == whole.truth_scores
+
+
+def test_ctrl_c_after_a_fit_keeps_its_answer(monkeypatch):
+    def stopped(*arguments):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(fitting, "stability", stopped)
+    found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
+    assert found.interrupted
+    assert list(found.candidates) == ["gaussian-mixture"]
+    assert found.candidates["gaussian-mixture"].stability is None
+    assert found.recommendation.method == "gaussian-mixture"
+    assert "–" in repr(found) or "-" in repr(found)
+
+
+def test_mixtures_by_hand_that_cannot_be_fitted_do_not_stop_the_others(monkeypatch):
+    real = engine.survey
+
+    def survey(points, numbers, given, *rest):
+        if given:
+            raise BadData("no such mixture")
+        return real(points, numbers, given, *rest)
+
+    monkeypatch.setattr(engine, "survey", survey)
+    found = compare(three(40)[0], methods=QUICK, k=range(2, 5), parameters={"gaussian-mixture": {"n_components": 2}})
+    assert [(one.method, one.reason) for one in found.failures] == [("gaussian-mixture", "no such mixture")]
+    assert set(found.candidates) == {"kmeans", "dbscan"}
+    assert found.recommendation.method is not None
+
+
+def test_more_clusters_than_the_view_has_rows_are_a_failure_with_its_reason():
+    X, _ = three(300)
+    found = compare(
+        X, methods=["kmeans", "dbscan"], k=range(2, 4), budget=0.02, parameters={"kmeans": {"n_clusters": 500}}
+    )
+    told = "500 clusters are more than the 400 rows that parameters are chosen on. Try fewer, or a larger budget."
+    assert [(one.method, one.reason) for one in found.failures] == [("kmeans", told)]
+    assert list(found.candidates) == ["dbscan"]
+
+
+def test_numbers_not_to_be_tried_are_not_taken():
+    """Three clear clusters, and two asked for: every method that takes a number takes two."""
+    X, _ = three(40)
+    found = compare(X, k=[2])
+    for name in ("gaussian-mixture", "kmeans", "kernel-kmeans", "spectral"):
+        assert found.candidates[name].n_clusters == 2, name
+
+
+def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
+    def broken(view, given):
+        raise ValueError("attempt to get argmax of an empty sequence")
+
+    monkeypatch.setattr(ALL["kmeans"], "propose", broken, raising=False)
+    found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
+    told = "it cannot be fitted to these rows (attempt to get argmax of an empty sequence)"
+    assert [(f.method, f.reason) for f in found.failures] == [("kmeans", told)]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat([[0.0, 0.0], [1.0, 1.0]], 2, axis=0),
+        np.arange(4.0).reshape(2, 2),
+        np.repeat(np.arange(3.0)[:, None], 30, axis=0),
+        np.r_[np.zeros((99, 2)), np.ones((1, 2))],
+        np.random.default_rng(0).normal(size=(8, 20)),
+        np.eye(25),
+    ],
+    ids=["two places twice", "two rows", "three values", "one row apart", "fewer rows than columns", "all as far"],
+)
+@pytest.mark.parametrize("scale", ["standard", "robust", "none"])
+def test_little_data_stops_no_method(X, scale):
+    found = compare(X, scale=scale)
+    assert found.failures == ()
+    assert tuple(found.candidates) == METHODS
+    json.dumps(found.summary(), allow_nan=False)
+
+
 def test_progress_rises_to_one():
     events = []
     compare(three(40)[0], methods=["kmeans", "dbscan"], k=[2, 3], progress=events.append)
@@ -322,9 +525,31 @@ def test_progress_rises_to_one():
         ({"methods": []}, "methods is empty. Choose some of "),
         ({"k": [1, 2]}, "k must be whole numbers from 2 on, got [1, 2]. For two to fifteen: range(2, 16)."),
         ({"k": 3}, "k must be some whole numbers, got 3. For two to fifteen: range(2, 16)."),
-        ({"scale": "unit"}, "scale must be one of 'standard', 'robust', 'none', got 'unit'."),
+        ({"scale": "unit"}, "scale must be one of standard, robust, none, got 'unit'."),
         ({"parameters": {"kmeens": {}}}, "parameters: there is no method 'kmeens'. Choose some of "),
         ({"parameters": {"kmeans": {"eps": 1}}}, "parameters: kmeans has no 'eps'. It has "),
+        ({"parameters": {"dbscan": {"eps": -1}}}, "DBSCAN: eps must be > 0, got -1. "),
+        ({"parameters": {"dbscan": {"min_samples": 0}}}, "DBSCAN: min_samples must be "),
+        ({"parameters": {"kmeans": {"n_clusters": 0}}}, "KMeans: n_clusters must be >= 1, got 0."),
+        (
+            {"parameters": {"gaussian-mixture": {"covariance_type": "round"}}},
+            "GaussianMixture: covariance_type must be ",
+        ),
+        ({"parameters": {"mean-shift": {"bandwidth": 0}}}, "MeanShift: bandwidth must be > 0, got 0"),
+        ({"parameters": {"spectral": {"sigma": "wide"}}}, "SpectralClustering: sigma must be "),
+        ({"parameters": {"spectral": {"sigma": 1.0, "gamma": 1.0}}}, "sigma and gamma = 1/(2σ²) say the same."),
+        ({"parameters": {"kernel-kmeans": {"kernel": "round"}}}, "KernelKMeans: kernel must be 'rbf', "),
+        ({"parameters": {"kmeans": {"init": "nowhere"}}}, "init"),
+        ({"parameters": {"dbscan": {"metric": "nothing"}}}, "DBSCAN: metric 'nothing' cannot be computed"),
+        ({"parameters": {"gaussian-mixture": {"covariance_type": "fixed"}}}, "fixed"),
+        ({"parameters": {"kmeans": {"n_clusters": 31}}}, "n_clusters of kmeans is 31, but there are 30 rows."),
+        ({"parameters": {"kmeans": {"n_jobs": 1}}}, "n_jobs of kmeans: use n_jobs of the comparison instead."),
+        ({"parameters": {"kmeans": {"random_state": 1}}}, "random_state of kmeans: use seed instead."),
+        (
+            {"methods": ["kmeans"], "parameters": {"dbscan": {"eps": 1}}},
+            "dbscan is not among the methods, which are kmeans.",
+        ),
+        ({"k": range(40, 50)}, "k begins at 40, but there are 30 rows. Try fewer clusters."),
         ({"columns": ["a"]}, "columns has 1 names for 3 columns. Give one for each."),
         ({"budget": 0}, "budget must be > 0, got 0"),
     ],

@@ -1,0 +1,192 @@
+"""One method on one table: a setting chosen on the view, fitted to the planned rows, the rest labelled, then judged."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.comparison.judge import count_clusters, internal_scores
+from knoll.comparison.methods import ALL, Method, Proposal, View, named
+from knoll.comparison.plan import Plan
+from knoll.comparison.result import Candidate, Shortcut
+from knoll.comparison.stability import stability
+from knoll.exceptions import BadData
+from knoll.metrics import adjusted_rand_score
+
+__all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+_SECOND = 10  # times the view: a fit that certifies another takes no more rows
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method gave."""
+
+    candidate: Candidate
+    meets: float  # adjusted Rand index with the partition that the density suggests
+    interrupted: bool  # Ctrl-C came when the answer was there and not yet judged
+
+
+def fit_method(
+    name: str,
+    view: View,
+    given: Mapping[str, Any],
+    scaled: Floats,
+    order: Rows,
+    plan: Plan,
+    tell: Callable[[str], None],
+) -> Outcome:
+    """Choose a setting on the view, fit it to the planned rows, label the rest; then judge what was found."""
+    started = time.perf_counter()
+    method, route = ALL[name], plan.routes[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chosen = _choose(method, view, given, name)
+    tell("fitting")
+    model = chosen.model
+    rows = drawn_rows(order, route.rows, view.seed)
+    if route.rows > plan.view:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = method.fit(chosen, scaled[rows], view)
+    labels = _labels(model, chosen, scaled, rows)
+    probabilities = _probabilities(model, scaled, chosen.groups) if name == "gaussian-mixture" else None
+    seen = labels[drawn_rows(order, plan.view, view.seed)]
+    interrupted = False
+    scores: dict[str, float] = {}
+    mean, spread, shortcut = None, None, None
+    try:
+        tell("stability")
+        scores = internal_scores(name, model, view.points, seen, view.n_jobs)
+        shortcut = _shortcut(name, method, chosen, model, labels, scaled, order, plan, view)
+        mean, spread = stability(method, chosen, view)
+    except KeyboardInterrupt:  # the answer is there: it is kept, with as much of the judgement as there is
+        interrupted = True
+    found = Candidate(
+        method=name,
+        model=model,
+        labels=labels,
+        probabilities=probabilities,
+        parameters=_settled(chosen.parameters, model),
+        evidence=chosen.evidence,
+        n_clusters=count_clusters(labels),
+        noise=float((labels < 0).mean()),
+        scores=scores,
+        stability=mean,
+        stability_spread=spread,
+        fitted_rows=route.rows,
+        how=route.how,
+        certificate=_residual(name, model),
+        seconds=time.perf_counter() - started,
+        warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
+        groups=chosen.groups,
+        shortcut=shortcut,
+    )
+    meets = float(adjusted_rand_score(view.survey.labels, seen)) if view.survey.count > 1 else 0.0
+    return Outcome(found, meets, interrupted)
+
+
+def _choose(method: Method, view: View, given: Mapping[str, Any], name: str) -> Proposal:
+    """Take the setting that meets the clusters of the density best: the earlier of equals, the first without any."""
+    proposals = list(method.propose(view, given))
+    if not proposals:
+        raise BadData(f"{name} found no setting to try on these rows.")
+    match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
+    return proposals[int(np.argmax(np.round(match, 2)))]
+
+
+def _labels(model: Any, chosen: Proposal, scaled: Floats, rows: Rows) -> Labels:
+    """Return the labels of all rows: the model's own where it was fitted, its predictions elsewhere."""
+    labels = np.empty(len(scaled), np.int64)
+    labels[rows] = named(model.labels_, chosen.groups)
+    if len(rows) < len(scaled):
+        left = np.ones(len(scaled), bool)
+        left[rows] = False
+        labels[left] = named(model.predict(scaled[left]), chosen.groups)
+    return labels
+
+
+def _residual(name: str, model: Any) -> float | None:
+    """Return the largest residual of the eigenpairs under the exact operator, where there are some."""
+    return float(np.max(model.eigen_residual_)) if name == "spectral" else None
+
+
+def _shortcut(
+    name: str,
+    method: Method,
+    chosen: Proposal,
+    model: Any,
+    labels: Labels,
+    scaled: Floats,
+    order: Rows,
+    plan: Plan,
+    view: View,
+) -> Shortcut | None:
+    """Certify an answer that did not see every row: does a fit to other rows part the view alike?"""
+    route, n = plan.routes[name], len(scaled)
+    if route.rows == n:
+        return None
+    others = drawn_rows(order, min(route.rows, _SECOND * plan.view, n), view.seed, after=route.rows)
+    again = method.fit(chosen, scaled[others], view)
+    judged = drawn_rows(order, plan.view, view.seed)
+    agrees = adjusted_rand_score(labels[judged], named(again.predict(scaled[judged]), chosen.groups))
+    return Shortcut(route.rows / n, len(others), float(agrees), _residual(name, model))
+
+
+def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    """Return the parameters as they are in the last fit: a scale may have followed the number of rows."""
+    now = {name: getattr(model, name) for name in parameters}
+    return {
+        name: parameters[name] if isinstance(value, str) and value == "auto" else value for name, value in now.items()
+    }
+
+
+def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -> Floats:
+    """Return the probability of each cluster: the sum over the components that were joined to it."""
+    own = np.asarray(model.predict_proba(scaled), dtype=np.float64)  # (n, components)
+    if groups is None:
+        return own
+    joined = np.zeros((len(own), max(groups) + 1))
+    for component, group in enumerate(groups):
+        joined[:, group] += own[:, component]
+    return joined
+
+
+# ---- which rows ----------------------------------------------------------------------------------------------------
+
+
+def content_order(points: NDArray[Any]) -> Rows:
+    """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order.
+
+    The first column decides nearly all; only rows that are equal there are sorted by the others.
+    """
+    order = np.argsort(points[:, 0], kind="stable")
+    first = points[order, 0]
+    equal = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.r_[equal, False] | np.r_[False, equal])
+    some = order[tied]
+    order[tied] = some[np.lexsort(points[some].T[::-1])]
+    return order
+
+
+def drawn_rows(order: Rows, size: int, seed: int, after: int = 0) -> Rows:
+    """Draw so many rows, in order of content; smaller draws are part of larger ones.
+
+    With `after` the draw begins where one of that size has ended, as far as there are so many rows.
+    """
+    n = len(order)
+    if size >= n:
+        return order
+    after = min(after, n - size)
+    ranks = np.random.default_rng(seed).permutation(n)
+    return order[np.flatnonzero((ranks >= after) & (ranks < after + size))]

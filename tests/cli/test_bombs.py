@@ -1,0 +1,170 @@
+"""Small files that unpack to huge ones, or lie about what they hold: refused in one line, before memory is taken."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import knoll
+from knoll.cli import _table, main
+from knoll.cli._stream import open_stream
+from knoll.cli._table import read_table
+from knoll.exceptions import BadData
+
+ROWS = 12_345
+HUGE = 10**10
+
+
+def feather(table: pa.Table, compression: str = "zstd") -> bytes:
+    sink = io.BytesIO()
+    pa.feather.write_feather(table, sink, compression=compression)
+    return sink.getvalue()
+
+
+def parquet(table: pa.Table, **options) -> bytes:
+    sink = io.BytesIO()
+    pa.parquet.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def varint(value: int) -> bytes:
+    """A whole number as Parquet's footer writes it (Thrift's compact protocol)."""
+    value, out = 2 * value, b""
+    while value > 127:
+        out, value = out + bytes([value % 128 + 128]), value // 128
+    return out + bytes([value])
+
+
+def claiming(data: bytes, rows: int) -> bytes:
+    """A Parquet file whose footer claims so many rows."""
+    (length,) = struct.unpack("<I", data[-8:-4])
+    footer = data[-8 - length : -8]
+    assert footer.count(varint(ROWS)) >= 2
+    forged = footer.replace(varint(ROWS), varint(rows))
+    return data[: -8 - length] + forged + struct.pack("<I", len(forged)) + b"PAR1"
+
+
+def lying(data: bytes, old: int, new: int) -> bytes:
+    """An Arrow file with one number of eight bytes instead of another."""
+    assert struct.pack("<q", old) in data
+    return data.replace(struct.pack("<q", old), struct.pack("<q", new))
+
+
+NUMBERS = pa.table({"x": np.zeros(ROWS), "y": np.arange(ROWS, dtype=np.float64)})
+ROOM = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
+BOMBS = {
+    "parquet-rows": (claiming(parquet(NUMBERS), HUGE), ROOM),
+    "feather-rows": (lying(feather(NUMBERS), ROWS, HUGE), ROOM),
+    "feather-plain-rows": (lying(feather(NUMBERS, "uncompressed"), ROWS, HUGE), ROOM),
+    "feather-buffer": (lying(feather(NUMBERS), 8 * ROWS, 1 << 40), ROOM),
+    "feather-lz4-buffer": (lying(feather(NUMBERS, "lz4"), 8 * ROWS, 1 << 40), ROOM),
+    "feather-lie": (lying(feather(NUMBERS), ROWS, 2 * ROWS), "data is damaged: "),
+    "feather-plain-lie": (lying(feather(NUMBERS, "uncompressed"), ROWS, 2 * ROWS), "data is damaged: "),
+    "feather-negative": (lying(feather(NUMBERS), ROWS, -1), "data (is damaged: |has no rows)"),
+    "parquet-lie": (claiming(parquet(NUMBERS), 2 * ROWS), "data is damaged: it claims 24690 rows and has 12345."),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    content, message = BOMBS[kind]
+    (tmp_path / "data").write_bytes(content)
+    before = pa.total_allocated_bytes()
+    pool = pa.default_memory_pool()
+    with pytest.raises(BadData, match=message) as caught:
+        read_table("data")
+    assert "\n" not in str(caught.value)
+    del caught
+    assert pool.max_memory() < before + (1 << 28)
+
+
+@pytest.mark.parametrize("kind", [name for name in BOMBS if name.startswith("feather")])
+def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
+    """It reads in pieces: each must fit."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").write_bytes(BOMBS[kind][0])
+    knoll.save(knoll.KMeans(2, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0], [9.0, 9.0]])), "m.knoll")
+    assert main(["predict", "m.knoll", "data", "--out", "labels.csv"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith("knoll: data ")
+    assert not (tmp_path / "labels.csv").exists()
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
+    """Zeros pack well: what they unpack to is told by the file, and added up over its batches."""
+    table = pa.table({"x": np.zeros(1 << 20)})
+    (tmp_path / "data").write_bytes(feather(table, compression))
+    monkeypatch.setattr(_table, "_room", lambda: 1 << 22)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadData, match=r"data unpacks to more than 0.0042 GB"):
+        read_table("data")
+    with open_stream("data") as stream:  # 2^16 rows at a time are no bomb
+        assert sum(len(piece.X) for piece in stream.read(["x"])) == 1 << 20
+
+
+def test_texts_that_are_kept_once_are_not_written_out(tmp_path, monkeypatch):
+    """A long text on many rows takes little room in a file of columns; only who asks for it has it unfolded."""
+    table = pa.table({"x": np.arange(300.0), "long": pa.array(["y" * 10**6] * 300)})
+    for content in (parquet(table), feather(table.set_column(1, "long", table["long"].dictionary_encode()))):
+        (tmp_path / "data").write_bytes(content)
+        assert len(content) < 10**6
+        tracemalloc.start()
+        read = read_table(tmp_path / "data")
+        assert (read.columns, read.left_out) == (("x",), {"long": "text"})
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+        tracemalloc.stop()
+        with monkeypatch.context() as patch:
+            patch.setattr(_table, "_room", lambda: 10**8)
+            with pytest.raises(BadData, match=r"unpacks to more than 0.1 GB"):
+                read_table(tmp_path / "data", ids="long")
+            with open_stream(str(tmp_path / "data")) as stream, pytest.raises(BadData, match="unpacks to more than"):
+                list(stream.read(["x"], "long"))
+        assert list(read_table(tmp_path / "data", ids="long").ids[:1]) == ["y" * 10**6]
+
+
+def test_columns_within_columns_are_left_out_unread(tmp_path):
+    table = pa.table({"x": [1.0, 2.0], "many": [[1.0] * 5, []], "pair": [{"a": 1}, {"a": 2}], "y": [3.0, 4.0]})
+    for content in (parquet(table), feather(table)):
+        (tmp_path / "data").write_bytes(content)
+        read = read_table(tmp_path / "data")
+        assert read.columns == ("x", "y")
+        assert [reason.partition("<")[0] for reason in read.left_out.values()] == ["of kind list", "of kind struct"]
+        assert read.X.tolist() == [[1, 3], [2, 4]]
+        with open_stream(str(tmp_path / "data")) as stream:
+            assert [piece.X.tolist() for piece in stream.read(["y", "x"])] == [[[3, 1], [4, 2]]]
+
+
+def test_categories(tmp_path):
+    """Texts kept once are texts, whatever the file calls them, and may be ids or classes."""
+    kinds = pa.array(["a", "b", None, "a"]).dictionary_encode()
+    slips = pa.array(["1", "2", "x", *["3"] * 20]).dictionary_encode()
+    levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1]), pa.array([1.5, 2.5]))
+    for write in (parquet, feather):
+        (tmp_path / "data").write_bytes(write(pa.table({"x": [1, 2, 3, 4], "kind": kinds, "level": levels})))
+        read = read_table(tmp_path / "data", truth="kind")
+        assert read.truth.tolist() == ["a", "b", None, "a"]
+        if write is feather:  # Parquet may forget that they are categories
+            assert read.left_out == {"level": "a category, not a number"}
+        (tmp_path / "data").write_bytes(write(pa.table({"x": range(23), "slip": slips})))
+        assert read_table(tmp_path / "data").left_out == {
+            "slip": "text, though 96% of its cells are numbers: row 3 has 'x'"
+        }
+
+
+@pytest.mark.parametrize("write", [parquet, feather])
+def test_two_columns_of_one_name_are_told(tmp_path, write):
+    (tmp_path / "data").write_bytes(write(pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["x", "x"])))
+    with pytest.raises(BadData, match=r"data has two columns named 'x'. Give each a name of its own."):
+        read_table(tmp_path / "data")
+    with pytest.raises(BadData, match="has two columns named 'x'"), open_stream(str(tmp_path / "data")):
+        pass

@@ -1,0 +1,89 @@
+"""The help of every command has an example, and the example runs; the shells are told what completes a word."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from knoll import datasets
+from knoll.cli import main
+from knoll.cli._app import COMMANDS
+
+LONG = {"tour"}  # test_tour.py runs it; here its words are only read
+
+
+def examples(name: str) -> list[str]:
+    told = importlib.import_module(f"knoll.cli.{name}").command.help
+    return re.findall(r"^ +knoll (.*)$", told[told.index("Example") :], re.M)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files that the examples speak of."""
+    monkeypatch.chdir(tmp_path)
+    iris = datasets.load("iris")
+    rows = [f"{','.join(map(str, row))},{iris.target_names[c]},c{i}" for i, (row, c) in enumerate(zip(iris.X, iris.y))]
+    table = "a,b,c,d,species,customer\n" + "\n".join(rows) + "\n"
+    for name in ("flowers.csv", "tomorrow.csv", "customers.csv"):
+        (tmp_path / name).write_text(table)
+    assert main(["fit", "kmeans", "flowers.csv", "--param", "n_clusters=3", "--out", "flowers.knoll", "--quiet"]) == 0
+
+
+def test_there_is_one_for_each():
+    assert {name for name in COMMANDS if not examples(name)} == set()
+
+
+@pytest.mark.parametrize("example", [line for name in COMMANDS for line in examples(name)])
+def test_an_example_runs(files, capsys, example):
+    words = shlex.split(example)
+    if words[0] in LONG:
+        command = importlib.import_module(f"knoll.cli.{words[0]}").command
+        with command.make_context(words[0], words[1:]) as context:
+            assert str(context.params["out"]) == words[-1]
+        return
+    # what the examples write is new to a newcomer; here some of it is there already
+    known = importlib.import_module(f"knoll.cli.{words[0]}").command.params
+    force = ["--force"] if any("--force" in option.opts for option in known) else []
+    assert main([*words, *force]) == 0, capsys.readouterr().err
+
+
+# ---- completion ------------------------------------------------------------------------------------------------------
+
+SHELLS = {"bash": "complete -o nosort -F", "zsh": "#compdef knoll", "fish": "complete --no-files --command knoll"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_is_told_how_to_ask(knoll, shell):
+    done = knoll(env={"_KNOLL_COMPLETE": f"{shell}_source"} | path())
+    assert done.returncode == 0
+    assert SHELLS[shell] in done.stdout
+    assert f"_KNOLL_COMPLETE={shell}_complete" in done.stdout
+    if (program := shutil.which(shell)) is not None:
+        subprocess.run([program, "-n"], input=done.stdout, text=True, check=True)  # it is a script of that shell
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_words_are_completed(knoll, shell):
+    def completed(*words: str) -> set[str]:
+        at = words[-1] if shell == "fish" else str(len(words) - 1)
+        asked = {"_KNOLL_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": at}
+        done = knoll(env=asked | path())
+        assert done.returncode == 0, done.stderr
+        return set(re.split(r"[\s,]+", done.stdout))
+
+    assert set(COMMANDS) <= completed("knoll", "")
+    assert {"predict"} == completed("knoll", "pre") & set(COMMANDS)
+    assert "--missing" in completed("knoll", "fit", "--mis")
+    assert {"kmeans", "kernel-kmeans"} <= completed("knoll", "fit", "k")
+    for command in ("compare", "fit kmeans", "predict m.knoll", "relate"):
+        assert "file" in completed("knoll", *command.split(), "")  # the shell is told to complete names of files
+
+
+def path() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}

@@ -1,0 +1,77 @@
+"""The name - is standard output for every option that takes a file, and no folder; what people read goes elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+import knoll as package
+from knoll.cli._app import COMMANDS
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Run the command line in an empty folder, standard output as bytes; nothing may be written there."""
+
+    def run(*words):
+        command = [sys.executable, "-W", "error", "-m", "knoll", *words]
+        done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=120)
+        assert list(tmp_path.iterdir()) == []
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    return run
+
+
+def test_certificates(bare):
+    words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", "-")
+    code, text, told = bare(*words)
+    assert code == 0
+    assert [each["verdict"] for each in json.loads(text)] == ["holds"]
+    assert told.startswith("iris: 150 rows, 4 columns\n✓ gaussian-is-mixture-of-one")
+    code, text, told = bare(*words, "--quiet")
+    assert (code, told) == (0, "")
+    assert len(json.loads(text)) == 1
+
+
+def test_a_model(bare, tmp_path):
+    code, data, told = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--out", "-")
+    assert code == 0
+    assert "KMeans(random_state=0, n_clusters=3): 3 clusters" in told
+    assert "-: SHA-256 " in told
+    (tmp_path / "m.knoll").write_bytes(data)
+    assert package.models.read(tmp_path / "m.knoll").estimator.n_clusters == 3
+
+
+def test_labels(bare):
+    for more in ((), ("--json",), ("--quiet",)):
+        code, text, told = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--labels", "-", *more)
+        assert code == 0
+        rows = list(csv.reader(io.StringIO(text.decode())))
+        assert (rows[0], len(rows)) == (["row", "label"], 151)
+        assert told == "" if "--quiet" in more else "3" in told
+        if "--json" in more:
+            assert json.loads(told)["labels"] == "-"
+    code, text, told = bare("fit", "kmeans", "iris", "--labels", "-", "--out", "-")
+    assert (code, text, told) == (2, b"", "knoll: - cannot hold both outputs. Give each a name of its own.\n")
+
+
+def test_a_data_set(bare):
+    code, text, told = bare("datasets", "iris", "--out", "-")
+    assert (code, told) == (0, "")
+    assert len(text.splitlines()) == 151
+
+
+@pytest.mark.parametrize("command", ["compare", "demo", "tour"])
+def test_a_folder_is_none(bare, command):
+    assert command in COMMANDS
+    code, text, told = bare(command, "--out", "-")
+    assert (code, text) == (2, b"")
+    assert told.startswith(
+        "knoll: --out names a folder here, and standard output (-) is none. Name one, such as ./out."
+    )
+    assert told.count("\n") == 1
