@@ -126,7 +126,7 @@ class SpectralAnswers(Estimator):
             m, w = len(self.eigenvalues_), np.ascontiguousarray(self.extension_[:, -1])
             demand = self._demand(m, m, 0, self._threads(), gap=True)
             self.next_eigenvalue_ = solve(self._source(), w, demand).spectrum.following
-        return float(self.eigenvalues_[-1] - np.float64(self.next_eigenvalue_))  # type: ignore[arg-type]
+        return float(self.eigenvalues_[-1] - np.float64(self.next_eigenvalue_))
 
     @property
     def normalized_cut_(self) -> float:
