@@ -115,7 +115,7 @@ sys.exit(main(["demo", "--out", {str(tmp_path / "out")!r}]))
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert errors == "knoll: interrupted; no unfinished file was kept.\n"
     assert os.listdir(tmp_path / "out") == []
 

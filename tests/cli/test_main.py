@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -144,6 +145,26 @@ def test_an_error_of_knolls_own_exits_2_in_one_line(monkeypatch, capsys):
     monkeypatch.setattr(package, "show_build", refuse, raising=False)
     assert main(["info"]) == 2
     assert capsys.readouterr().err == "knoll: X has a NaN at row 17. Drop or impute such rows first.\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_falls_into_a_finalizer_is_heard_all_the_same(number, code, monkeypatch, capsys):
+    monkeypatch.setattr("sys.unraisablehook", hook := lambda dropped: None)  # pytest's own listens too
+
+    class Closing:
+        def __del__(self):
+            signal.raise_signal(number)  # its exception cannot leave this method
+
+    def busy():
+        Closing()
+        time.sleep(30)
+
+    monkeypatch.setattr(package, "show_build", busy, raising=False)
+    before = time.monotonic()
+    assert main(["info"]) == code
+    assert time.monotonic() - before < 20
+    assert capsys.readouterr().err.endswith("no unfinished file was kept.\n")
+    assert sys.unraisablehook is hook
 
 
 def test_info_prints_what_show_build_prints(knoll):

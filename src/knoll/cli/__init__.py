@@ -40,7 +40,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("standard output is closed. Open it, or send it to a file.", MENDABLE)
     try:
-        with _terminable():
+        with _terminable(), _heard():
             code = _run(sys.argv[1:] if args is None else list(args))
         sys.stdout.flush()
         return code
@@ -86,6 +86,25 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Send a signal once more whose exception fell into a finalizer or a callback, where Python drops exceptions."""
+    before = sys.unraisablehook
+    signals = {KeyboardInterrupt: signal.SIGINT, _Terminated: signal.SIGTERM}
+
+    def again(dropped: sys.UnraisableHookArgs) -> None:
+        if number := signals.get(dropped.exc_type):
+            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()  # by then the callback has returned
+        else:
+            before(dropped)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _run(words: list[str]) -> int:
