@@ -159,6 +159,8 @@ def draw_seed(random_state: int | np.random.RandomState | np.random.Generator | 
 
 # ---- data becomes an array once ------------------------------------------------------------------------------------
 
+_KINDS = (np.dtype(np.float64), np.dtype(np.float32))  # as the machine holds them
+
 
 def check_points(
     X: Any,
@@ -176,13 +178,18 @@ def check_points(
     kernels whose sums show a NaN anyway need not read the data twice.
     """
     options: dict[str, Any] = {
-        "dtype": [np.float64, np.float32],
+        "dtype": list(_KINDS),
         "accept_sparse": "csr" if sparse else False,
         "ensure_all_finite": False,
         "ensure_min_samples": min_samples,
     }
     try:
-        if estimator is None:
+        if _is_ready(X, estimator, reset, min_samples):
+            points = X
+            if estimator is not None and reset:
+                vars(estimator).pop("feature_names_in_", None)  # of an earlier table
+                estimator.n_features_in_ = X.shape[1]
+        elif estimator is None:
             points = check_array(X, input_name="X", **options)
         else:
             points = validate_data(estimator, X, reset=reset, **options)
@@ -196,6 +203,15 @@ def check_points(
     if finite and not _core.all_finite(values, resolve_threads(n_jobs)):
         refuse_not_finite(points, estimator)
     return points
+
+
+def _is_ready(X: Any, estimator: Any, reset: bool, min_samples: int) -> bool:
+    """Whether scikit-learn's validation would hand X back as it is and say nothing: it takes longer than iris does."""
+    if type(X) is not np.ndarray or X.dtype not in _KINDS or X.ndim != 2:
+        return False
+    n, d = X.shape
+    known = vars(estimator) if estimator is not None and not reset else {"n_features_in_": d}
+    return n >= min_samples and d >= 1 and known.get("n_features_in_") == d and "feature_names_in_" not in known
 
 
 def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
