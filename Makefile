@@ -14,6 +14,14 @@ STEP := scripts/step.sh
 CORE := $(shell find core -type f ! -path '*/tests/*' 2>/dev/null)
 export VENV
 
+# A compiler cache, where there is one: the wheel that the tests build has been compiled before, at another place.
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER := ccache
+export CCACHE_DIR := $(CURDIR)/build/ccache
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+endif
+
 # Another PYTHON or CXX than last time makes everything anew.
 CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })

@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SMOKE = Path(__file__).with_name("smoke.py")
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     """Run, insist on success, return what was printed; no PYTHONPATH shines through."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | variables
     environment.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", "2")
     done = subprocess.run(
         [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -36,7 +36,18 @@ def build(kind: str, source: Path, out: Path) -> Path:
     """Build with what is installed here where that suffices, else in build's own isolated environment."""
     here = all(importlib.util.find_spec(tool) for tool in ("scikit_build_core", "nanobind"))
     isolation = ["--no-isolation"] if here else []
-    run(sys.executable, "-m", "build", f"--{kind}", *isolation, "--outdir", out, source, cwd=out)
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        f"--{kind}",
+        *isolation,
+        "--outdir",
+        out,
+        source,
+        cwd=out,
+        CCACHE_BASEDIR=str(source),
+    )
     (made,) = out.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[kind])
     return made
 
