@@ -18,7 +18,7 @@ export VENV
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER := ccache
 export CCACHE_DIR := $(CURDIR)/build/ccache
-export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_BASEDIR := $(CURDIR)/core
 export CCACHE_NOHASHDIR := 1
 endif
 
