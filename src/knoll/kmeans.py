@@ -12,23 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll import seeding
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import (
     BadData,
     ConvergenceWarning,
     InvalidParameter,
     InvalidType,
-    KnollError,
     SuspiciousResultWarning,
 )
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
 from knoll.steps.blocks import Block, BlockSource
+from knoll.steps.kmeans_start import Starts, alike, refuse_far, refuse_light
 from knoll.steps.loop import StepReport
 from knoll.steps.sample import survey
 from knoll.steps.scaling import Scale, is_plain, largest_of, parts, present_rows, without_absent
-from knoll.steps.sparse import check_compressed, dense_rows, is_sparse
+from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -47,9 +46,6 @@ __all__ = ["KMeans"]
 Floats = NDArray[np.float64]
 
 _NAMES = ("k-means++", "random")
-_FAR = 2.0**500  # squares of differences to data near one stay within float64
-_LIGHTEST = 2.0**-800  # of the heaviest: weights below leave no room for the digits of what is multiplied by them
-_ALIKE = 2.0**-450  # centres this close, beside data near one: the squares of what is between them vanish
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 
 
@@ -205,7 +201,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         self._enough(points.shape[0])
         heaviest = 1.0 if weights is None else float(weights.max())
-        _refuse_light(weights, heaviest)
+        refuse_light(weights, heaviest)
         counted, extent = without_absent(Block(points, weights), largest)
         scale = Scale.fitting(extent, heaviest, [counted])
         block = scale.block(counted)
@@ -260,7 +256,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         def counted() -> Iterator[Block]:
             rows = map(present_rows, source()) if drops else source()
             for block in rows:
-                _refuse_light(block.weights, found.largest_weight)
+                refuse_light(block.weights, found.largest_weight)
                 if len(block.points):
                     yield block
 
@@ -279,7 +275,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         seed: int | None = None,
     ) -> Self:
         threads = self._threads()
-        starts = _Starts(self, sample, scale, kind, draw_seed(self.random_state) if seed is None else seed, threads)
+        starts = self._starts(sample, scale, kind, draw_seed(self.random_state) if seed is None else seed, threads)
         best: steps.LloydResult | None = None
         close: tuple[int, int, float] | None = None
         spent = [0, 0]
@@ -299,7 +295,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 hook=self._show(scale) if self.verbose else None,
             )
             self._say_end(result, scale)
-            close = close or _alike(centers) or _alike(result.centers)
+            close = close or alike(centers) or alike(result.centers)
             spent[0] += result.distances
             spent[1] += result.rechecks
             if best is None or result.inertia < best.inertia:
@@ -362,7 +358,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         points, largest = self._door(X, reset=not goes_on)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         if weights is not None:
-            _refuse_light(weights, float(weights.max()))
+            refuse_light(weights, float(weights.max()))
         batch, extent = without_absent(Block(points, weights), largest)
         threads = self._threads()
         if goes_on:
@@ -371,13 +367,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             known = [Block(batch.points, None), Block(before, None)]
             scale, counts = Scale.fitting(max(extent, largest_of(before)), 1.0, known), self.cluster_weights_
             block, raw, before = scale.block(batch), before, scale.down(before)
-            _refuse_far(extent, raw, scale)
+            refuse_far(extent, raw, scale)
         else:
             self._enough(points.shape[0])
             kind, counts = points.dtype, np.zeros(int(self.n_clusters))
             scale = Scale.fitting(extent, 1.0, [Block(batch.points, None)])
             block = scale.block(batch)
-            before = _Starts(self, block, scale, kind, draw_seed(self.random_state), threads)(0)
+            before = self._starts(block, scale, kind, draw_seed(self.random_state), threads)(0)
         stats = steps.partial(block, steps.start(before), threads)
         mass, sums = stats.rounded(before.shape, threads)
         some, counted = mass > 0, counts + mass
@@ -552,6 +548,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
             )
 
+    def _starts(self, sample: Block, scale: Scale, kind: Any, seed: int, threads: int) -> Starts:
+        self._given()  # refuses what is no start
+        return Starts(self.init, int(self.n_clusters), sample, scale, kind, seed, threads)
+
     def _given(self) -> bool:
         """Tell whether the start is an array; refuse what is no start at all."""
         if isinstance(self.init, str):
@@ -624,106 +624,3 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             self._say(f"Converged at iteration {result.n_iter}: center shift {shift:.3g} within tolerance {limit:.3g}.")
         else:
             self._say(f"Stopped at iteration {result.n_iter}: max_iter.")
-
-
-class _Starts:
-    """The start of each run: given, or drawn from a sample (all rows, where they are in memory)."""
-
-    def __init__(self, model: KMeans, sample: Block, scale: Scale, kind: Any, seed: int, threads: int) -> None:
-        self._model, self._sample, self._scale, self._kind = model, sample, scale, kind
-        self._seed, self._threads = seed, threads
-        self._rows = None
-        if isinstance(model.init, str) and not model._given():
-            self._rows = seeding.multiset(sample.points, sample.weights, threads)
-
-    def __call__(self, restart: int) -> Floats:
-        """Return the centres that run number `restart` begins with, scaled as the points are."""
-        k, points = int(self._model.n_clusters), self._sample.points
-        if self._rows is None:
-            return self._scale.down(self._checked(restart))
-        if self._model.init == "random":
-            rows = seeding.random_rows(self._rows, k, self._seed, restart=restart)
-        else:
-            rows = seeding.kmeans_plus_plus(points, self._rows, k, self._seed, restart=restart, threads=self._threads)
-        return np.asarray(dense_rows(points, rows), dtype=np.float64)
-
-    def _checked(self, restart: int) -> Floats:
-        """Take given or computed centres through the door."""
-        k, d = int(self._model.n_clusters), self._sample.points.shape[1]
-        init = self._model.init
-        if callable(init):
-            state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence((self._seed, restart))))
-            init = init(self._unscaled(), k, random_state=state)
-        if is_sparse(init):
-            check_compressed(init, "KMeans", "init")
-            init = init.toarray()
-        try:
-            centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
-        except KnollError:
-            whose = "what init returned" if callable(self._model.init) else "init"
-            raise InvalidParameter(
-                f"KMeans: {whose} must be centres, an array of numbers of shape {(k, d)}, got {init!r:.60}."
-            ) from None
-        if not np.isfinite(centers).all():
-            row, column = np.argwhere(~np.isfinite(centers))[0]
-            what = "a NaN" if np.isnan(centers[row, column]) else "an infinity"
-            raise BadData(
-                f"KMeans: init must be finite, but has {what} at row {row}, column {column}. "
-                "Start from centres that are numbers."
-            )
-        if len(centers) != k:
-            raise InvalidParameter(
-                f"The shape of the initial centers {centers.shape} does not match the number of clusters {k}."
-            )
-        if centers.shape[1] != d:
-            raise InvalidParameter(
-                f"The shape of the initial centers {centers.shape} does not match the number of features of the data "
-                f"{d}."
-            )
-        largest = largest_of(centers)
-        if largest > float(np.finfo(self._kind).max) or largest_of(self._scale.down(centers)) > _FAR:
-            raise InvalidParameter(
-                f"KMeans: init has a value of magnitude {largest:.3g}, too far from data of kind {self._kind} for "
-                "squared distances. Start near the data."
-            )
-        return centers
-
-    def _unscaled(self) -> Any:
-        """Bring the points back, as a copy: a callable may write into what it is given, and X is never changed."""
-        points = self._scale.raw(self._sample.points)
-        return points.copy() if points is self._sample.points else points
-
-
-def _refuse_far(largest: float, centers: Floats, scale: Scale) -> None:
-    """Refuse a batch beside which the centres are as good as equal: their squares would vanish in its scale."""
-    reach = largest_of(Scale(constant=scale.constant).down(centers))
-    if reach > 0 and float(np.ldexp(reach, -scale.power)) < 1 / _FAR:
-        raise BadData(
-            f"KMeans: a batch with values up to {largest:.3g} is too far from centres of magnitude {reach:.3g}: no "
-            "one scale holds the squares of both. Give it in the units of the fit, or fit anew."
-        )
-
-
-def _refuse_light(weights: Floats | None, heaviest: float) -> None:
-    """Refuse weights beside the heaviest of which a row would vanish from the sums of its cluster."""
-    if weights is None:
-        return
-    lightest = float(weights.min(where=weights > 0, initial=np.inf))
-    if lightest < heaviest * _LIGHTEST:
-        raise BadData(
-            f"KMeans: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows the sums "
-            "of the others leave float64. Give weights of less different size, or 0 to rows that should not count."
-        )
-
-
-def _alike(centers: Floats) -> tuple[int, int, float] | None:
-    """Find two centres, and their distance, that squares do not tell apart; None: there are none."""
-    small = np.abs(centers) < _ALIKE * 2.0**53  # numbers that differ by less than _ALIKE are below this, or equal
-    if not (small & (centers != 0)).any():
-        return None
-    for i in range(len(centers) - 1):
-        gaps = np.abs(centers[i + 1 :] - centers[i]).max(axis=1)
-        close = np.flatnonzero((gaps > 0) & (gaps < _ALIKE))
-        if len(close):
-            return i, i + 1 + int(close[0]), float(gaps[close[0]])
-    return None
