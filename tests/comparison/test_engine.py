@@ -287,7 +287,7 @@ def test_data_without_clusters_is_called_that(kind):
     found = compare(X, methods=QUICK, k=range(2, 5))
     assert found.recommendation.method is None
     assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
-    assert found.recommendation.reasons[1].startswith("The data shows no clusters: ")
+    assert found.recommendation.reasons[1].startswith("The density has one hill")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
     assert set(found.candidates) == set(QUICK)

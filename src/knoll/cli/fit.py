@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, listed, refuse_existing, size, some
+from knoll.cli._output import LabelsFile, listed, read_columns, refuse_existing, size, some
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -164,7 +164,7 @@ def _table(data: str, columns: str | None, missing: str, id_column: str | None) 
     from knoll import datasets
     from knoll.cli._table import Table, complete, read_table
 
-    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    wanted = read_columns(columns)
     if data in datasets.names() and not Path(data).exists():
         known = datasets.load(data)
         names = list(known.feature_names)

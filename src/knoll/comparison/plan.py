@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["VIEW", "Plan", "Route", "make_plan"]
+__all__ = ["ALL", "VIEW", "Plan", "Route", "make_plan"]
 
+ALL = "all rows"  # how a method was fitted that needed no sample
 VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
 _WHOLE_VIEW = 30.0  # seconds of a budget that has room for it; a smaller one has a smaller view,
 _LEAST_VIEW = 400  # and no smaller than this
@@ -40,6 +41,15 @@ class Plan:
         """The whole, about."""
         return sum(route.seconds for route in self.routes.values())
 
+    @property
+    def parts(self) -> dict[str, float]:
+        """The work in its order, each part with the seconds that it may take."""
+        of_view = 0.2 + 1e-7 * self.view**2
+        later = {
+            name: of_view + (route.seconds if route.rows > self.view else 0) for name, route in self.routes.items()
+        }
+        return {"density": 1.5 + 2e-6 * self.view**2, **later, "judge": of_view}
+
     def __str__(self) -> str:
         lines = [f"parameters are chosen on {self.view} rows"]
         lines += [
@@ -67,6 +77,6 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
             else:
                 rows = view
         seconds = rows * _BY_ROW[name] * wide if name in _BY_ROW else rows * rows * _BY_PAIR[name] * wide
-        how = "all rows" if rows == n else f"sample of {rows}, the rest by predict"
+        how = ALL if rows == n else f"sample of {rows}, the rest by predict"
         routes[name] = Route(rows, seconds, rows * (_BYTES[name] + 8 * d), how)
     return Plan(view, routes)

@@ -130,7 +130,7 @@ class Null:
 class Structure:
     """Whether the data shows clusters at all."""
 
-    verdict: str  # "clusters" or "none"
+    verdict: str  # "clusters", "none", or "unknown" where the density could not be looked at
     statistic: float
     statistic_name: str
     nulls: tuple[Null, ...]
