@@ -52,7 +52,7 @@ def test_a_number_from_elsewhere_says_so():
 
 
 def test_the_evidence_is_that_of_the_answer():
-    """The chosen place is the answer's number, the next eigenvalue is there, and a scale is shown only if it is used."""
+    """The chosen place is the answer's number, the next eigenvalue is there, and a scale only if it is used."""
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, np.pi, 300)
     moons = np.c_[np.cos(angle), np.sin(angle)] + 0.05 * rng.normal(size=(300, 2))
