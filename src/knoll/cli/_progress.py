@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Show", "event_line", "showing"]
 
+_WIDE = 90  # columns of a terminal that have room for a bar and a clock beside the words
 _QUIET = 1.0  # seconds: stages that pass faster are not told, where each takes a line
 
 Show = Callable[["Event"], None]
@@ -34,8 +35,9 @@ def showing(quiet: bool = False) -> Iterator[Show]:
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    bars: tuple[Any, ...] = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False), *(bars if console.width >= _WIDE else bars[1:2]),
         TextColumn("{task.fields[rest]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers as numbers_
 import resource
 import time
@@ -145,7 +146,7 @@ def compare(
         budget=float(budget),
         seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), candidates, seconds > _OVER * budget and not exact),
+        notes=_notes(plan, len(points), candidates, seconds, math.inf if exact else float(budget)),
     )
 
 
@@ -227,18 +228,23 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
-def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], over: bool) -> tuple[str, ...]:
+def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], seconds: float, budget: float) -> tuple[str, ...]:
     """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
-    late = ("It took longer than the budget: choosing parameters and labelling every row take that long at least.",)
+    late: tuple[str, ...] = ()
+    if seconds > _OVER * budget:
+        least = (
+            f"To choose parameters on {plan.view} rows and to label all {n} takes that long; fewer methods take less."
+        )
+        late = (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
     if plan.view == n:
-        return late if over else ()
+        return late
     looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
     told = (
         f"{name}: {one.how if one.shortcut is None else one.shortcut}."
         for name, one in candidates.items()
         if one.fitted_rows < n
     )
-    return (looked, *told, *(late if over else ()))
+    return (looked, *told, *late)
 
 
 class _Watch:
