@@ -18,7 +18,7 @@ from knoll.report.comparison import _counted, _two_digits, comparison_page
 from knoll.report.comparison_charts import chart, number
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MOST_POINTS, same_colours, shown_rows
+from knoll.report.comparison_view import MOST_POINTS, _short, same_colours, shown_rows
 
 NASTY = ['<script>alert("x")</script>', "=cmd|'/C calc'!A0", "</script><!--", "“ünïcødé” ☂ '\"", "a & b", "{{ 7 * 7 }}"]
 
@@ -227,6 +227,14 @@ def test_a_curve():
     assert max(len(text) for _, text in chart(closer)["y_ticks"]) <= 8  # more digits have no room
     empty = Evidence("BIC", "k", np.arange(2.0), {"full": np.full(2, np.nan)}, 3.0, "")
     assert chart(empty) == {}
+
+
+def test_long_names_are_cut_to_what_tells_them_apart():
+    long = [f"average number of purchases per month in region {j} (seasonally adjusted)" for j in range(12)]
+    assert _short(long)[:2] == ["…0 (seasonally adjusted)", "…1 (seasonally adjusted)"]
+    assert len(set(_short(long))) == 12
+    assert _short(["a", "b" * 30]) == ["a", "b" * 23 + "…"]
+    assert _short(["petal width", "petal length"]) == ["petal width", "petal length"]
 
 
 def test_a_gap_in_a_page(points):
