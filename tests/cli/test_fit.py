@@ -76,7 +76,7 @@ def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):
     short, long = tmp_path / "short.knoll", tmp_path / "long.knoll"
     assert call("fit", "gmm", table, "--param", "n_components=3", "--out", short)[0] == 0
     assert call("fit", "gaussian-mixture", table, "--set", "n_components=3", "--out", long)[0] == 0
-    assert np.array_equal(package.load(short).means_, package.load(long).means_)
+    assert np.array_equal(*(models.read(path)[0].means_ for path in (short, long)))
 
 
 def test_labels_as_csv_and_parquet_with_row_numbers_or_ids(call, table, tmp_path):

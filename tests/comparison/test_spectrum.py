@@ -49,6 +49,8 @@ def test_a_number_from_elsewhere_says_so():
     alone = eigengap_evidence(other, 3, auto, "density")
     assert alone.y["eigenvalue"].tolist() == pytest.approx([1.0, 0.7, 0.6, 0.1])
     assert alone.reason == "the density suggests 3 clusters; after 3 eigenvalues (0.6) the next is 0.1."
+    model.affinity = "nearest_neighbors"  # eigenvalues that look alike by chance
+    assert "widest" not in eigengap_evidence(model, 4, auto, "density").reason
 
 
 def test_the_evidence_is_that_of_the_answer():

@@ -24,7 +24,8 @@ def eigengap_evidence(model: Any, k: int, auto: Any, source: str) -> Evidence:
     """
     values, own = _with_next(auto), _with_next(model)
     shared = min(len(values), len(own))
-    same = np.allclose(values[:shared], own[:shared], rtol=0, atol=_SAME)
+    same = getattr(model, "affinity", None) == getattr(auto, "affinity", None)
+    same = same and np.allclose(values[:shared], own[:shared], rtol=0, atol=_SAME)
     if not same:
         values = own  # of another affinity
     elif len(own) > len(values):
