@@ -242,7 +242,7 @@ def test_too_little_for_any_method_is_told(tmp_path, call):
     words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
     code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *words)
     assert code == 2
-    assert errors.startswith("knoll: no method could be fitted. dbscan: ")
+    assert errors.startswith("knoll: no method could be fitted. DBSCAN: ")
     assert "120" in errors
     assert os.listdir(tmp_path) == ["data.csv"]
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from knoll.comparison import Evidence, Failure, compare
-from knoll.report.comparison import _counted, _named, _two_digits, comparison_page
-from knoll.report.comparison_charts import chart, number, with_next
+from knoll.comparison.names import named
+from knoll.report.comparison import _counted, _two_digits, comparison_page
+from knoll.report.comparison_charts import chart, number
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MOST_POINTS, same_colours, shown_rows
+from knoll.report.comparison_view import MOST_POINTS, _short, same_colours, shown_rows
 
 NASTY = ['<script>alert("x")</script>', "=cmd|'/C calc'!A0", "</script><!--", "“ünïcødé” ☂ '\"", "a & b", "{{ 7 * 7 }}"]
 
@@ -79,7 +80,7 @@ def test_the_recommendation_is_first(html, found):
     body = html[html.index("<main>") :]
     assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="pictures"')
     for reason in found.recommendation.reasons:
-        assert _named(reason).split("'")[0][:40] in body
+        assert named(reason).split("'")[0][:40] in body
     assert found.recommendation.caution in body
 
 
@@ -141,10 +142,16 @@ def test_a_method_without_an_answer_says_why(found, points):
     assert "the &lt;b&gt;graph&lt;/b&gt; fell apart" in text
 
 
-def test_no_clusters_is_said_first(found, points):
-    none = replace(found, recommendation=replace(found.recommendation, method=None, runner_up=None))
+@pytest.mark.parametrize(
+    ("verdict", "heading"), [("none", "No clusters"), ("unknown", "No answer is recommended")], ids=["none", "unknown"]
+)
+def test_no_recommendation_is_said_first(found, points, verdict, heading):
+    advice = found.recommendation
+    structure = replace(advice.structure, verdict=verdict)
+    none = replace(found, recommendation=replace(advice, method=None, runner_up=None, structure=structure))
     text = comparison_page(none, points, name="x", seconds=0.0)
-    assert '<h2 id="take">No clusters</h2>' in text
+    assert f'<h2 id="take">{heading}</h2>' in text
+    assert ("would also find in data that has none" in text) == (verdict == "none")
     assert "recommended</span>" not in text
 
 
@@ -155,6 +162,15 @@ def test_a_large_table_is_a_small_page():
     assert "5\u202f000 of 12\u202f000 rows are drawn, chosen at random." in text
     assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MOST_POINTS
     assert len(text.encode()) < 1_000_000
+
+
+def test_a_shortcut_is_told_with_its_certificate():
+    X = np.random.default_rng(0).normal(size=(3_000, 2)) + np.repeat([[0.0], [8.0]], 1_500, axis=0)
+    big = compare(X, methods=["spectral"], k=[2], budget=0.5)
+    taken = big.candidates["spectral"].shortcut
+    text = comparison_page(big, X, name="big", seconds=0.0)
+    assert f"<td>sample of {big.candidates['spectral'].fitted_rows}<br><small>{taken}</small></td>" in text
+    assert f"its eigenpairs hold to {taken.residual:.1g}" in text
 
 
 # ---- the pieces ----------------------------------------------------------------------------------------------------
@@ -213,42 +229,23 @@ def test_a_curve():
     assert chart(empty) == {}
 
 
-class Spectrum:
-    eigenvalues_, eigengap_ = np.array([1.0, 0.99, 0.98]), 0.5
-
-
-def test_the_chart_of_the_gap_shows_the_gap():
-    """Eigenvalues up to the chosen one show none: the next one is drawn too, where the model knows it."""
-    gap = Evidence("eigengap", "k", np.arange(1.0, 4), {"eigenvalue": Spectrum.eigenvalues_}, 3.0, "")
-    drawn = chart(with_next(gap, Spectrum()))
-    (line,) = drawn["lines"]
-    heights = [down for _, down in line["dots"]]
-    assert len(heights) == 4
-    assert heights[3] - heights[2] > 20 * (heights[2] - heights[0])  # down the page: the gap dwarfs the rest
-    assert (drawn["chosen"], drawn["chosen_y"]) == line["dots"][2]
-    assert drawn["table"][3]["values"] == ["0.48"]
-    fewer = replace(gap, x=np.arange(1.0, 3), y={"eigenvalue": Spectrum.eigenvalues_[:2]}, chosen=2.0)
-    assert with_next(fewer, Spectrum()).y["eigenvalue"].tolist() == pytest.approx([1.0, 0.99, 0.98, 0.48])
-    other = replace(gap, y={"eigenvalue": np.array([1.0, 0.7, 0.6])})  # another affinity
-    more = replace(gap, x=np.arange(1.0, 6), y={"eigenvalue": np.array([1.0, 0.99, 0.98, 0.48, 0.4])})
-    whole = Spectrum()
-    whole.eigengap_ = np.nan  # there is no next one
-    for evidence, model in ((other, Spectrum()), (more, Spectrum()), (gap, whole), (gap, object())):
-        assert with_next(evidence, model) is evidence
+def test_long_names_are_cut_to_what_tells_them_apart():
+    long = [f"average number of purchases per month in region {j} (seasonally adjusted)" for j in range(12)]
+    assert _short(long)[:2] == ["…0 (seasonally adjusted)", "…1 (seasonally adjusted)"]
+    assert len(set(_short(long))) == 12
+    assert _short(["a", "b" * 30]) == ["a", "b" * 23 + "…"]
+    assert _short(["petal width", "petal length"]) == ["petal width", "petal length"]
 
 
 def test_a_gap_in_a_page(points):
     found = compare(points, methods=["spectral"], budget=5)
     (gap,) = (each for each in found.candidates["spectral"].evidence if each.name == "eigengap")
-    k = found.candidates["spectral"].n_clusters
     page = comparison_page(found, points, name="t", seconds=0)
-    drawn = chart(with_next(gap, found.candidates["spectral"].model))
-    assert len(drawn["table"]) >= k + 1
-    assert drawn["lines"][0]["pieces"][0] in page
+    assert chart(gap)["lines"][0]["pieces"][0] in page
 
 
 def test_sentences_have_the_names_that_people_use():
-    assert _named("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
+    assert named("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
         "kernel k-means beats k-means, DBSCAN and my-kmeans; k-means: no"
     )
     assert [_counted(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]

@@ -72,6 +72,13 @@ def test_methods_are_all_the_public_estimators():
     assert sorted(METHODS.values()) == sorted(CLASSES)
 
 
+def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):
+    short, long = tmp_path / "short.knoll", tmp_path / "long.knoll"
+    assert call("fit", "gmm", table, "--param", "n_components=3", "--out", short)[0] == 0
+    assert call("fit", "gaussian-mixture", table, "--set", "n_components=3", "--out", long)[0] == 0
+    assert np.array_equal(*(models.read(path)[0].means_ for path in (short, long)))
+
+
 def test_labels_as_csv_and_parquet_with_row_numbers_or_ids(call, table, tmp_path):
     one, two = tmp_path / "one.csv", tmp_path / "two.parquet"
     assert call("fit", "kmeans", table, "--param", "n_clusters=3", "--labels", one)[0] == 0

@@ -119,7 +119,10 @@ def test_columns_ids_and_truth(tmp_path):
         (b"PK\x03\x04 and no more", "is damaged"),
         (array_file(np.save, np.zeros((2, 2, 2))), "holds an array of 3 dimensions"),
         (array_file(np.savez, a=np.zeros(3)), r"has no array of two dimensions. It has: a."),
-        (array_file(np.save, np.array([[{}]], dtype=object), allow_pickle=True), "is damaged"),
+        (
+            array_file(np.save, np.array([[{}]], dtype=object), allow_pickle=True),
+            "holds Python objects, and a table here is of numbers. Save it with a numeric dtype.",
+        ),
     ],
 )
 def test_a_broken_file_is_told_what_is_wrong(tmp_path, content, message):
@@ -211,3 +214,14 @@ def test_whole_files_and_streams_are_of_one_mind(tmp_path):
             assert tuple(stream.numeric()) == table.columns, kind
             pieces = [piece.X for piece in stream.read(table.columns)]
         assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, kind
+
+
+def test_labels_beside_a_table_are_no_column_of_it(tmp_path):
+    """What `np.savez(path, X=X, y=y)` writes: y is left out with a word, unless it is asked for."""
+    X = np.arange(12.0).reshape(6, 2)
+    np.savez(tmp_path / "data.npz", X=X, y=np.arange(6) % 2)
+    table = read_table(tmp_path / "data.npz")
+    assert table.X.tolist() == X.tolist()
+    assert table.left_out == {"y": "an array beside X; name it in --columns to use it, or in --truth"}
+    assert read_table(tmp_path / "data.npz", truth="y").truth.tolist() == [0, 1, 0, 1, 0, 1]
+    assert read_table(tmp_path / "data.npz", columns=["column 2", "y"]).columns == ("column 2", "y")

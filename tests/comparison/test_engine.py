@@ -15,7 +15,7 @@ from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import ALL
 from knoll.comparison.plan import VIEW, make_plan
 from knoll.comparison.recommend import _plainly
-from knoll.comparison.result import METHODS
+from knoll.comparison.result import METHODS, Shortcut
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
 
@@ -204,9 +204,10 @@ def test_smaller_draws_are_part_of_larger_ones():
 
 
 def test_a_budget_that_was_too_small_is_told():
-    late = "It took longer than the budget: choosing parameters and labelling every row take that long at least."
     X, _ = three(200)
-    assert compare(X, methods=["kmeans"], k=[3], budget=1e-3).notes[-1] == late
+    found = compare(X, methods=["kmeans"], k=[3], budget=1e-3)
+    least = f"To choose parameters on 400 rows and to label all {len(X)} takes that long; fewer methods take less."
+    assert found.notes[-1:] == (f"It took {found.seconds:.2g} s, more than the budget of 0.001 s. {least}",)
     assert compare(X, methods=["kmeans"], k=[3], budget=1e-3, exact=True).notes == ()
     assert compare(X, methods=["kmeans"], k=[3]).notes == ()
 
@@ -264,6 +265,14 @@ def test_a_second_draw_takes_other_rows():
     assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as asked for, though some were drawn before
 
 
+def test_a_sample_of_nearly_all_rows_is_all_rows():
+    rows = [make_plan(n, 4, METHODS, 10.0, exact=False).routes["dbscan"].rows for n in (100_000, 120_000, 200_000)]
+    assert rows == [100_000, 120_000, 100_000]
+    assert [str(Shortcut(share, 9, 1.0, None)).split(";")[0] for share in (0.9999, 0.123, 0.0114, 0.0004)] == [
+        f"fitted on {told} % of the rows, the rest labelled by predict" for told in ("99", "12", "1.1", "0.04")
+    ]
+
+
 def test_exact_takes_every_row_and_tells_the_cost():
     plan = make_plan(10**6, 4, METHODS, 120.0, exact=True)
     assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
@@ -287,7 +296,7 @@ def test_data_without_clusters_is_called_that(kind):
     found = compare(X, methods=QUICK, k=range(2, 5))
     assert found.recommendation.method is None
     assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
-    assert found.recommendation.reasons[1].startswith("The data shows no clusters: ")
+    assert found.recommendation.reasons[1].startswith("The density has one hill")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
     assert set(found.candidates) == set(QUICK)

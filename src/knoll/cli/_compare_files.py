@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_results"]
 
+_STAGES = ("pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
 _MOST_SECONDS = 6.0  # and no more than this
 
@@ -41,7 +42,8 @@ def write_results(
     """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: no more than it must take."""
 
     def tell(text: str) -> None:
-        show(Event("report", text, 1.0, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+        done = 1 - 0.01 * (len(_STAGES) - _STAGES.index(text))
+        show(Event("report", text, done, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
 
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,

@@ -39,7 +39,10 @@ def read_numbers(text: str) -> list[int]:
         found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
         if found is None:
             raise click.UsageError(f"--k takes a range such as 2..15, or numbers such as 2,4,8, got '{text}'.")
-        numbers |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise click.UsageError(f"--k: the range '{part.strip()}' ends before it begins. Write {last}..{first}.")
+        numbers |= set(range(first, last + 1))
     if not numbers or min(numbers) < 2:
         raise click.UsageError(f"--k must be whole numbers from 2 on, got '{text}'. For two to fifteen: 2..15.")
     if len(numbers) > 100:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "listed", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "listed", "read_columns", "refuse_existing", "size", "some"]
 
 
 def refuse_existing(*paths: Path | None, force: bool) -> None:
@@ -32,6 +32,18 @@ def refuse_existing(*paths: Path | None, force: bool) -> None:
             raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
     if len({os.path.realpath(path) for path in given}) < len(given):
         raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
+
+
+def read_columns(text: str | None) -> list[str] | None:
+    """Read names of columns with commas between them; a name that has a comma itself stands in quotes."""
+    if text is None:
+        return None
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not any(names):
+        raise click.UsageError(
+            "--columns is empty. Name some, such as --columns height,width, or leave it out for all."
+        )
+    return names
 
 
 class LabelsFile:

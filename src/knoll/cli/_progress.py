@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
     from knoll.comparison import Event
 
 __all__ = ["Show", "event_line", "showing"]
+
+_WIDE = 90  # columns of a terminal that have room for a bar and a clock beside the words
+_QUIET = 1.0  # seconds: stages that pass faster are not told, where each takes a line
 
 Show = Callable[["Event"], None]
 
@@ -30,8 +35,9 @@ def showing(quiet: bool = False) -> Iterator[Show]:
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    bars: tuple[Any, ...] = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False), *(bars if console.width >= _WIDE else bars[1:2]),
         TextColumn("{task.fields[rest]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
@@ -39,21 +45,20 @@ def showing(quiet: bool = False) -> Iterator[Show]:
 
         def show(event: Event) -> None:
             rest = " · ".join(part for part in (_left(event), _memory(event)) if part)
-            bar.update(
-                task, completed=event.fraction, description=f"{event.method}: {event.stage}", rest=rest, refresh=True
-            )
+            bar.update(task, completed=event.fraction, description=_doing(event), rest=rest, refresh=True)
 
         yield show
 
 
 def _plainly() -> Show:
-    """Print a line when the method or the stage changes; in between there is nothing new to read."""
-    last: list[tuple[str, str]] = []
+    """Print a line when the method changes, and when its stage does if the last line is some time ago."""
+    last: list[tuple[str, str]] = [("", "")]
+    said = [-math.inf]
 
     def show(event: Event) -> None:
-        now = (event.method, event.stage)
-        if last != [now]:
-            last[:] = [now]
+        (method, stage), last[0] = last[0], (event.method, event.stage)
+        if event.method != method or (event.stage != stage and time.monotonic() - said[0] > _QUIET):
+            said[0] = time.monotonic()
             click.echo(event_line(event), err=True)
 
     return show
@@ -61,8 +66,14 @@ def _plainly() -> Show:
 
 def event_line(event: Event) -> str:
     """Say in a line what runs, how far the whole is, how long it may take, and how much memory is held."""
-    parts = [f"{100 * event.fraction:3.0f} % {event.method}: {event.stage}", _left(event), _memory(event)]
+    parts = [f"{100 * event.fraction:3.0f} % {_doing(event)}", _left(event), _memory(event)]
     return ", ".join(part for part in parts if part)
+
+
+def _doing(event: Event) -> str:
+    from knoll.comparison.names import NAMES
+
+    return f"{NAMES.get(event.method, event.method)}: {event.stage}"
 
 
 def _left(event: Event) -> str:

@@ -30,6 +30,7 @@ _LOOK = 1 << 16  # bytes of a text that its dialect is guessed from; more where 
 _PIECE = 1 << 24  # bytes unpacked at a time
 _BOMB = (1 << 26, 300)  # bytes, and times the size of the file: no table of that size is packed so tightly
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
+_BESIDE = b"beside"  # of a column that was an array of its own, next to the table
 _MOSTLY = 0.9  # of a text column's cells: with so many numbers the others are slips, and are named
 
 
@@ -91,7 +92,10 @@ def read_table(
         if columns is not None and column not in columns:
             left_out[column] = "not asked for"
             continue
+        beside = (table.schema.field(column).metadata or {}).get(_BESIDE)
         reason = _unusable(column, table[column], asked=columns is not None)
+        if reason is None and columns is None and beside is not None:
+            reason = f"an array beside {beside.decode()}; name it in --columns to use it, or in --truth"
         if reason is None:
             taken.append(column)
         elif columns is not None:
@@ -235,6 +239,8 @@ def damaged(error: Exception, name: str) -> BadData:
     """Say in one line that a file is damaged; what was said already is left as it is."""
     if isinstance(error, BadData):
         return error
+    if "allow_pickle" in str(error):  # reading them could run anything
+        return BadData(f"{name} holds Python objects, and a table here is of numbers. Save it with a numeric dtype.")
     return BadData(f"{name} is damaged: {' '.join(str(error).split())[:200].rstrip('.')}.")
 
 
@@ -256,7 +262,8 @@ def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
     table = _from_array(named[key], name)
     for other, array in named.items():  # labels and the like, one entry a row
         if other != key and array.ndim == 1 and len(array) == table.num_rows and other not in table.column_names:
-            table = table.append_column(other, _column(array, name))
+            field = pa.field(other, (column := _column(array, name)).type, metadata={_BESIDE: key})
+            table = table.append_column(field, column)
     return table
 
 

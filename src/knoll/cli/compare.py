@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +15,7 @@ import click
 from knoll.cli import INTERRUPTED
 from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
 from knoll.cli._hold import Hold
-from knoll.cli._output import size, some
+from knoll.cli._output import read_columns, size, some
 from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
 
@@ -30,11 +27,12 @@ __all__ = ["command"]
 
 RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
 EMBEDDED = "iris"
+FITTED = 0.94  # of the way when all is fitted and judged; the report and the files are the rest
 
 
 @click.command("compare")
 @click.argument("data", required=False, metavar="[DATA]", type=click.Path(allow_dash=True))
-@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others; a name with a comma in quotes.")
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
 @click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
@@ -119,7 +117,8 @@ def command(
             with showing(silent) as show:
                 found = compare(
                     table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
-                    n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=show,
+                    n_jobs=jobs, budget=budget, exact=exact, parameters=parameters,
+                    progress=lambda event: show(replace(event, fraction=FITTED * event.fraction)),
                 )  # fmt: skip
                 if not found.candidates:
                     _nothing(found)
@@ -141,7 +140,9 @@ def command(
         if as_json:
             click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
         elif not quiet:
-            _tell(found, out, form)
+            from knoll.cli._compare_terminal import tell
+
+            tell(found, out, form)
     except KeyboardInterrupt:
         interrupted = True
     if interrupted:
@@ -162,7 +163,7 @@ def _table(
     from knoll.cli._table import complete, read_table
     from knoll.exceptions import BadData
 
-    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    wanted = read_columns(columns)
     facts: list[str] = []
     if data is None or (data in datasets.names() and not Path(data).exists()):
         table = _embedded(data or EMBEDDED, wanted, id_column, truth)
@@ -220,6 +221,7 @@ def _agreed(
 ) -> bool:
     """Say what --exact will take before it is taken; on a terminal, ask whether that is meant if it is much."""
     from knoll.comparison.cost import estimate_costs
+    from knoll.comparison.names import NAMES
     from knoll.comparison.plan import make_plan
     from knoll.comparison.result import METHODS
     from knoll.comparison.scaling import Scaling
@@ -231,7 +233,7 @@ def _agreed(
     seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
     click.echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
     for cost in costs:
-        click.echo(f"    {cost.method}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
+        click.echo(f"    {NAMES[cost.method]}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
     much = seconds > budget or memory > _free()
     if not (much and sys.stdin.isatty() and sys.stderr.isatty()):
         return True
@@ -257,71 +259,8 @@ def _nothing(found: Comparison) -> None:
     """There is no answer to write down."""
     if found.interrupted:
         raise KeyboardInterrupt  # no method had finished: there is nothing to keep
+    from knoll.comparison.names import NAMES
     from knoll.exceptions import BadData
 
-    reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in found.failures)
+    reasons = "; ".join(f"{NAMES[failure.method]}: {failure.reason}" for failure in found.failures)
     raise BadData(f"no method could be fitted. {reasons}")
-
-
-# ---- the terminal ----------------------------------------------------------------------------------------------------
-
-
-def _tell(found: Comparison, out: Path, form: str) -> None:
-    """Show the profile's remarks, a short table, the recommendation, and where the files are."""
-    for remark in (*found.profile.remarks, *found.notes):
-        _say(remark, "  ")
-    click.echo()
-    for line in _lines(found):
-        click.echo(line)
-    advice = found.recommendation
-    click.echo()
-    if advice.method is not None:
-        click.echo(f"Recommended: {advice.method}, {_clusters(found, advice.method)}")
-    _say(advice.reasons[0])
-    for reason in advice.reasons[1:]:
-        _say(reason, "  ")
-    if advice.runner_up is not None:
-        why = f" {advice.why_not}" if advice.why_not else ""
-        _say(f"Runner-up: {advice.runner_up}, {_clusters(found, advice.runner_up)}.{why}")
-    _say(advice.caution)
-    click.echo()
-    files = {"report.html": "the pictures, and what they rest on: open it in a browser",
-             f"labels.{form}": "every row's cluster by each method",
-             "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
-    width = max(len(name) for name in files)
-    for name, what in files.items():
-        click.echo(f"{out}/{name:{width}}  {what}")
-
-
-def _say(text: str, indent: str = "") -> None:
-    """Print a sentence in lines that fit."""
-    width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
-    click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
-
-
-def _clusters(found: Comparison, method: str) -> str:
-    import numpy as np
-
-    candidate = found.candidates[method]
-    sizes = sorted(np.unique(candidate.labels[candidate.labels >= 0], return_counts=True)[1].tolist(), reverse=True)
-    shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
-    noise = f", {100 * candidate.noise:.1f} % noise" if candidate.noise else ""
-    return f"{some(len(sizes), 'cluster')} ({shown} rows{noise})"
-
-
-def _lines(found: Comparison) -> Iterator[str]:
-    truth: Mapping[str, Mapping[str, float]] | None = found.truth_scores
-    told = f"{'truth':>7}" if truth is not None else ""
-    yield f"  {'method':<17}{'clusters':>9}{'noise':>8}{'stable':>8}{told}{'seconds':>9}  fitted on"
-    for name, candidate in found.candidates.items():
-        mark = "→" if name == found.recommendation.method else " "
-        stable = "–" if candidate.stability is None else f"{candidate.stability:.2f}"
-        told = f"{truth[name]['ari']:>7.2f}" if truth is not None else ""
-        yield (
-            f"{mark} {name:<17}{candidate.n_clusters:>9}{100 * candidate.noise:>6.1f} %{stable:>8}{told}"
-            f"{candidate.seconds:>9.2f}  {candidate.how}"
-        )
-    for failure in found.failures:
-        yield f"  {failure.method:<17} no answer: {' '.join(failure.reason.split())}"
-    if truth is not None:
-        yield "  truth: adjusted Rand index with the known classes, which nothing was chosen by"

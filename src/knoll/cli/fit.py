@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, listed, refuse_existing, size, some
+from knoll.cli._output import LabelsFile, listed, read_columns, refuse_existing, size, some
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -30,11 +30,12 @@ METHODS = {
     "mean-shift": "MeanShift",
 }
 
+LONG = {"gaussian-mixture": "gmm"}  # as knoll compare calls it
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 @click.command("fit")
-@click.argument("method", type=click.Choice(list(METHODS)), metavar="METHOD")
+@click.argument("method", type=click.Choice([*METHODS, *LONG]), metavar="METHOD")
 @click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
@@ -42,7 +43,8 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row in the labels; its number if not given.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the method; repeatable.")
+@click.option("--param", "--set", "params", multiple=True, metavar="NAME=VALUE",
+              help="A parameter of the method; repeatable.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
               help="Where random starts are drawn from.")  # fmt: skip
 @click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
@@ -71,9 +73,9 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, gmm, kmeans, kernel-kmeans, spectral, dbscan and mean-shift. DATA is a file (CSV, TSV,
-    Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a data set of ours. The model
-    remembers columns and scales, so that knoll predict does the same to new data.
+    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan and mean-shift. DATA
+    is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a data
+    set of ours. The model remembers columns and scales, so that knoll predict does the same to new data.
 
     \b
     Example:
@@ -84,7 +86,7 @@ def command(
     from knoll.models._classes import CLASSES
     from knoll.models._write import write
 
-    kind = CLASSES[METHODS[method]]
+    kind = CLASSES[METHODS[LONG.get(method, method)]]
     if labels is not None and not hasattr(kind, "predict"):
         raise click.UsageError(f"{kind.__name__} is one cluster and labels nobody. Leave --labels out.")
     given = _parameters(kind, params, seed, jobs, scale)
@@ -164,7 +166,7 @@ def _table(data: str, columns: str | None, missing: str, id_column: str | None) 
     from knoll import datasets
     from knoll.cli._table import Table, complete, read_table
 
-    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    wanted = read_columns(columns)
     if data in datasets.names() and not Path(data).exists():
         known = datasets.load(data)
         names = list(known.feature_names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, refuse_existing, some
+from knoll.cli._output import LabelsFile, read_columns, refuse_existing, some
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +105,7 @@ def _columns(read: Model, columns: str | None, stream: Stream, model: Path) -> l
     """Find which columns the model takes: those asked for, those it remembers, or all that are numbers."""
     count = int(read.estimator.n_features_in_)
     if columns is not None:
-        wanted = [column.strip() for column in columns.split(",")]
+        wanted = read_columns(columns) or []
         if len(wanted) != count:
             raise click.UsageError(f"{model} takes {count} columns; --columns names {len(wanted)}.")
         return wanted

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from knoll.cli._files import STANDARD, whole_file
+from knoll.cli._output import read_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +120,7 @@ def command(
 def _points(data: str | None, columns: str | None, missing: str) -> tuple[NDArray[np.float64], str, str]:
     from knoll import datasets
 
-    wanted = None if columns is None else [column.strip() for column in columns.split(",")]
+    wanted = read_columns(columns)
     if data is None or (data in datasets.names() and not Path(data).exists()):
         table = datasets.load(data or "x1500")
         if wanted is None:

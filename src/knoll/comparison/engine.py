@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers as numbers_
 import resource
 import time
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -115,15 +117,15 @@ def compare(
     table = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
-    watch = _Watch(progress, begun, len(names))
+    watch = _Watch(progress, begun, plan)
     work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
         warnings.simplefilter("ignore", KnollWarning)
         try:
             work.run()
-            watch.tell("judge", "comparing the answers", len(names) + 1)
+            watch.tell("judge", "comparing the answers", 0.0)
             judged = work.judge(known)
-            watch.tell("judge", "done", len(names) + 2)
+            watch.tell("judge", "done", 1.0)
         except KeyboardInterrupt:
             work.interrupted = True
             judged = work.judge(known)  # takes little; a second Ctrl-C ends it for good
@@ -144,7 +146,7 @@ def compare(
         budget=float(budget),
         seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), candidates, seconds > _OVER * budget and not exact),
+        notes=_notes(plan, len(points), candidates, seconds, math.inf if exact else float(budget)),
     )
 
 
@@ -177,13 +179,13 @@ class _Work:
         self.watch.tell("density", "mixtures", 0.0)
         self.found = self._survey(points)
         view = View(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs)
-        for at, name in enumerate(self.names, start=1):
+        for name in self.names:
             if any(failure.method == name for failure in self.failures):
                 continue
             started = time.perf_counter()
             try:
-                self.watch.tell(name, "choosing parameters", at)
-                tell = partial(self.watch.tell, name, done=at + 0.5)
+                self.watch.tell(name, "choosing parameters", 0.0)
+                tell = partial(self.watch.tell, name, done=0.5)
                 outcome = fit_method(name, view, self.given.get(name, {}), self.scaled, self.order, self.plan, tell)
                 self.outcomes[name] = outcome
             except KeyboardInterrupt:
@@ -226,30 +228,39 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
-def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], over: bool) -> tuple[str, ...]:
+def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], seconds: float, budget: float) -> tuple[str, ...]:
     """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
-    late = ("It took longer than the budget: choosing parameters and labelling every row take that long at least.",)
+    late: tuple[str, ...] = ()
+    if seconds > _OVER * budget:
+        least = (
+            f"To choose parameters on {plan.view} rows and to label all {n} takes that long; fewer methods take less."
+        )
+        late = (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
     if plan.view == n:
-        return late if over else ()
+        return late
     looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
     told = (
         f"{name}: {one.how if one.shortcut is None else one.shortcut}."
         for name, one in candidates.items()
         if one.fitted_rows < n
     )
-    return (looked, *told, *(late if over else ()))
+    return (looked, *told, *late)
 
 
 class _Watch:
-    """Tells how far we are."""
+    """Tells how far we are: each part of the work counts as what it is expected to take."""
 
-    def __init__(self, progress: Callable[[Event], None] | None, begun: float, methods: int) -> None:
-        self.progress, self.begun, self.whole = progress, begun, methods + 2
+    def __init__(self, progress: Callable[[Event], None] | None, begun: float, plan: Plan) -> None:
+        self.progress, self.begun = progress, begun
+        self.ends = list(accumulate(plan.parts.values()))
+        self.parts = dict(zip(plan.parts, zip([0.0, *self.ends], self.ends)))
 
     def tell(self, method: str, stage: str, done: float) -> None:
+        """Say that so much of a method's part is done, from 0 to 1."""
         if self.progress is None:
             return
-        fraction = min(1.0, done / self.whole)
+        first, last = self.parts[method]
+        fraction = min(1.0, (first + done * (last - first)) / self.ends[-1])
         spent = time.perf_counter() - self.begun
         left = spent * (1 - fraction) / fraction if fraction > 0 else None
         self.progress(Event(method, stage, fraction, left, _memory()))

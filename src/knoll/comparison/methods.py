@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from knoll import scales, tuning
 from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
+from knoll.comparison.spectrum import eigengap_evidence
 from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
 from knoll.exceptions import BadData, InvalidParameter
@@ -36,6 +37,7 @@ _NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0
 _EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
 _CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
 _LESS = (0.9, 0.8, 0.7)  # of ε, where a larger table joins what the view parts
+_WIDER = (2.0, 4.0)  # times σ that kernel k-means tries, too
 _QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
 
 
@@ -197,6 +199,21 @@ def _refuse(k: int, m: int) -> list[int]:
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
+def _sigma_evidence(estimate: scales.SigmaEstimate, sigma: float) -> Evidence:
+    """Show the curve that σ is read from, and say how this one came from it."""
+    times = sigma / estimate.sigma if estimate.sigma > 0 else 1.0
+    if times == 1:
+        reason = f"σ = {sigma:.4g}: {estimate.reason}."
+    elif times in _WIDER:
+        reason = f"σ = {sigma:.4g}, {times:.0f} times {estimate.sigma:.4g}: {estimate.reason}."
+    else:
+        reason = f"σ = {sigma:.4g} was set by hand; {estimate.sigma:.4g} would be usual: {estimate.reason}."
+    distances = {"distance": estimate.curve}
+    return Evidence(
+        "neighbour distances", "sigma", estimate.share, distances, 0.5, reason, "share of the rows", "distance"
+    )
+
+
 class _Spectral(_Base):
     estimator = SpectralClustering
 
@@ -206,22 +223,16 @@ class _Spectral(_Base):
         }  # fmt: skip
         estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
         sigma = float(given.get("sigma", estimate.sigma))
-        curve = Evidence(
-            "neighbour distances", "sigma", estimate.share, {"distance": estimate.curve}, 0.5,
-            f"σ = {sigma:.4g}: {estimate.reason}.", "share of the rows", "distance",
-        )  # fmt: skip
         first = {"sigma": sigma, "n_clusters": "auto"} | dict(given)
         if "affinity" in given or "gamma" in given:
             del first["sigma"]
         auto = SpectralClustering(**(settings | first)).fit(view.points)
         found = int(auto.n_clusters_)
-        gap = Evidence(
-            "eigengap", "n_clusters", np.arange(1.0, len(auto.eigenvalues_) + 1), {"eigenvalue": auto.eigenvalues_},
-            float(found), f"{auto.n_clusters_reason_}.", "number", "eigenvalue",
-        )  # fmt: skip
         wanted = view.asked
+        scale = () if "affinity" in given or "gamma" in given else (_sigma_evidence(estimate, sigma),)
         if found == 1 or found in view.k or "n_clusters" in given:
-            yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (curve, gap))
+            gap = eigengap_evidence(auto, found, auto, "widest gap")
+            yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (*scale, gap))
         else:  # a number that was not to be tried: the largest gap of those that were
             gaps = auto.eigenvalues_[:-1] - auto.eigenvalues_[1:]
             allowed = [k for k in view.k if k <= len(gaps)]
@@ -236,7 +247,9 @@ class _Spectral(_Base):
             if other["n_clusters"] == found and "affinity" not in other:
                 continue  # it has been proposed
             model = SpectralClustering(**(settings | other)).fit(view.points)
-            yield Proposal(other, model.labels_.astype(np.int64), model, (curve, gap))
+            gap = eigengap_evidence(model, wanted, auto, "density" if wanted == view.asked else "numbers to try")
+            shown = (*scale, gap) if "sigma" in other else (gap,)
+            yield Proposal(other, model.labels_.astype(np.int64), model, shown)
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return SpectralClustering(**(chosen.model.get_params() | {"n_clusters": chosen.parameters["n_clusters"]})).fit(
@@ -257,17 +270,15 @@ class _KernelKMeans(_Base):
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
         settings: dict[str, Any] = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
         estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
-        curve = Evidence(
-            "neighbour distances", "sigma", estimate.share, {"distance": estimate.curve}, 0.5,
-            f"σ is from {estimate.sigma:.4g}: {estimate.reason}.", "share of the rows", "distance",
-        )  # fmt: skip
         k = int(given.get("n_clusters", view.asked or view.k[0]))
-        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, 2.0, 4.0):
+        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, *_WIDER):
             chosen = {"n_clusters": k, "sigma": times * estimate.sigma} | dict(given)
+            shown: tuple[Evidence, ...] = (_sigma_evidence(estimate, float(chosen["sigma"])),)
             if "gamma" in given or "kernel" in given:
                 del chosen["sigma"]
+                shown = ()
             model = KernelKMeans(**(settings | chosen)).fit(view.points)
-            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,))
+            yield Proposal(chosen, model.labels_.astype(np.int64), model, shown)
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return KernelKMeans(**chosen.model.get_params()).fit(points)

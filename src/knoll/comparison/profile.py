@@ -64,7 +64,8 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
         remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} nothing.")
     remarks += _few_values(X, names, constant)
     if copies > 0:
-        remarks.append(f"{copies} of {n} rows are copies of another row.")
+        verb = "is a copy" if copies == 1 else "are copies"
+        remarks.append(f"{copies} of {n} rows {verb} of another row.")
     if ratio > _APART:
         widest, narrowest = (
             names[int(np.argmax(deviations))],

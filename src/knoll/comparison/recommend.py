@@ -40,10 +40,10 @@ def recommend(
     if not candidates:
         return Recommendation(None, ("No method gave an answer.",), None, "", CAUTION, structure)
     shared = _shared(agreement)
-    if found.hills is None:  # the density was not looked at
+    if structure.verdict == "unknown":
         return Recommendation(None, (f"No answer is recommended: {structure.reason}",), None, "", CAUTION, structure)
     if structure.verdict == "none":
-        reasons = ["No clusters: the rows look like one group.", f"The data shows no clusters: {structure.reason}"]
+        reasons = ["No clusters: the rows look like one group.", structure.reason[:1].upper() + structure.reason[1:]]
         return Recommendation(None, (*reasons, *_division(candidates, shared, found)), None, "", CAUTION, structure)
     ranked = sorted(candidates, key=lambda name: (-round(meets[name], 2), -round(shared[name], 2)))
     best = ranked[0]
@@ -67,9 +67,19 @@ def recommend(
     if second is not None:
         why_not = f"{second} meets the clusters of the density by {meets[second]:.2f}, {best} by {meets[best]:.2f}"
         if round(meets[second], 2) == round(meets[best], 2):
-            why_not += f"; the other methods agree with {best} by {shared[best]:.2f}, with it by {shared[second]:.2f}"
+            why_not = _no_worse(best, second, meets, shared)
         why_not += "."
     return Recommendation(best, tuple(reasons), second, why_not, CAUTION, structure)
+
+
+def _no_worse(best: str, second: str, meets: Mapping[str, float], shared: Mapping[str, float]) -> str:
+    """Say what decided between two that meet the clusters alike."""
+    alike = f"{second} meets the clusters of the density as well ({meets[second]:.2f})"
+    if round(shared[second], 2) == round(shared[best], 2):
+        return f"{alike}, and the other methods agree with both alike ({shared[best]:.2f}): either will do"
+    return (
+        f"{alike}, but the other methods agree less with it: {shared[second]:.2f}, and {shared[best]:.2f} with {best}"
+    )
 
 
 def _shared(agreement: Agreement) -> dict[str, float]:
@@ -108,9 +118,10 @@ def _division(candidates: Mapping[str, Candidate], shared: Mapping[str, float], 
         return [told]
     best = max(stable, key=lambda name: round(shared[name], 2))
     one = candidates[best]
+    others = f"; the other methods agree with it by {shared[best]:.2f}" if len(candidates) > 1 else ""
     return [
         f"{told} If you want them divided all the same: {best} parts them in {number_word(one.n_clusters)} and comes "
-        f"back on halves of the rows ({one.stability:.2f}); the other methods agree with it by {shared[best]:.2f}. "
+        f"back on halves of the rows ({one.stability:.2f}){others}. "
         "No valley lies between these parts, so where one ends is a choice."
     ]
 

@@ -76,10 +76,15 @@ class Shortcut:
 
     def __str__(self) -> str:
         text = (
-            f"fitted on {100 * self.share:.2g} % of the rows, the rest labelled by predict; "
+            f"fitted on {_percent(self.share)} of the rows, the rest labelled by predict; "
             f"a fit to {self.others} other rows parts them alike by {self.agreement:.2f} (adjusted Rand index)"
         )
         return text if self.residual is None else f"{text}; its eigenpairs hold to {self.residual:.1g}"
+
+
+def _percent(share: float) -> str:
+    """Write a share of less than all: two digits, and never as if it were all."""
+    return f"{min(99, round(100 * share))} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class Null:
 class Structure:
     """Whether the data shows clusters at all."""
 
-    verdict: str  # "clusters" or "none"
+    verdict: str  # "clusters", "none", or "unknown" where the density could not be looked at
     statistic: float
     statistic_name: str
     nulls: tuple[Null, ...]

@@ -91,7 +91,7 @@ def survey(
 
 def nothing(m: int, why: str) -> Survey:
     """Return what is known where the density could not be looked at."""
-    structure = Structure("none", 0.0, _NAME, (), 1, why + ".")
+    structure = Structure("unknown", 0.0, _NAME, (), 1, why + ".")
     return Survey(np.zeros(m, np.int64), 1, "none", structure, None, None, None, None, None)
 
 
@@ -111,9 +111,10 @@ def _structure(
     nulls = null_tests(points, model, seed)
     times = f"{hills.strength:.2f}" if hills.strength < 100 else "more than 100"
     strength = f"the most prominent hill rises {times} times as far above its pass as chance would let it"
+    alone = f" ({strength})" if len(hills.strengths) else ""
     if count == 1:
         verdict = "none"
-        reason = f"the density has one hill ({strength}), and {mixture.reason}"
+        reason = f"the density has one hill{alone}, and {mixture.reason}"
         reason += f"; {lines.reason}" if lines is not None else ""
     elif any(null.p_value > LEVEL + 1e-12 for null in nulls):
         weak = next(null for null in nulls if null.p_value > LEVEL + 1e-12)

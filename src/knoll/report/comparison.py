@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import __version__
+from knoll.comparison.names import NAMES, named
 from knoll.plots.style import PALETTE
-from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number, with_next
+from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
 from knoll.report.comparison_clusters import Cluster, clusters_of, telling_columns
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown_rows
@@ -29,17 +29,8 @@ from knoll.threads import available_threads
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
 
-__all__ = ["NAMES", "comparison_page"]
+__all__ = ["comparison_page"]
 
-NAMES = {
-    "gaussian-mixture": "Gaussian mixture",
-    "kmeans": "k-means",
-    "kernel-kmeans": "kernel k-means",
-    "spectral": "spectral clustering",
-    "dbscan": "DBSCAN",
-    "mean-shift": "Mean Shift",
-}
-_SLUGS = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, NAMES))})(?![\w-])")
 _MOST_CLUSTERS = 12  # described one by one; the file of labels has them all
 _MOST_COLUMNS = 10  # of the table of centres
 _MOST_CHIPS = 8
@@ -117,11 +108,11 @@ def comparison_page(
     style = words["tour.css"] + words["compare.css"] + _palette_rules()
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(words["compare.html"]).render(
-        name=name, names=NAMES, named=_named, two_digits=_two_digits, counted=_counted,
+        name=name, names=NAMES, named=named, two_digits=_two_digits, counted=_counted,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
         number=number, profile=_profile(comparison),
-        facts=[*facts, *comparison.profile.remarks, *map(_named, comparison.notes)],
+        facts=[*facts, *comparison.profile.remarks, *map(named, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.kind, seed=comparison.seed, command=command,
         css=style, css_hash=_hash(style), script=words["compare.js"], script_hash=_hash(words["compare.js"]),
@@ -266,7 +257,7 @@ def _answer(
         "method": method, "title": NAMES.get(method, method), "role": _role(comparison, method), "told": _counts(found),
         "found": found, "parameters": {key: _plain(value) for key, value in found.parameters.items()},
         "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
-        "charts": [drawn for evidence in found.evidence if (drawn := chart(with_next(evidence, found.model)))],
+        "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
         "columns": [comparison.profile.columns[j] for j in columns], "all_columns": len(comparison.profile.columns),
         "clusters": [_cluster(cluster, columns, paint[cluster.label]) for cluster in told + noise],
         "more": found.n_clusters - len(told),
@@ -316,11 +307,6 @@ def _counted(count: int) -> str:
 
 def _two_digits(value: float) -> str:
     return f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # + 0.0: no minus before a zero
-
-
-def _named(text: str) -> str:
-    """Call methods in a sentence by the names that people have for them."""
-    return _SLUGS.sub(lambda found: NAMES[found[0]], text)
 
 
 def _profile(comparison: Comparison) -> dict[str, Any]:

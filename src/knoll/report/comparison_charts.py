@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,29 +11,15 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from knoll.comparison import Evidence
 
-__all__ = ["HEIGHT", "WIDTH", "chart", "number", "with_next"]
+__all__ = ["HEIGHT", "WIDTH", "chart", "number"]
 
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
 _MOST = 160  # points of a curve: a screen shows no more
 _ROWS = 24  # rows of the table beside it
-_SAME = 0.01  # a sample's eigenvalues differ from those of all rows, but not by more
 _FINEST = 2e-5  # of the numbers on an axis, told apart: more digits have no room beside it
 
 Floats = NDArray[np.float64]
-
-
-def with_next(evidence: Evidence, model: Any) -> Evidence:
-    """Add the eigenvalue after the chosen ones, without which no gap is seen, where the fitted model knows it."""
-    if evidence.name != "eigengap" or not hasattr(model, "eigengap_"):
-        return evidence
-    known = np.asarray(next(iter(evidence.y.values())), dtype=np.float64)
-    following = model.eigenvalues_[-1] - model.eigengap_
-    values = np.append(model.eigenvalues_, following) if math.isfinite(following) else model.eigenvalues_
-    if len(values) <= len(known) or not np.allclose(values[: len(known)], known, rtol=0, atol=_SAME):
-        return evidence  # of another affinity, or of no more eigenvalues
-    values = np.append(known, values[len(known) :])
-    return replace(evidence, x=np.arange(1.0, len(values) + 1), y={"eigenvalue": values})
 
 
 def chart(evidence: Evidence) -> dict[str, Any]:

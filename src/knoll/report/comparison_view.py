@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 __all__ = ["MOST_POINTS", "Axis", "Shown", "same_colours", "shown_rows"]
 
 MOST_POINTS = 5_000
+_LONG = 24  # letters of a column's name
 _NAMED = 3  # columns that the name of a principal axis mentions
 _WORK = 1_000_000_000  # multiplications for the principal axes
 _FAR = 4.0  # times the span of the inner 98 % of the rows: a wider picture would show its outliers and nothing else
@@ -77,16 +79,21 @@ def _principal(scaled: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[st
     _, lengths, directions = np.linalg.svd(centred[np.linspace(0, m - 1, some).astype(int)], full_matrices=False)
     directions = directions[:2] * np.sign(directions[np.arange(2), np.abs(directions[:2]).argmax(axis=1)])[:, None]
     shares = lengths[:2] ** 2 / max(float((lengths**2).sum()), np.finfo(float).tiny)
-    labels = []
+    labels, short = [], _short(names)
     for number, (direction, share) in enumerate(zip(directions, shares), 1):
         first = np.argsort(-np.abs(direction), kind="stable")[:_NAMED]
-        told = ", ".join(f"{'+' if direction[j] > 0 else '−'}{_short(names[j])}" for j in first)
+        told = ", ".join(f"{'+' if direction[j] > 0 else '−'}{short[j]}" for j in first)
         labels.append(f"axis {number}, {share:.0%} of the variance: {told}")
     return centred @ directions.T, (labels[0], labels[1])
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "…"
+def _short(names: Sequence[str]) -> list[str]:
+    """Cut long names to what tells them apart: a beginning that all share says nothing."""
+    first, last = min(names), max(names)  # what these two share, all share
+    shared = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), 0)
+    shared = shared if shared > _LONG // 2 else 0
+    whole = [name if len(name) <= _LONG else f"{'…' if shared else ''}{name[shared:]}" for name in names]
+    return [name if len(name) <= _LONG else name[: _LONG - 1] + "…" for name in whole]
 
 
 def _strip(m: int) -> Floats:

@@ -1,0 +1,108 @@
+"""The place of the results of ``knoll compare``: older ones, full disks, and folders that cannot be written to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from knoll.cli import _results
+from knoll.exceptions import ModelFileError
+
+QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
+
+
+def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path, call):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "labels.csv").write_text("mine")
+    (out / "notes.txt").write_text("keep me")
+    code, _, errors = call("compare", table, "--out", out, *QUICK)
+    assert code == 2
+    assert errors == (
+        f"knoll: {out} already has results (labels.csv). "
+        "Choose another place with --out, or replace them with --force.\n"
+    )
+    assert (out / "labels.csv").read_text() == "mine"
+    for _ in range(2):  # the second time over a whole set of results
+        assert call("compare", table, "--out", out, "--force", "--quiet", *QUICK) == (0, "", "")
+    assert sorted(os.listdir(out)) == ["labels.parquet", "models", "notes.txt", "report.html", "summary.json"]
+    assert (out / "notes.txt").read_text() == "keep me"
+
+
+def test_an_exchange_that_fails_is_taken_back(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    (out / "models").mkdir(parents=True)
+    (out / "models" / "old.knoll").write_text("old")
+    (out / "summary.json").write_text("old")
+    real, count = os.replace, iter(range(99))
+
+    def replace(source, target):
+        if next(count) == 3:
+            raise OSError(5, "Input/output error")
+        real(source, target)
+
+    def fail():
+        with _results.whole_results(out, ("models", "summary.json", "report.html")) as scratch:
+            (scratch / "models").mkdir()
+            (scratch / "report.html").write_text("new")
+            (scratch / "summary.json").write_text("new")
+            monkeypatch.setattr(_results.os, "replace", replace)
+
+    with pytest.raises(_results.CannotWrite, match="Input/output error"):
+        fail()
+    assert sorted(os.listdir(out)) == ["models", "summary.json"]
+    assert (out / "models" / "old.knoll").read_text() == "old"
+    assert (out / "summary.json").read_text() == "old"
+
+
+def test_a_file_where_the_folder_should_be(table, tmp_path, call):
+    (tmp_path / "file").write_text("")
+    code, _, errors = call("compare", table, "--out", tmp_path / "file", *QUICK)
+    assert (code, errors) == (
+        2, f"knoll: cannot write {tmp_path / 'file'}: it is a file. Choose another place with --out.\n",
+    )  # fmt: skip
+    code, _, errors = call("compare", table, "--out", tmp_path / "file" / "deeper", "--quiet", *QUICK)
+    assert code == 2
+    assert f"cannot write {tmp_path / 'file' / 'deeper'}: Not a directory. Choose another place with --out." in errors
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
+def test_a_place_that_cannot_be_written_to(table, call):
+    code, _, errors = call("compare", table, "--out", "/proc/self/nowhere", "--quiet", *QUICK)
+    assert code == 2
+    assert errors.startswith("knoll: cannot write /proc/self/nowhere: ")
+    assert errors.endswith("Choose another place with --out.\n")
+
+
+def test_a_full_disk_leaves_nothing(table, tmp_path):
+    """A limit on the size of files stands for a disk without room: writing fails half-way."""
+    code = (
+        "import resource, sys; from knoll.cli import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    out = tmp_path / "deep" / "out"
+    words = ["compare", str(table), "--out", str(out), "--quiet", *QUICK]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == f"knoll: cannot write {out}: File too large. Choose another place with --out.\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_is_full_at_the_last_model_leaves_nothing(table, tmp_path, monkeypatch, call):
+    from knoll.cli import _compare_files
+
+    def save(model, path, **options):
+        if path.stem == "dbscan":
+            raise ModelFileError(f"cannot write {path}") from OSError(28, "No space left on device")
+        path.write_text("a model")
+
+    monkeypatch.setattr(_compare_files, "save", save)
+    code, _, errors = call("compare", table, "--out", tmp_path / "out", "--quiet", *QUICK)
+    assert (code, errors) == (
+        2,
+        f"knoll: cannot write {tmp_path / 'out'}: No space left on device. Choose another place with --out.\n",
+    )
+    assert os.listdir(tmp_path) == []

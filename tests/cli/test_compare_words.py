@@ -1,0 +1,105 @@
+"""The words after ``knoll compare``: what they become, and what a wrong one gets."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from knoll.cli._compare_words import read_methods, read_numbers, read_settings
+
+QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
+
+
+def test_words_become_values():
+    assert read_methods(None) is None
+    assert read_methods("gmm, kmeans") == ["gaussian-mixture", "kmeans"]
+    assert read_numbers("2..4") == [2, 3, 4]
+    assert read_numbers("2,8, 4") == [2, 4, 8]
+    assert read_numbers("3-5") == [3, 4, 5]
+    given = read_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
+    assert given == {
+        "dbscan": {"eps": 0.5, "metric": "cityblock"}, "gaussian-mixture": {"n_init": 2}, "kmeans": {"tol": None},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--k", "many"], "--k takes a range such as 2..15, or numbers such as 2,4,8, got 'many'."),
+        (["--k", "1..3"], "--k must be whole numbers from 2 on, got '1..3'. For two to fifteen: 2..15."),
+        (["--k", "9..3"], "--k: the range '9..3' ends before it begins. Write 3..9."),
+        (["--k", "2..999"], "--k asks for 998 numbers of clusters; at most 100 are tried."),
+        (["--methods", "kmean"], "--methods: there is no 'kmean'. There are: gaussian-mixture, kmeans,"),
+        (["--methods", ","], "--methods is empty. There are: gaussian-mixture, kmeans,"),
+        (["--set", "eps=1"], "--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got 'eps=1'."),
+        (["--set", "dbscan.epz=1"], "parameters: dbscan has no 'epz'. It has"),
+        (["--set", "dbscn.eps=1"], "parameters: there is no method 'dbscn'."),
+        (["--set", "dbscan.eps=-1"], "DBSCAN: eps must be > 0, got -1."),
+        (["--set", "dbscan.eps=near"], "DBSCAN: eps must be a number, got 'near'."),
+        (["--set", "dbscan.metric=nothing"], "DBSCAN: metric 'nothing' cannot be computed"),
+        (["--set", "kmeans.n_clusters=0"], "KMeans: n_clusters must be >= 1, got 0."),
+        (["--set", "kmeans.n_clusters=1000"], "n_clusters of kmeans is 1000, but there are 120 rows."),
+        (["--set", "mean-shift.bandwidth=-2"], "MeanShift: bandwidth must be > 0, got -2"),
+        (["--set", "gmm.covariance_type=round"], "GaussianMixture: covariance_type must be one of"),
+        (["--set", "dbscan.n_jobs=1"], "n_jobs of dbscan: use n_jobs of the comparison instead."),
+        (["--k", "500"], "k begins at 500, but there are 120 rows. Try fewer clusters."),
+        (["--methods", "kmeans", "--set", "dbscan.eps=1"], "dbscan is not among the methods, which are kmeans."),
+        (["--jobs", "0"], "n_jobs must not be 0."),
+        (["--budget", "0"], "Invalid value for '--budget'"),
+        (["--columns", "nothing"], "has no column 'nothing'. It has: name, height, width, kind, seen, planet."),
+        (["--columns", ""], "--columns is empty. Name some, such as --columns height,width"),
+        (["--id", "nothing"], "has no column 'nothing'."),
+        (["--columns", "kind"], "column 'kind' cannot be used: text."),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, words, message):
+    code, text, errors = call("compare", table, "--out", tmp_path / "deep" / "out", "--quiet", *words)
+    assert (code, text) == (2, "")
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_column_with_a_comma_in_its_name_is_quoted(tmp_path, call):
+    lines = ['"a, b",c,d', *(f"{i % 7},{i % 5},{i}" for i in range(30))]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    words = ["--columns", '"a, b", d', "--out", tmp_path / "out", "--methods", "kmeans", "--k", "2", "--quiet"]
+    assert call("compare", tmp_path / "x.csv", *words) == (0, "", "")
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["columns"] == ["a, b", "d"]
+
+
+def test_a_parameter_by_hand(table, tmp_path, call):
+    code, _, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.eps=0.4", "--set",
+                      "gmm.covariance_type=diag", *QUICK)  # fmt: skip
+    assert code == 0
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert found["candidates"]["dbscan"]["parameters"]["eps"] == 0.4
+    assert found["candidates"]["gaussian-mixture"]["parameters"]["covariance_type"] == "diag"
+    assert "--set dbscan.eps=0.4 --set gmm.covariance_type=diag" in found["command"]
+
+
+def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
+    """Rows that are no distances: DBSCAN cannot work on them, the others can."""
+    code, text, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.metric=precomputed", *QUICK)
+    assert code == 0
+    assert "DBSCAN               no answer: " in text
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert list(summary["candidates"]) == ["gaussian-mixture", "kmeans"]
+    assert [failure["method"] for failure in summary["failures"]] == ["dbscan"]
+    assert "no answer</span>: " in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("knoll com", "plain,compare"),
+        ("knoll compare my-da", "file,my-da"),
+        ("knoll compare --scale r", "plain,robust"),
+        ("knoll compare --tr", "plain,--truth"),
+    ],
+)
+def test_the_shell_completes(knoll, words, offered):
+    ask = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert knoll(env={**os.environ, **ask}).stdout.splitlines() == [offered]
