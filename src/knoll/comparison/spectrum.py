@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.result import Evidence
+from knoll.steps.eigengap import apart
 
 __all__ = ["eigengap_evidence"]
 
@@ -31,7 +31,7 @@ def eigengap_evidence(model: Any, k: int, auto: Any, source: str) -> Evidence:
     elif len(own) > len(values):
         values = np.append(values, own[len(values) :])
     told = source == "widest gap"
-    reason = _told(str(auto.n_clusters_reason_), values) if told else _elsewhere(k, source, auto, values, same)
+    reason = str(auto.n_clusters_reason_) if told else _elsewhere(k, source, auto, values, same)
     x = np.arange(1.0, len(values) + 1)
     return Evidence("eigengap", "n_clusters", x, {"eigenvalue": values}, float(k), reason + ".", "number", "eigenvalue")
 
@@ -47,24 +47,6 @@ def _elsewhere(k: int, source: str, auto: Any, values: Floats, same: bool) -> st
     """Tell of a number that another gave."""
     text = f"the density suggests {k} clusters" if source == "density" else f"of the numbers to try {k} was taken"
     if k < len(values):
-        here, following = _apart(values[k - 1], values[k])
+        here, following = apart(values[k - 1], values[k])
         text += f"; after {k} eigenvalues ({here}) the next is {following}"
     return f"{text}; the widest gap is after {auto.n_clusters_}" if same and auto.n_clusters_ > 1 else text
-
-
-def _told(reason: str, values: Floats) -> str:
-    """Write the solver's sentence with figures for people: two that differ look different, and no powers of ten."""
-    found = re.match(r"after (\d+) eigenvalues \([^)]*\) the next is [^,;]*", reason)
-    if found and int(found[1]) < len(values):
-        here, following = _apart(values[int(found[1]) - 1], values[int(found[1])])
-        reason = f"after {found[1]} eigenvalues ({here}) the next is {following}" + reason[found.end() :]
-    return re.sub(r"\d(?:\.\d+)?e\+\d+", lambda number: f"{float(number[0]):.0f}", reason)
-
-
-def _apart(a: float, b: float) -> tuple[str, str]:
-    """Write two numbers with as many digits as tell them apart, four at least."""
-    for digits in range(4, 16):
-        texts = f"{a:.{digits}g}", f"{b:.{digits}g}"
-        if texts[0] != texts[1]:
-            break
-    return texts

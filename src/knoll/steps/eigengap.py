@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_JUMP", "Eigengap", "eigengap"]
+__all__ = ["LEAST_JUMP", "Eigengap", "apart", "eigengap"]
 
 LEAST_JUMP = float(np.log(2.5))  # beyond the expected: a single ring, whose eigenvalues come in pairs, reaches log 2.3
 _CLOSED = 1e-4  # of the last 1 − λ: a set that leaks less than this is as good as closed
@@ -61,11 +61,13 @@ def _reason(
             text += f"; the widest is after {k}, {np.exp(jumps[k - 1] - LEAST_JUMP):.2g} of the least that counts"
         return text
     parts = int(np.count_nonzero(leaving <= rounding))
+    last, following = apart(values[best - 1], values[best])
     if parts == best:
-        return f"{best} eigenvalues are one, the next is {values[best]:.4g}: the graph falls into {best} parts"
+        return f"{best} eigenvalues are one, the next is {following}: the graph falls into {best} parts"
+    width = np.exp(jumps[best - 1])
     text = (
-        f"after {best} eigenvalues ({values[best - 1]:.4g}) the next is {values[best]:.4g}, a gap "
-        f"{np.exp(jumps[best - 1]):.2g} times as wide as in one evenly spread cluster"
+        f"after {best} eigenvalues ({last}) the next is {following}, a gap {width:{'.2g' if width < 99 else '.0f'}} "
+        "times as wide as in one evenly spread cluster"
     )
     if len(jumps) > 2:
         order = np.argsort(-jumps[1:], kind="stable") + 2
@@ -73,3 +75,12 @@ def _reason(
         if behind < LEAST_JUMP:
             text += f"; {order[1]} is close behind, so look at both"
     return text
+
+
+def apart(a: float, b: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as tell them apart, four at least."""
+    for digits in range(4, 18):
+        texts = f"{a:.{digits}g}", f"{b:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
