@@ -80,7 +80,8 @@ class Ends:
 class Hill:
     """The static points that are climbed on, in the scale of the core, and how.
 
-    Under a Gaussian every point is a neighbour: `Hill.of` merges equal ones first.
+    Under a Gaussian every point is a neighbour, and a sum of such weights is rounded at every step. `Hill.of` merges
+    equal points first and sorts the others, so that the sums are those of the set, whatever the order of the rows.
     """
 
     points: Floats  # (n, d)
@@ -92,11 +93,12 @@ class Hill:
     @classmethod
     def of(cls, points: Floats, weights: Floats | None, eps: float, gaussian: bool, threads: int) -> Hill:
         """Make a hill of points of which many may be equal."""
-        alike = merged(points, threads) if gaussian else None
-        if alike is None:
+        if not gaussian:
             return cls(points, weights, eps, gaussian, threads)
-        mass: Floats = alike.times if weights is None else np.bincount(alike.which, weights).astype(np.float64)
-        return cls(np.ascontiguousarray(points[alike.first]), mass, eps, gaussian, threads)
+        places = find_places(points, threads)
+        mass = places.weigh(weights, threads)[1][: len(places.first)]  # rounded once: what is left is below its last bit
+        order = np.lexsort(points[places.first].T[::-1])
+        return cls(np.ascontiguousarray(points[places.first[order]]), mass[order], eps, gaussian, threads)
 
     def climb(self, starts: Floats, max_steps: int, *, level: float | None = None, small: bool = False) -> Ends:
         """Climb from every start until the set of neighbours repeats.
