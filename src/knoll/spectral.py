@@ -310,7 +310,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
             seed=seed,
             threads=threads,
         )
-        words.warn_of_filled(found.filled, k)
+        words.warn_of_filled(found.filled, k, solved.spectrum.values.size, linked=solved.parts.count > 0)
         self.n_clusters_, self.n_clusters_reason_ = k, reason
         self.present_rows_ = None if len(present) == n else present
         self._keep(source, solved, w, found.rule, found.labels)

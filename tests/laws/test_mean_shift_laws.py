@@ -160,7 +160,7 @@ def test_the_altitude_of_a_gaussian_climb_never_falls():
 @given(points(), st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_a_gaussian_climb_sees_a_set_not_its_order(case, seed):
-    """Sums of Gaussian weights are rounded: orders and repetitions must not reach the last bits, which number clusters."""
+    """Sums of Gaussian weights are rounded, and clusters numbered by them: no order may reach their last bits."""
     X, eps = case
     generator = np.random.default_rng(seed)
     times = generator.integers(1, 4, size=len(X))

@@ -96,7 +96,9 @@ class Hill:
         if not gaussian:
             return cls(points, weights, eps, gaussian, threads)
         places = find_places(points, threads)
-        mass = places.weigh(weights, threads)[1][: len(places.first)]  # rounded once: what is left is below its last bit
+        mass = places.weigh(weights, threads)[1][
+            : len(places.first)
+        ]  # rounded once: what is left is below its last bit
         order = np.lexsort(points[places.first].T[::-1])
         return cls(np.ascontiguousarray(points[places.first[order]]), mass[order], eps, gaussian, threads)
 

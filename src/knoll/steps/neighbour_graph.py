@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.exceptions import BadData, CostError
+from knoll.steps.sparse import is_sparse
 
 __all__ = ["given_links", "graph_of", "link_rows", "neighbours_of"]
 
@@ -110,11 +111,16 @@ def _ones(parts: list[tuple[NDArray[Any], NDArray[Any]]], shape: tuple[int, int]
 
 
 def given_links(distances: Any, k: int, radius: Floats | None, owner: str) -> tuple[Any, Floats]:
-    """Read neighbours from a sparse matrix of distances: the k smallest entries of each row, and all that tie.
+    """Read neighbours from a matrix of distances: the k smallest entries of each row, and all that tie.
 
+    What a sparse matrix does not store is too far; in a dense one a zero is a distance like any other.
     With the `radius` of the fit's rows (columns), links of other rows are made by the rule of both sides.
     """
-    rows = scipy.sparse.csr_array(distances, dtype=np.float64)
+    if is_sparse(distances):
+        rows = scipy.sparse.csr_array(distances, dtype=np.float64)
+    else:
+        (q, n), every = distances.shape, np.asarray(distances, dtype=np.float64).ravel()
+        rows = scipy.sparse.csr_array((every, np.tile(np.arange(n), q), np.arange(0, q * n + 1, n)), shape=(q, n))
     counts = np.diff(rows.indptr)
     if (counts < k).any():
         at = int(np.argmax(counts < k))

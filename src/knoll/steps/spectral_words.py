@@ -53,12 +53,15 @@ class Watch:
         }
 
 
-def warn_of_filled(filled: int, k: int) -> None:
+def warn_of_filled(filled: int, k: int, columns: int, linked: bool) -> None:
     """Say when fewer clusters were found than asked for."""
-    if filled < k:
+    if filled < k and linked:
+        why, remedy = "rows repeat, or their similarities do", "Ask for fewer clusters"
+        if columns < k:
+            why = f"the embedding has n_components={columns} columns"
+            remedy = "Leave n_components out, or ask for fewer clusters"
         _warn(
-            f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): rows repeat, or their "
-            "similarities do. Ask for fewer clusters.",
+            f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): {why}. {remedy}.",
             ConvergenceWarning,
         )
 
@@ -87,7 +90,10 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
     alone = int(np.count_nonzero(parts.labels < 0))
     remedy = "Use a larger sigma" if sigma else "Give more links"
     joined = "the others joined the " + ("heaviest" if source.wish.given else "nearest")
-    if parts.count > k:
+    if not parts.count:
+        small = "" if sigma is None else f" sigma={sigma:.3g} is far too small."
+        _warn(f"no row has a link to another: all are in one cluster.{small} {remedy}.", DisconnectedGraphWarning)
+    elif parts.count > k:
         far = sigma is not None and parts.count >= max(2, len(parts.labels) // 2)
         small = f" sigma={sigma:.3g} is far too small." if far else ""
         _warn(
@@ -105,7 +111,9 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
 
 
 def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
-    """Say when the eigenvalues tell of no clusters."""
+    """Say when the eigenvalues of a graph that has links tell of no clusters."""
+    if not solved.parts.count:
+        return
     spectrum, sigma = solved.spectrum, source.sigma
     gap = np.inf if spectrum.following is None else float(spectrum.values[-1] - spectrum.following)
     if sigma is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
