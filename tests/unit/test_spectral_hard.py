@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from knoll import KernelKMeans, SpectralClustering
+from knoll import KernelKMeans, SpectralClustering, load, save
 from knoll.exceptions import (
     BadData,
     ConvergenceWarning,
@@ -290,3 +290,17 @@ def test_threads_change_no_bit(parameters):
     for name in ("embedding_", "eigenvalues_", "eigen_residual_", "labels_", "extension_"):
         assert getattr(one, name).tobytes() == getattr(many, name).tobytes(), name
     assert (one.predict(X + 0.01) == many.predict(X + 0.01)).all()
+
+
+def test_a_saved_model_has_the_same_gap(tmp_path):
+    """Whether the next eigenvalue was known when the model was saved, or components gave all that was asked for."""
+    X = np.concatenate(
+        [np.random.default_rng(0).normal(size=(350, 2)), 100 + np.random.default_rng(1).normal(size=(350, 2))]
+    )
+    for name, sigma in (("open", 0.5), ("known", 60.0)):
+        model = fit(X, 2, sigma=sigma)
+        assert (model.next_eigenvalue_ is None) == (name == "open")
+        save(model, tmp_path / name)
+        assert load(tmp_path / name).eigengap_ == model.eigengap_ > 0
+        save(model, tmp_path / f"{name} again")
+        assert load(tmp_path / f"{name} again").eigengap_ == model.eigengap_

@@ -93,7 +93,7 @@ class Hill:
     @classmethod
     def of(cls, points: Floats, weights: Floats | None, eps: float, gaussian: bool, threads: int) -> Hill:
         """Make a hill of points of which many may be equal."""
-        if not gaussian:
+        if not gaussian and eps > 0:
             return cls(points, weights, eps, gaussian, threads)
         places = find_places(points, threads)
         mass = places.weigh(weights, threads)[1][
@@ -107,7 +107,8 @@ class Hill:
 
         `level` ends a path where the weight within ε reaches it; `small` ends it by a small step, as scikit-learn does.
         """
-        alike = merged(starts, self.threads) if self.gaussian else None  # a flat climb finds equal balls on the way
+        # a flat climb finds equal balls on the way, unless they have no extent
+        alike = merged(starts, self.threads) if self.gaussian or self.eps == 0 else None
         ends = self._climb(starts if alike is None else starts[alike.first], max_steps, level, small)
         return ends if alike is None else ends.spread(alike.which)
 

@@ -31,7 +31,6 @@ __all__ = [
     "eigenvalue_one",
     "from_neighbourhoods",
     "graph",
-    "graph_of_places",
     "number",
     "spectral",
 ]
@@ -84,35 +83,23 @@ def graph(
     border: str,
     threads: int,
 ) -> Clusters:
-    """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12)."""
+    """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12).
+
+    Where many rows are equal it is done once for each place: they have one neighbourhood and one cluster.
+    """
+    places = merged(points, threads)
+    if places is not None:
+        rows, weights = places.weigh(weights, threads)
+        points = np.ascontiguousarray(points[rows])
     labels = np.empty(len(points), dtype=np.int64)
     core = np.empty(len(points), dtype=np.bool_)
     room = Room.of(*points.shape)
-    work = _core.dbscan(
-        points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room
+    work = dict(
+        _core.dbscan(points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room)
     )
-    return Clusters(labels, core, dict(work), room)
-
-
-def graph_of_places(
-    points: NDArray[Any],
-    eps: float,
-    min_samples: float,
-    weights: NDArray[np.float64] | None,
-    *,
-    metric: str,
-    p: float,
-    border: str,
-    threads: int,
-) -> Clusters:
-    """Do the same, once for each place where many rows are equal: they have one neighbourhood and one cluster."""
-    places = merged(points, threads)
-    options: dict[str, Any] = {"metric": metric, "p": p, "border": border, "threads": threads}
     if places is None:
-        return graph(points, eps, min_samples, weights, **options)
-    rows, mass = places.weigh(weights, threads)
-    found = graph(np.ascontiguousarray(points[rows]), eps, min_samples, mass, **options)
-    return Clusters(found.labels[places.which], found.core[places.which], {**found.work, "places": len(places.first)})
+        return Clusters(labels, core, work, room)
+    return Clusters(labels[places.which], core[places.which], {**work, "places": len(places.first)})
 
 
 # ---- over blocks of neighbourhoods ---------------------------------------------------------------------------------
