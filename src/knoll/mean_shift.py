@@ -21,6 +21,7 @@ from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_point
 
 __all__ = ["MeanShift"]
 
+_WARNED_FROM = 20  # rows: of fewer, three tenths may be a row alone
 _ARRAY = Instance((np.ndarray, list, tuple), "an array of shape (n_seeds, n_features)")
 
 
@@ -111,7 +112,7 @@ class MeanShift(ClusterMixin, Estimator):
         "min_bin_freq": (Number(1, whole=True),),
         "cluster_all": (Flag(),),
         "n_jobs": N_JOBS,
-        "max_iter": (Number(0, 2**62, whole=True),),
+        "max_iter": (Number(0, whole=True),),
         "kernel": (Choice(("flat", "gaussian")),),
         "assign": (Choice(("climb", "nearest")),),
     }
@@ -199,7 +200,7 @@ class MeanShift(ClusterMixin, Estimator):
         self.climbed_ = scaling.up(ends.points).astype(points.dtype)
         self.n_steps_ = ends.steps
         self.n_iter_ = int(ends.steps.max())
-        if self.bandwidth_ == 0 and len(self.cluster_centers_) > 1:
+        if self.bandwidth_ == 0 and len(points) >= _WARNED_FROM and len(self.cluster_centers_) > 1:
             warn_caller(
                 "MeanShift: the estimated bandwidth is 0, since rows repeat: three tenths of them lie at one place. "
                 f"Each of {len(self.cluster_centers_)} places is a cluster. Give a bandwidth; "

@@ -304,3 +304,15 @@ def test_a_saved_model_has_the_same_gap(tmp_path):
         assert load(tmp_path / name).eigengap_ == model.eigengap_ > 0
         save(model, tmp_path / f"{name} again")
         assert load(tmp_path / f"{name} again").eigengap_ == model.eigengap_
+
+
+def test_auto_tells_of_far_rows_that_it_counts():
+    """A cloud and a far row are two sets that a walk hardly leaves: defined, and said."""
+    X = np.r_[np.random.default_rng(0).uniform(size=(400, 2)), [[9.0, 9.0]]]
+    with pytest.warns(SuspiciousResultWarning, match=r"1 of these 2 clusters has fewer than 8 rows\. To eigenvalues"):
+        model = fit(X, "auto", sigma=0.2)
+    assert model.n_clusters_ == 2
+    assert model.n_clusters_reason_.endswith("fewer than 8 rows: a few far rows count like a cluster")
+    whole = fit(X[:-1], "auto", sigma=0.2)
+    assert whole.n_clusters_ == 1
+    assert "no gap stands out" in whole.n_clusters_reason_

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SMALL = 1e-3  # scikit-learn's rule of a small step, in bandwidths
+_MOST_STEPS = 2**62  # what the core counts to
 _SMALL_GAUSSIAN = 1e-6  # where a Gaussian climb stops, in bandwidths
 
 
@@ -113,18 +114,19 @@ class Hill:
         return ends if alike is None else ends.spread(alike.which)
 
     def _climb(self, starts: Floats, max_steps: int, level: float | None, small: bool) -> Ends:
-        m, d = starts.shape
+        (m, d), steps = starts.shape, min(max_steps, _MOST_STEPS)
         ends = Ends(np.empty((m, d)), np.empty(m, np.int64), np.empty(m), np.empty(m, np.uint8))
         distances = _core.climb(
-            self.points, self.weights, starts, self.eps, level, self._tol(small), max_steps, self.gaussian,
+            self.points, self.weights, starts, self.eps, level, self._tol(small), steps, self.gaussian,
             ends.points, ends.steps, ends.weight, ends.reason, self.threads,
         )  # fmt: skip
         return replace(ends, distances=int(distances))
 
     def paths(self, starts: Floats, max_steps: int, *, small: bool = False) -> list[Floats]:
         """Return every position of every path, its start first: (steps + 1, d) each."""
+        steps = min(max_steps, _MOST_STEPS)
         flat = _core.climb_paths(
-            self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), max_steps,
+            self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), steps,
             self.gaussian, self.threads,
         )  # fmt: skip
         return [np.array(path).reshape(-1, starts.shape[1]) for path in flat]

@@ -5,7 +5,8 @@ A row counts itself. Rows at exactly r_i are all neighbours, so contents decide,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -31,7 +32,8 @@ def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tup
     return _spread(links, rows, rows), radius if rows.which is None else radius[rows.which]
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True)
+class _Rows:
     """Points of which many may be equal: each once, where that pays, with the number of rows there."""
 
     points: Floats  # (m, d)
@@ -61,7 +63,7 @@ def _nearest(asking: _Rows, rows: _Rows, k: int, threads: int, owner: str) -> tu
     radius = np.empty(len(queries))
     left, asked = np.arange(len(queries)), min(k + 1, n)
     parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    links = 0
+    links = 0.0
     while len(left):
         later = []
         height = max(1, _BLOCK // asked)

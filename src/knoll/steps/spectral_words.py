@@ -19,7 +19,7 @@ from knoll.steps.affinity import OWNER, Source
 from knoll.steps.spectral import Spectrum
 from knoll.steps.spectral_solve import Solved
 
-__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
+__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_far_rows", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
 
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
 _NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
@@ -64,6 +64,25 @@ def warn_of_filled(filled: int, k: int, columns: int, linked: bool) -> None:
             f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): {why}. {remedy}.",
             ConvergenceWarning,
         )
+
+
+def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) -> str:
+    """Say when the eigengap counted sets too small to be clusters; return what there is to say of them.
+
+    A set with fewer rows than the ball that σ is read from, the cube root of all, holds nobody's neighbourhood.
+    """
+    mass = np.bincount(labels, weights=w, minlength=k)
+    least = int(np.ceil(mass.sum() ** (1 / 3) - 1e-9))
+    few = int(np.count_nonzero(mass < least))
+    if k == 1 or not few:
+        return ""
+    text = f"{few} of these {k} clusters {'have' if few > 1 else 'has'} fewer than {least} rows"
+    _warn(
+        f"n_clusters='auto': {text}. To eigenvalues a few far rows are a cluster like any other. Drop such rows, use a "
+        "larger sigma, or give n_clusters.",
+        SuspiciousResultWarning,
+    )
+    return f"; {text}: a few far rows count like a cluster"
 
 
 def warn_of_eigenpairs(solved: Solved, tol: float) -> None:
