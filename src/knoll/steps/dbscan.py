@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from queue import Empty, Queue
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from knoll.exceptions import CostError, InvalidParameter
 from knoll.memory import free_memory
 from knoll.places import merged
 from knoll.steps import small
+from knoll.steps.stoppable import stoppable
 
 __all__ = [
     "Clusters",
@@ -275,7 +274,7 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
     degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
     tolerance = eigenvalue_one(n_core, float(degrees.sum()))
     root = np.sqrt(degrees)
-    values, vectors = _stoppable(lambda: small.eigh(links / root[:, None] / root))
+    values, vectors = stoppable(lambda: small.eigh(links / root[:, None] / root))
     Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
     Z = Z / np.linalg.norm(Z, axis=1)[:, None]
     component = np.full(n_core, -1, dtype=np.int64)
@@ -285,27 +284,6 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
             break
         component[rest[Z[rest] @ Z[rest[0]] > _ANGLE]] = c
     return component
-
-
-def _stoppable(work: Callable[[], Any]) -> Any:
-    """Run what cannot be interrupted in a thread of its own, so that Ctrl-C is heard; it then ends unheeded."""
-    answer: Queue[tuple[Any, BaseException | None]] = Queue()
-
-    def run() -> None:
-        try:
-            answer.put((work(), None))
-        except BaseException as error:  # handed over to who waits
-            answer.put((None, error))
-
-    Thread(target=run, daemon=True).start()
-    while True:
-        try:
-            value, error = answer.get(timeout=0.1)
-        except Empty:
-            continue
-        if error is not None:
-            raise error
-        return value
 
 
 def eigenvalue_one(n_core: int, volume: float) -> float:
