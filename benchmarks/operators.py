@@ -33,6 +33,7 @@ SHARES = (0.03, 0.1, 0.3, 1.0)  # σ over the data's scale, the root of the mean
 APPLICATIONS, WIDTH = 12, 12
 PAIRS = 3e8  # above these one application is estimated from fewer rows
 EXACT = ("stored", "tiles", "truncated")
+PROBE = 10_000  # rows that tell whether the kernel is of low rank
 RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve ask for it
 
 
@@ -107,6 +108,8 @@ def finufft(X: np.ndarray, sigma: float) -> Time | None:
 def cholesky(X: np.ndarray, sigma: float) -> Time | None:
     if 8 * len(X) * (RANK + 96) > 1 << 31:
         return None
+    if len(X) > 2 * PROBE and cholesky(X[:PROBE], sigma) is None:
+        return None  # what a part of the rows refuses, all of them do, after a minute
     core: Any = Gaussian(sigma).operator(X, 1, Gaussian(sigma).cutoff(len(X)))
     begun = time.process_time()
     factor, _, left = core.core.pivoted_cholesky(min(RANK, len(X)), LEFT, 1)

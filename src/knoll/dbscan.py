@@ -329,7 +329,7 @@ class DBSCAN(ClusterMixin, Estimator):
                 return self._spectral(points, weights)
         fast = self._fast()
         if fast is not None and not scipy.sparse.issparse(points):
-            return steps.graph_of_places(
+            return steps.graph(
                 points,
                 float(self.eps),
                 self.min_samples,

@@ -164,7 +164,7 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     _rules: ClassVar = {
         "n_clusters": (Number(1, whole=True),),
-        "n_init": (Choice(("auto",)), Number(1, whole=True)),
+        "n_init": (Choice(("auto",)), Number(1, 2**16 - 1, whole=True)),
         "max_iter": (Number(1, whole=True),),
         "tol": (Number(0),),
         "local_search": (Flag(),),

@@ -13,7 +13,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
-from knoll.base import Estimator, all_or_nothing
+from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.places import find_places
 from knoll.steps import climb as steps
@@ -21,6 +21,7 @@ from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_point
 
 __all__ = ["MeanShift"]
 
+_WARNED_FROM = 20  # rows: of fewer, three tenths may be a row alone
 _ARRAY = Instance((np.ndarray, list, tuple), "an array of shape (n_seeds, n_features)")
 
 
@@ -199,6 +200,13 @@ class MeanShift(ClusterMixin, Estimator):
         self.climbed_ = scaling.up(ends.points).astype(points.dtype)
         self.n_steps_ = ends.steps
         self.n_iter_ = int(ends.steps.max())
+        if self.bandwidth_ == 0 and len(points) >= _WARNED_FROM and len(self.cluster_centers_) > 1:
+            warn_caller(
+                "MeanShift: the estimated bandwidth is 0, since rows repeat: three tenths of them lie at one place. "
+                f"Each of {len(self.cluster_centers_)} places is a cluster. Give a bandwidth; "
+                "knoll.scales.estimate_bandwidth(X, quantile=…) takes a larger share.",
+                SuspiciousResultWarning,
+            )
         self.is_peak_ = self._are_peaks(ends, hill)
         self.history_ = {
             "iteration": np.array([1]),

@@ -52,7 +52,9 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        k. "auto" takes it from the gap of the eigenvalues, up to 20.
+        k. "auto" takes it from the eigenvalues, up to 20: the sets that a walk along the links hardly leaves, if the
+        gap after their eigenvalues is 2.5 times as wide as in one evenly spread cluster, else 1 (eq. 4.28 to 4.30). A
+        few far rows are such a set, too: a single Gaussian cloud of two columns often has some, and a warning tells.
     eigen_solver : {None, "block", "dense", "arpack", "lobpcg", "amg"}, default=None
         None and "block" are a block Krylov method that deflates the known eigenvectors; small matrices go to LAPACK.
         "dense" stores the matrix and takes it whole to LAPACK. "arpack" and "lobpcg" are SciPy's, on the same operator.
@@ -310,7 +312,9 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
             seed=seed,
             threads=threads,
         )
-        words.warn_of_filled(found.filled, k)
+        if self.n_clusters == "auto":
+            reason += words.warn_of_far_rows(found.labels, w, k)
+        words.warn_of_filled(found.filled, k, solved.spectrum.values.size, linked=solved.parts.count > 0)
         self.n_clusters_, self.n_clusters_reason_ = k, reason
         self.present_rows_ = None if len(present) == n else present
         self._keep(source, solved, w, found.rule, found.labels)

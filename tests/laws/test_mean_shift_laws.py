@@ -157,6 +157,22 @@ def test_the_altitude_of_a_gaussian_climb_never_falls():
         assert (np.diff(density) >= -1e-10).all()
 
 
+@given(points(), st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_a_gaussian_climb_sees_a_set_not_its_order(case, seed):
+    """Sums of Gaussian weights are rounded, and clusters numbered by them: no order may reach their last bits."""
+    X, eps = case
+    generator = np.random.default_rng(seed)
+    times = generator.integers(1, 4, size=len(X))
+    order = generator.permutation(np.repeat(np.arange(len(X)), times))
+    options = {"bandwidth": eps, "kernel": "gaussian", "max_iter": 5000}
+    whole = MeanShift(**options).fit(X, sample_weight=times)
+    repeated = MeanShift(**options).fit(X[order])
+    assert repeated.climbed_.tobytes() == whole.climbed_[order].tobytes()
+    assert (repeated.labels_ == whole.labels_[order]).all()
+    assert (repeated.cluster_centers_ == whole.cluster_centers_).all()
+
+
 def test_threads_and_memo_change_nothing_on_larger_data():
     """Enough paths that most of them end by joining another."""
     generator = np.random.default_rng(3)

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knoll import DBSCAN, MeanShift, places, scales
+from knoll import DBSCAN, MeanShift, SpectralClustering, places, scales
+from knoll.exceptions import CostError, SuspiciousResultWarning
 from knoll.places import find_places, merged
+from knoll.steps import neighbour_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")
 seeds = st.integers(0, 2**32 - 1)
@@ -151,3 +153,38 @@ def test_few_distinct_rows_take_seconds_not_minutes(make):
     shifted = MeanShift(bandwidth=0.5, kernel="gaussian").fit(X)
     assert len(shifted.cluster_centers_) == len(np.unique(X, axis=0))
     assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize("k", [1, 4, 30])
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_graph_of_neighbours_is_the_same(always, plain, k, d):
+    X = repeated(3, 150, 30, d)
+    queries = np.concatenate([X[::3], X[:40] + 0.25])
+
+    def answer():
+        found, radius = neighbour_graph.neighbours_of(X, k, 1, "Me")
+        links = neighbour_graph.link_rows(queries, X, radius, k, 1, "Me")
+        return neighbour_graph.graph_of(found).toarray(), radius, links.toarray()
+
+    for mine, other in zip(answer(), plain(answer), strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_graph_of_too_many_equal_rows_is_refused_at_once():
+    """Two places and 10⁵ rows: 5·10⁹ links, which are counted, not made."""
+    X = np.random.default_rng(0).integers(0, 2, size=(100_000, 1)).astype(float)
+    begun = time.process_time()
+    with pytest.raises(CostError, match=r"more than 268435456 links, since rows repeat\. Drop repeated rows"):
+        SpectralClustering(2, affinity="nearest_neighbors").fit(X)
+    assert time.process_time() - begun < 2
+
+
+def test_a_bandwidth_of_zero_is_quick_and_told():
+    X = np.random.default_rng(0).integers(0, 2, size=(100_000, 1)).astype(float)
+    begun = time.process_time()
+    with pytest.warns(SuspiciousResultWarning, match=r"bandwidth is 0, since rows repeat.*2 places.*Give a bandwidth"):
+        model = MeanShift().fit(X)
+    assert time.process_time() - begun < 1
+    assert (model.labels_ == model.labels_[0]).sum() == (X[0] == X).sum()
+    assert (model.predict(X) == model.labels_).all()
+    assert not MeanShift().fit(np.ones((100, 2))).labels_.any()  # one place is no surprise

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from knoll import KernelKMeans, SpectralClustering
+from knoll.steps import eigen_sparse
 
 LABELS = np.random.default_rng(0).integers(20, size=60_000)
 
@@ -60,3 +61,21 @@ def test_a_fitted_one_keeps_its_fit(model):
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is before[name] for name in before if name.endswith("_"))
     assert (model.predict(small) == model.labels_).all()
+
+
+def test_ctrl_c_does_not_wait_for_a_factorisation(monkeypatch):
+    """SciPy's cannot be interrupted, so nobody waits for it."""
+    real = eigen_sparse._factor
+
+    def slow(system):
+        if system.shape[0] > 10_000:  # not the ball that tells how it would fill
+            threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+            time.sleep(4.0)
+        return real(system)
+
+    monkeypatch.setattr(eigen_sparse, "_factor", slow)
+    X = np.sort(np.random.default_rng(0).uniform(0, 1, size=(12_000, 1)), axis=0)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        SpectralClustering(3, affinity="nearest_neighbors", n_neighbors=30).fit(X)
+    assert time.monotonic() - begun < 3.5

@@ -284,7 +284,7 @@ def test_a_start_that_is_none_is_told(X, init, words):
     ("parameters", "words"),
     [
         ({"n_clusters": 0}, "n_clusters must be >= 1, got 0"),
-        ({"n_init": 0}, "n_init must be >= 1, got 0"),
+        ({"n_init": 0}, "n_init must be >= 1 and <= 65535, got 0"),
         ({"max_iter": 0}, "max_iter must be >= 1, got 0"),
         ({"tol": -1.0}, r"tol must be >= 0, got -1\.0"),
         ({"sigma": 1.0, "gamma": 1.0}, "KernelKMeans: give sigma or gamma, not both"),

@@ -151,6 +151,12 @@ def test_a_bandwidth_of_zero_that_was_estimated_joins_equal_rows():
     assert model.labels_.tolist() == [1, 1, 1, 0, 0, 0, 2, 2]
 
 
+def test_a_number_of_steps_beyond_what_the_core_counts_to():
+    model = MeanShift(bandwidth=1.0, max_iter=2**70).fit([[0.0], [1.0]])
+    assert model.n_iter_ < 5
+    assert len(model.paths([[0.0]])[0]) == model.n_steps_[0] + 1
+
+
 # ---- extreme data ----------------------------------------------------------------------------------------------------
 
 

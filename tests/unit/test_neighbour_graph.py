@@ -12,13 +12,17 @@ from knoll.exceptions import CostError
 from knoll.steps import neighbour_graph as near
 
 
-def by_hand(queries, points, radius, k):
+def distances(queries, points):
     squares = np.zeros((len(queries), len(points)))
     for j in range(points.shape[1]):  # the one distance
         squares += np.square(queries[:, j, None] - points[None, :, j])
-    distances = np.sqrt(squares)
-    own = np.sort(distances, axis=1)[:, k - 1 : k]
-    return 0.5 * (distances <= own) + 0.5 * (distances <= radius)
+    return np.sqrt(squares)
+
+
+def by_hand(queries, points, radius, k):
+    away = distances(queries, points)
+    own = np.sort(away, axis=1)[:, k - 1 : k]
+    return 0.5 * (away <= own) + 0.5 * (away <= radius)
 
 
 DATA = {
@@ -70,3 +74,19 @@ def test_many_rows_are_labelled_without_looking_at_all_pairs():
     found = model.predict(X + 1e-4)
     assert time.process_time() - begun < 5
     assert (found == model.labels_).all()
+
+
+@pytest.mark.filterwarnings("ignore:SpectralClustering. the graph falls")
+@pytest.mark.parametrize("name", ["a cloud", "copies"])
+def test_a_full_matrix_of_distances_says_what_its_points_do(name):
+    """Zeros of a full matrix are distances, and its rows may come in any order and number."""
+    X, options = DATA[name], {"n_neighbors": 7, "random_state": 0}
+    given = SpectralClustering(3, affinity="precomputed_nearest_neighbors", **options).fit(distances(X, X))
+    own = SpectralClustering(3, affinity="nearest_neighbors", **options).fit(X)
+    np.testing.assert_array_equal(given.affinity_matrix_.toarray(), own.affinity_matrix_.toarray())
+    assert (given.predict(distances(X, X)) == given.labels_).all()
+    for queries in (X[:5], X[::-1], X + 0.01):
+        some = given.predict(distances(queries, X))
+        assert some.shape == (len(queries),)
+        if name == "a cloud":  # copies fall apart, and a given graph does not tell where the parts are
+            assert len(np.unique([some, own.predict(queries)], axis=1).T) <= 3  # one label for one

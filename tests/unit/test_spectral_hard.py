@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from knoll import KernelKMeans, SpectralClustering
+from knoll import KernelKMeans, SpectralClustering, load, save
 from knoll.exceptions import (
     BadData,
     ConvergenceWarning,
     DisconnectedGraphWarning,
+    InvalidParameter,
     SuspiciousResultWarning,
 )
 from knoll.metrics import adjusted_rand_score
@@ -74,6 +75,21 @@ def test_what_max_iter_leaves_is_told_with_its_residual():
     told = model.eigen_residual_.max()
     assert told > 1e-8
     assert residuals(model, model.affinity_matrix_).max() == pytest.approx(told, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:SpectralClustering. eigenvalue")
+@pytest.mark.parametrize("given", [True, False])
+def test_parts_that_hardly_hang_together_are_solved_whole(given):
+    """Eigenvalues within 1e-15 of one: no number of applications parts them, LAPACK does."""
+    generator = np.random.default_rng(0)
+    n = 900 if given else 2_000
+    X = 10 * generator.normal(size=(n, 3)) + 50 * generator.integers(0, 2, size=(n, 1))
+    A = np.exp(-0.3 * np.square(X[:900, None] - X[:900]).sum(axis=2))
+    model = fit(A, 4, affinity="precomputed") if given else fit(X, 4, gamma=0.3)
+    assert model.eigen_residual_.max() < 1e-13
+    assert (1 - model.eigenvalues_).max() < 1e-12
+    assert "LAPACK took the matrix whole" in model.operator_reason_
+    assert (model.predict(A if given else X) == model.labels_).all()
 
 
 # ---- graphs of all shapes --------------------------------------------------------------------------------------------
@@ -141,6 +157,102 @@ def test_sigma_far_too_small_and_far_too_large_for_more_rows():
         assert (model.predict(X) == model.labels_).all()
 
 
+def unlinked(n, route):
+    """Data and parameters of a graph without any link."""
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    match route:
+        case "rbf":
+            return X, {"sigma": 1e-6, "zero_diagonal": True}
+        case "neighbours":
+            return X, {"affinity": "nearest_neighbors", "n_neighbors": 1, "zero_diagonal": True}
+        case "sparse":
+            return sp.csr_array((n, n)), {"affinity": "precomputed"}
+    return np.zeros((n, n)), {"affinity": "precomputed"}
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
+@pytest.mark.parametrize("n", [5, 700])
+@pytest.mark.parametrize("route", ["rbf", "neighbours", "sparse", "dense"])
+def test_a_graph_without_links_is_one_cluster_and_said_to_be(route, n, assign_labels):
+    X, parameters = unlinked(n, route)
+    small = r" sigma=1e-06 is far too small\." if route == "rbf" else ""
+    with pytest.warns(
+        DisconnectedGraphWarning, match=rf"no row has a link to another: all are in one cluster\.{small}"
+    ):
+        model = fit(X, 3, assign_labels=assign_labels, **parameters)
+    assert not model.labels_.any()
+    assert not model.eigenvalues_.any()
+    assert model.embedding_.shape == (n, 3)
+    assert model.eigengap_ == 0
+    assert (model.predict(X) == model.labels_).all()
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
+@pytest.mark.parametrize("n", [8, 700])
+def test_fewer_linked_rows_than_clusters(n, assign_labels):
+    """Rows without links are eigenvectors of eigenvalue zero: there are always as many pairs as are asked for."""
+    A = sp.lil_array((n, n))
+    A[0, 1] = A[1, 0] = 1.0
+    A[1, 2] = A[2, 1] = 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fit(sp.csr_array(A), 5, affinity="precomputed", assign_labels=assign_labels)
+    np.testing.assert_allclose(model.eigenvalues_, [1, 0, 0, 0, 0], atol=1e-14)
+    np.testing.assert_allclose(model.eigen_residual_, 0, atol=1e-14)
+    assert (model.predict(sp.csr_array(A)) == model.labels_).all()
+
+
+@pytest.mark.parametrize("assign_labels", ["discretize", "cluster_qr"])
+def test_fewer_columns_than_clusters_are_told(assign_labels):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.warns(
+        ConvergenceWarning, match=r"clusters \(3\).*\(5\): the embedding has n_components=3 columns\. Leave"
+    ):
+        model = fit(X, 5, n_components=3, assign_labels=assign_labels, sigma=0.3)
+    assert (model.predict(X) == model.labels_).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_given_graph_without_its_diagonal_is_known_again(sparse):
+    X = np.random.default_rng(1).normal(size=(90, 3))
+    A = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    A[A < 0.05] = 0.0
+    graph = sp.csr_array(A) if sparse else A
+    model = fit(graph, 5, affinity="precomputed", zero_diagonal=True)
+    assert (model.predict(graph) == model.labels_).all()
+    rows = A - np.eye(90)
+    assert (model.predict(sp.csr_array(rows[:40]) if sparse else rows[:40]) == model.labels_[:40]).all()
+
+
+@pytest.mark.filterwarnings("ignore:SpectralClustering. the graph")
+def test_zero_diagonal_with_copies_that_hardly_hang_together():
+    """The k heaviest components are the first k columns, though rounding lifts other eigenvalues above one."""
+    for seed in range(20):
+        X = np.repeat(np.random.default_rng(seed).normal(size=(30, 1)), 3, axis=0)
+        model = fit(X, 5, sigma=0.001, zero_diagonal=True)
+        assert (model.predict(X) == model.labels_).all()
+
+
+def test_an_approximation_of_the_whole_kernel_is_refused_without_its_diagonal():
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    with pytest.raises(
+        InvalidParameter, match=r"'cholesky' approximates the kernel with its diagonal.*operator='auto'"
+    ):
+        fit(X, operator="cholesky", zero_diagonal=True, sigma=1.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n", [12, 40, 60])
+def test_scipys_solvers_on_few_rows(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    exact = fit(X, 3, sigma=1.0, eigen_solver="dense")
+    for solver in ("arpack", "lobpcg"):
+        np.testing.assert_allclose(
+            fit(X, 3, sigma=1.0, eigen_solver=solver).eigenvalues_, exact.eigenvalues_, atol=1e-8
+        )
+
+
 def test_copies_of_few_rows():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
     model = fit(X, 5, sigma=0.1)
@@ -178,3 +290,29 @@ def test_threads_change_no_bit(parameters):
     for name in ("embedding_", "eigenvalues_", "eigen_residual_", "labels_", "extension_"):
         assert getattr(one, name).tobytes() == getattr(many, name).tobytes(), name
     assert (one.predict(X + 0.01) == many.predict(X + 0.01)).all()
+
+
+def test_a_saved_model_has_the_same_gap(tmp_path):
+    """Whether the next eigenvalue was known when the model was saved, or components gave all that was asked for."""
+    X = np.concatenate(
+        [np.random.default_rng(0).normal(size=(350, 2)), 100 + np.random.default_rng(1).normal(size=(350, 2))]
+    )
+    for name, sigma in (("open", 0.5), ("known", 60.0)):
+        model = fit(X, 2, sigma=sigma)
+        assert (model.next_eigenvalue_ is None) == (name == "open")
+        save(model, tmp_path / name)
+        assert load(tmp_path / name).eigengap_ == model.eigengap_ > 0
+        save(model, tmp_path / f"{name} again")
+        assert load(tmp_path / f"{name} again").eigengap_ == model.eigengap_
+
+
+def test_auto_tells_of_far_rows_that_it_counts():
+    """A cloud and a far row are two sets that a walk hardly leaves: defined, and said."""
+    X = np.r_[np.random.default_rng(0).uniform(size=(400, 2)), [[9.0, 9.0]]]
+    with pytest.warns(SuspiciousResultWarning, match=r"1 of these 2 clusters has fewer than 8 rows\. To eigenvalues"):
+        model = fit(X, "auto", sigma=0.2)
+    assert model.n_clusters_ == 2
+    assert model.n_clusters_reason_.endswith("fewer than 8 rows: a few far rows count like a cluster")
+    whole = fit(X[:-1], "auto", sigma=0.2)
+    assert whole.n_clusters_ == 1
+    assert "no gap stands out" in whole.n_clusters_reason_

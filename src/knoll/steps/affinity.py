@@ -93,7 +93,7 @@ class Source:
     reason: str = ""  # of σ
     graph: Any = None  # (n, n), sparse or dense; None for a kernel
     radius: Any = None  # (n,): to the k-th neighbour, in graphs of neighbours
-    name: str = ""  # of the distances that the graph was made of
+    name: str = ""  # of the matrix that the graph was made of, where that is another one
 
     def graph_operator(self, threads: int) -> Any:
         """Prepare the graph for products."""
@@ -141,10 +141,10 @@ def make_source(wish: Wish, rows: Any, weights: Floats | None, threads: int) -> 
     k, radius, name = int(wish.n_neighbors), None, ""
     if wish.name == "precomputed":
         graph = rows
-        if wish.zero_diagonal:
-            graph = rows.copy()
+        if wish.zero_diagonal:  # the graph that was given must be known again: its diagonal says what ours does not
+            graph, name = rows.copy(), digest(rows)
             graph.setdiag(0.0) if is_sparse(graph) else np.fill_diagonal(graph, 0.0)
-        return Source(wish, None, graph=graph)
+        return Source(wish, None, graph=graph, name=name)
     if k > rows.shape[0]:
         raise BadData(f"{OWNER}: n_neighbors={k} must be <= n_samples={rows.shape[0]}. Ask for fewer.")
     if wish.name == "nearest_neighbors":
@@ -160,13 +160,14 @@ def make_source(wish: Wish, rows: Any, weights: Floats | None, threads: int) -> 
 
 
 def digest(graph: Any) -> str:
-    """Name a sparse graph by its contents; a dense one has no name."""
-    if not is_sparse(graph):
-        return "-"
-    rows: Any = scipy.sparse.csr_array(graph)
-    name = hashlib.sha256(repr(rows.shape).encode())
-    for part in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
-        name.update(np.ascontiguousarray(part).tobytes())
+    """Name a graph by its contents."""
+    name = hashlib.sha256(repr(graph.shape).encode())
+    parts: tuple[Any, ...] = (np.asarray(graph, dtype=np.float64),) if not is_sparse(graph) else ()
+    if not parts:
+        rows: Any = scipy.sparse.csr_array(graph)
+        parts = (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data)
+    for part in parts:
+        name.update(np.ascontiguousarray(part).data)
     return name.hexdigest()
 
 

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SMALL = 1e-3  # scikit-learn's rule of a small step, in bandwidths
+_MOST_STEPS = 2**62  # what the core counts to
 _SMALL_GAUSSIAN = 1e-6  # where a Gaussian climb stops, in bandwidths
 
 
@@ -80,7 +81,8 @@ class Ends:
 class Hill:
     """The static points that are climbed on, in the scale of the core, and how.
 
-    Under a Gaussian every point is a neighbour: `Hill.of` merges equal ones first.
+    Under a Gaussian every point is a neighbour, and a sum of such weights is rounded at every step. `Hill.of` merges
+    equal points first and sorts the others, so that the sums are those of the set, whatever the order of the rows.
     """
 
     points: Floats  # (n, d)
@@ -92,34 +94,39 @@ class Hill:
     @classmethod
     def of(cls, points: Floats, weights: Floats | None, eps: float, gaussian: bool, threads: int) -> Hill:
         """Make a hill of points of which many may be equal."""
-        alike = merged(points, threads) if gaussian else None
-        if alike is None:
+        if not gaussian and eps > 0:
             return cls(points, weights, eps, gaussian, threads)
-        mass: Floats = alike.times if weights is None else np.bincount(alike.which, weights).astype(np.float64)
-        return cls(np.ascontiguousarray(points[alike.first]), mass, eps, gaussian, threads)
+        places = find_places(points, threads)
+        mass = places.weigh(weights, threads)[1][
+            : len(places.first)
+        ]  # rounded once: what is left is below its last bit
+        order = np.lexsort(points[places.first].T[::-1])
+        return cls(np.ascontiguousarray(points[places.first[order]]), mass[order], eps, gaussian, threads)
 
     def climb(self, starts: Floats, max_steps: int, *, level: float | None = None, small: bool = False) -> Ends:
         """Climb from every start until the set of neighbours repeats.
 
         `level` ends a path where the weight within ε reaches it; `small` ends it by a small step, as scikit-learn does.
         """
-        alike = merged(starts, self.threads) if self.gaussian else None  # a flat climb finds equal balls on the way
+        # a flat climb finds equal balls on the way, unless they have no extent
+        alike = merged(starts, self.threads) if self.gaussian or self.eps == 0 else None
         ends = self._climb(starts if alike is None else starts[alike.first], max_steps, level, small)
         return ends if alike is None else ends.spread(alike.which)
 
     def _climb(self, starts: Floats, max_steps: int, level: float | None, small: bool) -> Ends:
-        m, d = starts.shape
+        (m, d), steps = starts.shape, min(max_steps, _MOST_STEPS)
         ends = Ends(np.empty((m, d)), np.empty(m, np.int64), np.empty(m), np.empty(m, np.uint8))
         distances = _core.climb(
-            self.points, self.weights, starts, self.eps, level, self._tol(small), max_steps, self.gaussian,
+            self.points, self.weights, starts, self.eps, level, self._tol(small), steps, self.gaussian,
             ends.points, ends.steps, ends.weight, ends.reason, self.threads,
         )  # fmt: skip
         return replace(ends, distances=int(distances))
 
     def paths(self, starts: Floats, max_steps: int, *, small: bool = False) -> list[Floats]:
         """Return every position of every path, its start first: (steps + 1, d) each."""
+        steps = min(max_steps, _MOST_STEPS)
         flat = _core.climb_paths(
-            self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), max_steps,
+            self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), steps,
             self.gaussian, self.threads,
         )  # fmt: skip
         return [np.array(path).reshape(-1, starts.shape[1]) for path in flat]

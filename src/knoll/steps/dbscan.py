@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from queue import Empty, Queue
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from knoll.exceptions import CostError, InvalidParameter
 from knoll.memory import free_memory
 from knoll.places import merged
 from knoll.steps import small
+from knoll.steps.stoppable import stoppable
 
 __all__ = [
     "Clusters",
@@ -31,7 +30,6 @@ __all__ = [
     "eigenvalue_one",
     "from_neighbourhoods",
     "graph",
-    "graph_of_places",
     "number",
     "spectral",
 ]
@@ -84,35 +82,23 @@ def graph(
     border: str,
     threads: int,
 ) -> Clusters:
-    """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12)."""
+    """Find core points, join those within ε of each other, give border points a cluster (eq. 5.11, 5.12).
+
+    Where many rows are equal it is done once for each place: they have one neighbourhood and one cluster.
+    """
+    places = merged(points, threads)
+    if places is not None:
+        rows, weights = places.weigh(weights, threads)
+        points = np.ascontiguousarray(points[rows])
     labels = np.empty(len(points), dtype=np.int64)
     core = np.empty(len(points), dtype=np.bool_)
     room = Room.of(*points.shape)
-    work = _core.dbscan(
-        points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room
+    work = dict(
+        _core.dbscan(points, eps, float(min_samples), weights, metric, p, border, labels, core, threads, "auto", *room)
     )
-    return Clusters(labels, core, dict(work), room)
-
-
-def graph_of_places(
-    points: NDArray[Any],
-    eps: float,
-    min_samples: float,
-    weights: NDArray[np.float64] | None,
-    *,
-    metric: str,
-    p: float,
-    border: str,
-    threads: int,
-) -> Clusters:
-    """Do the same, once for each place where many rows are equal: they have one neighbourhood and one cluster."""
-    places = merged(points, threads)
-    options: dict[str, Any] = {"metric": metric, "p": p, "border": border, "threads": threads}
     if places is None:
-        return graph(points, eps, min_samples, weights, **options)
-    rows, mass = places.weigh(weights, threads)
-    found = graph(np.ascontiguousarray(points[rows]), eps, min_samples, mass, **options)
-    return Clusters(found.labels[places.which], found.core[places.which], {**found.work, "places": len(places.first)})
+        return Clusters(labels, core, work, room)
+    return Clusters(labels[places.which], core[places.which], {**work, "places": len(places.first)})
 
 
 # ---- over blocks of neighbourhoods ---------------------------------------------------------------------------------
@@ -288,7 +274,7 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
     degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
     tolerance = eigenvalue_one(n_core, float(degrees.sum()))
     root = np.sqrt(degrees)
-    values, vectors = _stoppable(lambda: small.eigh(links / root[:, None] / root))
+    values, vectors = stoppable(lambda: small.eigh(links / root[:, None] / root))
     Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
     Z = Z / np.linalg.norm(Z, axis=1)[:, None]
     component = np.full(n_core, -1, dtype=np.int64)
@@ -298,27 +284,6 @@ def spectral(links: NDArray[np.bool_]) -> NDArray[np.int64]:
             break
         component[rest[Z[rest] @ Z[rest[0]] > _ANGLE]] = c
     return component
-
-
-def _stoppable(work: Callable[[], Any]) -> Any:
-    """Run what cannot be interrupted in a thread of its own, so that Ctrl-C is heard; it then ends unheeded."""
-    answer: Queue[tuple[Any, BaseException | None]] = Queue()
-
-    def run() -> None:
-        try:
-            answer.put((work(), None))
-        except BaseException as error:  # handed over to who waits
-            answer.put((None, error))
-
-    Thread(target=run, daemon=True).start()
-    while True:
-        try:
-            value, error = answer.get(timeout=0.1)
-        except Empty:
-            continue
-        if error is not None:
-            raise error
-        return value
 
 
 def eigenvalue_one(n_core: int, volume: float) -> float:

@@ -5,6 +5,7 @@ A row counts itself. Rows at exactly r_i are all neighbours, so contents decide,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.exceptions import BadData, CostError
+from knoll.places import merged
+from knoll.steps.sparse import is_sparse
 
 __all__ = ["given_links", "graph_of", "link_rows", "neighbours_of"]
 
@@ -24,16 +27,43 @@ _BLOCK = 2**21  # distances at a time
 
 def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tuple[Any, Floats]:
     """Find the neighbours of each row: a sparse matrix of ones, and the radius of each row, (n,)."""
-    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    return _nearest(index, len(points), points.astype(np.float64, copy=False), k, threads, owner)
+    rows = _Rows.of(points, threads)
+    links, radius = _nearest(rows, rows, k, threads, owner)
+    return _spread(links, rows, rows), radius if rows.which is None else radius[rows.which]
 
 
-def _nearest(index: Any, n: int, queries: Floats, k: int, threads: int, owner: str) -> tuple[Any, Floats]:
-    """Find the k nearest of n indexed rows, and all that tie with the last: (q, n) of ones, and the radius, (q,)."""
+@dataclass(frozen=True)
+class _Rows:
+    """Points of which many may be equal: each once, where that pays, with the number of rows there."""
+
+    points: Floats  # (m, d)
+    which: NDArray[np.int64] | None  # (n,) the point of each row; None: the rows are the points
+    times: Floats | None  # (m,)
+
+    @classmethod
+    def of(cls, points: NDArray[Any], threads: int) -> _Rows:
+        places = merged(points, threads)
+        if places is None:
+            return cls(np.ascontiguousarray(points, dtype=np.float64), None, None)
+        return cls(np.ascontiguousarray(points[places.first], dtype=np.float64), places.which, places.times)
+
+    def index(self, threads: int) -> Any:
+        return _core.Index(self.points, 0.0, "euclidean", 2.0, "auto", threads)
+
+
+def _spread(links: Any, rows: _Rows, columns: _Rows) -> Any:
+    """Give the links of points to all rows that are there."""
+    links = links if rows.which is None else links[rows.which]
+    return links if columns.which is None else links[:, columns.which]
+
+
+def _nearest(asking: _Rows, rows: _Rows, k: int, threads: int, owner: str) -> tuple[Any, Floats]:
+    """Find the points that hold the k nearest rows, and all that tie with the last: ones, (q, m); the radius, (q,)."""
+    queries, index, n = asking.points, rows.index(threads), len(rows.points)
     radius = np.empty(len(queries))
     left, asked = np.arange(len(queries)), min(k + 1, n)
     parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    links = 0
+    links = 0.0
     while len(left):
         later = []
         height = max(1, _BLOCK // asked)
@@ -41,11 +71,11 @@ def _nearest(index: Any, n: int, queries: Floats, k: int, threads: int, owner: s
             some = left[begin : begin + height]
             distances, near = np.empty((len(some), asked)), np.empty((len(some), asked), dtype=np.int64)
             index.knn(queries if len(some) == len(queries) else queries[some], asked, distances, near, threads)
-            radius[some] = distances[:, k - 1]
+            radius[some] = _reach(distances, near, rows.times, k)
             whole = (distances[:, -1] > radius[some]) | (asked == n)  # all ties are in sight
             row, column = np.nonzero((distances <= radius[some][:, None]) & whole[:, None])
             parts.append((some[row], near[row, column]))
-            links += len(row)
+            links += _count(asking.times, some[row], rows.times, near[row, column])
             later.append(some[~whole])
             if links > _MOST:
                 raise CostError(
@@ -57,6 +87,21 @@ def _nearest(index: Any, n: int, queries: Floats, k: int, threads: int, owner: s
     return _ones(parts, (len(queries), n)), radius
 
 
+def _reach(distances: Floats, near: NDArray[np.int64], times: Floats | None, k: int) -> Floats:
+    """Read off the distance within which k rows lie."""
+    if times is None:
+        return distances[:, k - 1]
+    at = np.argmax(np.cumsum(times[near], axis=1) >= k, axis=1)
+    return distances[np.arange(len(at)), at]
+
+
+def _count(own: Floats | None, rows: NDArray[Any], other: Floats | None, columns: NDArray[Any]) -> float:
+    """Count the links between rows that stand for these pairs of points."""
+    if own is None and other is None:
+        return len(rows)
+    return float(np.sum((1.0 if own is None else own[rows]) * (1.0 if other is None else other[columns])))
+
+
 def graph_of(neighbours: Any) -> Any:
     """½(C + Cᵀ) as compressed rows with sorted columns."""
     graph = scipy.sparse.csr_array((neighbours + neighbours.T) * 0.5)
@@ -66,10 +111,14 @@ def graph_of(neighbours: Any) -> Any:
 
 def link_rows(queries: NDArray[Any], points: NDArray[Any], radius: Floats, k: int, threads: int, owner: str) -> Any:
     """Make the rows of links of other points by the same rule, (q, n), columns sorted."""
-    queries = np.ascontiguousarray(queries, dtype=np.float64)
-    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    forward, _ = _nearest(index, len(points), queries, k, threads, owner)
-    links = scipy.sparse.csr_array((forward + _around(queries, points, radius, threads)) * 0.5)
+    asking, rows = _Rows.of(queries, threads), _Rows.of(points, threads)
+    if rows.which is not None:  # equal rows have one radius
+        own = np.empty(len(rows.points))
+        own[rows.which] = radius
+        radius = own
+    forward, _ = _nearest(asking, rows, k, threads, owner)
+    both = scipy.sparse.csr_array((forward + _around(asking.points, rows.points, radius, threads)) * 0.5)
+    links = scipy.sparse.csr_array(_spread(both, asking, rows))
     links.sort_indices()
     return links
 
@@ -87,9 +136,8 @@ def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int)
         rows = np.flatnonzero(classes == which)
         counts = np.empty(len(rows))
         index.count(points[rows].astype(np.float64, copy=False), radius[rows].max(), np.inf, None, counts, threads)
-        size = np.ceil(np.log2(np.maximum(counts, 1))).astype(
-            int
-        )  # asked for in powers of two: little is asked in vain
+        # asked for in powers of two: little is asked in vain
+        size = np.ceil(np.log2(np.maximum(counts, 1))).astype(int)
         size[counts == 0] = -1
         for power in np.unique(size[size >= 0]):
             asked = min(2 ** int(power), len(queries))
@@ -110,11 +158,16 @@ def _ones(parts: list[tuple[NDArray[Any], NDArray[Any]]], shape: tuple[int, int]
 
 
 def given_links(distances: Any, k: int, radius: Floats | None, owner: str) -> tuple[Any, Floats]:
-    """Read neighbours from a sparse matrix of distances: the k smallest entries of each row, and all that tie.
+    """Read neighbours from a matrix of distances: the k smallest entries of each row, and all that tie.
 
+    What a sparse matrix does not store is too far; in a dense one a zero is a distance like any other.
     With the `radius` of the fit's rows (columns), links of other rows are made by the rule of both sides.
     """
-    rows = scipy.sparse.csr_array(distances, dtype=np.float64)
+    if is_sparse(distances):
+        rows = scipy.sparse.csr_array(distances, dtype=np.float64)
+    else:
+        (q, n), every = distances.shape, np.asarray(distances, dtype=np.float64).ravel()
+        rows = scipy.sparse.csr_array((every, np.tile(np.arange(n), q), np.arange(0, q * n + 1, n)), shape=(q, n))
     counts = np.diff(rows.indptr)
     if (counts < k).any():
         at = int(np.argmax(counts < k))

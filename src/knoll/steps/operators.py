@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.exceptions import BadData, CostError
+from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
 from knoll.memory import free_memory
@@ -109,6 +109,11 @@ def choose(kernel: Kernel, points: NDArray[Any], name: str, threads: int, *, who
     if not isinstance(kernel, Gaussian) and name not in ("auto", "stored") and (name, kernel.name) != _FREE:
         raise BadData(
             f"{owner}: operator={name!r} is for the Gaussian kernel; {kernel.name!r} is stored. Use operator='auto'."
+        )
+    if whole and name in ("cholesky", "finufft"):
+        raise InvalidParameter(
+            f"{owner}: operator={name!r} approximates the kernel with its diagonal, and zero_diagonal=True leaves that "
+            "out. Use operator='auto', or zero_diagonal=False."
         )
     if name == "finufft" and isinstance(kernel, Gaussian):
         _need_finufft(points, kernel.sigma, owner)

@@ -67,10 +67,8 @@ class Rule:
         return np.abs(turned) if self.kind == "cluster_qr" else turned
 
 
-def by_kmeans(
-    Y: Floats, weights: Floats | None, rows: Multiset, k: int, n_init: int, seed: int, threads: int
-) -> tuple[Rule, Labels, int]:
-    """Run k-means on the rows from several starts; return the best rule, its labels, and how many clusters have rows.
+def by_kmeans(Y: Floats, weights: Floats | None, rows: Multiset, k: int, n_init: int, seed: int, threads: int) -> Rule:
+    """Run k-means on the rows from several starts; return the best rule.
 
     Starts are drawn in the order of the data's contents, not of the embedding's, whose last bits mean nothing.
     """
@@ -84,8 +82,7 @@ def by_kmeans(
         if best.inertia <= _NOISE * float(total):
             break  # nothing is left to gain
     assert best is not None
-    assert best.labels is not None
-    return Rule("kmeans", best.centers, best.inertia), np.array(best.labels), int(np.count_nonzero(best.masses))
+    return Rule("kmeans", best.centers, best.inertia)
 
 
 def by_discretization(
@@ -124,7 +121,10 @@ def _spread_rows(unit: Floats, first: int, k: int) -> Floats:
 
 
 def by_qr(Y: Floats, k: int) -> Rule:
-    """Pick k rows by column-pivoted QR of Yᵀ and turn Y by their polar factor (Damle, Minden and Ying, 2019)."""
+    """Pick k rows by column-pivoted QR of Yᵀ and turn Y by their polar factor (Damle, Minden and Ying, 2019).
+
+    With fewer columns than k there are only as many clusters.
+    """
     left = Y.copy()
     pivots = []
     for _ in range(min(k, Y.shape[1])):
@@ -135,4 +135,6 @@ def by_qr(Y: Floats, k: int) -> Rule:
             axis = left[row] / np.sqrt(size[row])
             left -= (left @ axis)[:, None] * axis
     first, _, second = svd(Y[pivots].T)
-    return Rule("cluster_qr", np.ascontiguousarray(first @ second), np.nan)
+    turn = np.zeros((Y.shape[1], k))
+    turn[:, : len(pivots)] = first @ second
+    return Rule("cluster_qr", turn, np.nan)

@@ -57,7 +57,7 @@ def scipy_spectrum(
         pairs = Eigenpairs(np.empty(0), np.empty((n, 0)), np.empty((n, 0)), np.empty(0), 0, True)
         return steps.joined(first, pairs, m, degrees, 1, solver), found
     vectors: Any
-    if rest + GUARD >= n // 3:  # too close to the whole spectrum for either
+    if rest + GUARD >= (n - first.shape[1]) // 5:  # too close to the whole spectrum for either: LOBPCG refuses
         vectors = eigh(deflated(np.eye(n)))[1][:, ::-1][:, :rest]
     elif solver == "arpack":
         linear: Any = scipy.sparse.linalg.LinearOperator((n, n), matvec=deflated, matmat=deflated, dtype=np.float64)

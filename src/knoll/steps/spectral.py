@@ -36,6 +36,7 @@ __all__ = [
     "leading",
     "scaled_rows",
     "sparse_spectrum",
+    "with_lone_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -182,12 +183,7 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
         turned = np.delete(turned, lead, axis=1)  # √d, which `first` has exactly
         block = np.zeros((n, len(rows) - 1))
         block[rows] = turned
-        values.append(np.delete(own, lead))
-        vectors.append(block)
-    if (alone := np.flatnonzero(found.labels < 0)).size and sum(len(v) for v in values) < m:
-        block = np.zeros((n, len(alone)))  # k = n: a row without links is an eigenvector of eigenvalue zero
-        block[alone, np.arange(len(alone))] = 1.0
-        values.append(np.zeros(len(alone)))
+        values.append(np.minimum(np.delete(own, lead), 1.0))  # rounding must not put it before another component's one
         vectors.append(block)
     every, basis = np.concatenate(values), np.hstack(vectors)
     order = np.argsort(-every, kind="stable")
@@ -266,6 +262,30 @@ def joined(
         begun + pairs.applications,
         pairs.converged,
         note,
+    )
+
+
+def with_lone_rows(spectrum: Spectrum, labels: Ints, m: int) -> Spectrum:
+    """Count rows without links (label −1), each an eigenvector of M of eigenvalue zero, where links give no m pairs."""
+    alone = np.flatnonzero(labels < 0)
+    if not len(alone):
+        return spectrum
+    if len(spectrum.values) == m and m and spectrum.values[-1] >= 0:
+        after = spectrum.following
+        return spectrum if after is None or after >= 0 else replace(spectrum, following=0.0)  # NaN, too
+    block = np.zeros((len(labels), min(len(alone), m + 1)))
+    block[alone[: block.shape[1]], np.arange(block.shape[1])] = 1.0
+    none = np.zeros(block.shape[1])
+    values = np.concatenate([spectrum.values, none])
+    order = np.argsort(-np.minimum(values, 1.0), kind="stable")
+    kept = order[:m]
+    return replace(
+        spectrum,
+        values=values[kept],
+        vectors=np.ascontiguousarray(np.hstack([spectrum.vectors, block])[:, kept]),
+        images=np.ascontiguousarray(np.hstack([spectrum.images, np.zeros_like(block)])[:, kept]),
+        residuals=np.concatenate([spectrum.residuals, none])[kept],
+        following=float(values[order[m]]) if len(order) > m else np.nan,
     )
 
 

@@ -30,7 +30,7 @@ CHUNK = 1 << 17  # rows at a time
 
 @dataclass(frozen=True)
 class Clusters:
-    """The rule, the labels, and how many clusters have rows."""
+    """The rule, the labels, and how many clusters have rows that the eigenvectors reach."""
 
     rule: partition.Rule
     labels: Labels  # (n,)
@@ -54,11 +54,13 @@ def find_clusters(
     Y = steps.extension_at_rows(spectrum, w, row_scaling)  # (n, m)
     reached = np.isin(parts.labels, parts.order[:k])
     inside = np.flatnonzero(reached)
+    if not len(inside):  # no link anywhere: nothing tells a row from another
+        return Clusters(_by_component(Y, k), np.zeros(len(Y), dtype=np.int32), 1)
     ordered = _ordered(source, w, inside, threads)
     if parts.count > k:  # a component is a cluster
-        rule, filled = partition.Rule("discretize", np.eye(Y.shape[1], k), float("nan")), k
+        rule = _by_component(Y, k)
     else:
-        rule, filled = _rule(assign_labels, Y[inside], w[inside], ordered, k, n_init, seed, threads)
+        rule = _rule(assign_labels, Y[inside], w[inside], ordered, k, n_init, seed, threads)
     first = rule.labels(Y[inside], threads)[ordered.rows]
     rule = rule.reordered(np.argsort([_first_of(first, c) for c in range(k)], kind="stable"))
     labels = np.zeros(len(Y), dtype=np.int32)
@@ -71,6 +73,7 @@ def find_clusters(
             some = unsure[begin : begin + CHUNK]
             again, _ = steps.extended(source.row_sums(solved.operator, some, coefficients), row_scaling)
             labels[some] = rule.labels(again, threads)
+    filled = len(np.unique(labels[inside]))
     outside = np.flatnonzero(~reached)
     if len(outside) and k > 1:
         labels[outside] = _join(source, labels, inside, outside, parts, w, k)
@@ -87,16 +90,20 @@ def _ordered(source: Source, w: Floats, inside: NDArray[Any], threads: int) -> s
 
 def _rule(
     assign_labels: str, Y: Floats, w: Floats, ordered: seeding.Multiset, k: int, n_init: int, seed: int, threads: int
-) -> tuple[partition.Rule, int]:
+) -> partition.Rule:
     part = np.ascontiguousarray(Y)
     weights = None if (w == 1).all() else w
     match assign_labels:
         case "discretize":
-            return partition.by_discretization(part, weights, ordered, k, n_init, seed, threads), k
+            return partition.by_discretization(part, weights, ordered, k, n_init, seed, threads)
         case "cluster_qr":
-            return partition.by_qr(part, k), k
-    rule, _, filled = partition.by_kmeans(part, weights, ordered, k, n_init, seed, threads)
-    return rule, filled
+            return partition.by_qr(part, k)
+    return partition.by_kmeans(part, weights, ordered, k, n_init, seed, threads)
+
+
+def _by_component(Y: Floats, k: int) -> partition.Rule:
+    """A column of the embedding for each cluster."""
+    return partition.Rule("discretize", np.eye(Y.shape[1], k), float("nan"))
 
 
 def _join(

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 _SMALL_GRAPH = 256  # rows up to which LAPACK takes a graph whole
 _SMALL = 512  # and the matrix of a kernel
+_WHOLE = 2400  # rows up to which LAPACK takes a matrix whole where a block method fails: some seconds
+_PER_APPLICATION = 16  # rows of a matrix: LAPACK takes n of them in the time of n/16 applications
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,30 @@ def takes_whole(solver: str | None, pairs: int, n: int) -> bool:
 
 
 def solve(source: Source, w: Floats, demand: Demand) -> Solved:
-    """Solve for the leading eigenpairs by the route that suits the affinity."""
-    return _of_graph(source, w, demand) if source.graph is not None else _of_kernel(source, w, demand)
+    """Solve for the leading eigenpairs by the route that suits the affinity.
+
+    Where parts of the graph hang together by next to nothing, eigenvalues crowd at one and no number of applications
+    parts them. Matrices that LAPACK can take whole are then taken whole, after as many applications as that costs.
+    """
+    n, most = len(w), demand.max_applications
+    own = demand.solver not in ("arpack", "lobpcg") and demand.operator not in ("cholesky", "finufft")
+    enough = max(32, n // _PER_APPLICATION)
+    rescued = own and n <= _WHOLE and enough <= most
+    asked = replace(demand, max_applications=enough) if rescued else demand
+    solved = _of_graph(source, w, asked) if source.graph is not None else _of_kernel(source, w, asked)
+    if rescued and not solved.spectrum.converged:
+        solved = _whole(solved, w, demand)
+    m = demand.pairs_for(solved.parts.labels)
+    return replace(solved, spectrum=steps.with_lone_rows(solved.spectrum, solved.parts.labels, m))
+
+
+def _whole(solved: Solved, w: Floats, demand: Demand) -> Solved:
+    """Solve again by LAPACK, on the matrix of the operator itself."""
+    matrix, labels, before = solved.operator.rows(np.arange(len(w))), solved.parts.labels, solved.spectrum.applications
+    spectrum, parts = steps.dense_spectrum(matrix, labels, w, demand.pairs_for(labels), demand.threads)
+    spectrum = replace(spectrum, applications=before + 1)
+    reason = f"{solved.reason}; LAPACK took the matrix whole, since {before} applications parted no eigenvalues"
+    return replace(solved, spectrum=spectrum, parts=parts, reason=reason)
 
 
 def _of_graph(source: Source, w: Floats, demand: Demand) -> Solved:

@@ -19,7 +19,7 @@ from knoll.steps.affinity import OWNER, Source
 from knoll.steps.spectral import Spectrum
 from knoll.steps.spectral_solve import Solved
 
-__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
+__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_far_rows", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
 
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
 _NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
@@ -53,14 +53,36 @@ class Watch:
         }
 
 
-def warn_of_filled(filled: int, k: int) -> None:
+def warn_of_filled(filled: int, k: int, columns: int, linked: bool) -> None:
     """Say when fewer clusters were found than asked for."""
-    if filled < k:
+    if filled < k and linked:
+        why, remedy = "rows repeat, or their similarities do", "Ask for fewer clusters"
+        if columns < k:
+            why = f"the embedding has n_components={columns} columns"
+            remedy = "Leave n_components out, or ask for fewer clusters"
         _warn(
-            f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): rows repeat, or their "
-            "similarities do. Ask for fewer clusters.",
+            f"number of distinct clusters ({filled}) found smaller than n_clusters ({k}): {why}. {remedy}.",
             ConvergenceWarning,
         )
+
+
+def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) -> str:
+    """Say when the eigengap counted sets too small to be clusters; return what there is to say of them.
+
+    A set with fewer rows than the ball that σ is read from, the cube root of all, holds nobody's neighbourhood.
+    """
+    mass = np.bincount(labels, weights=w, minlength=k)
+    least = int(np.ceil(mass.sum() ** (1 / 3) - 1e-9))
+    few = int(np.count_nonzero(mass < least))
+    if k == 1 or not few:
+        return ""
+    text = f"{few} of these {k} clusters {'have' if few > 1 else 'has'} fewer than {least} rows"
+    _warn(
+        f"n_clusters='auto': {text}. To eigenvalues a few far rows are a cluster like any other. Drop such rows, use a "
+        "larger sigma, or give n_clusters.",
+        SuspiciousResultWarning,
+    )
+    return f"; {text}: a few far rows count like a cluster"
 
 
 def warn_of_eigenpairs(solved: Solved, tol: float) -> None:
@@ -87,7 +109,10 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
     alone = int(np.count_nonzero(parts.labels < 0))
     remedy = "Use a larger sigma" if sigma else "Give more links"
     joined = "the others joined the " + ("heaviest" if source.wish.given else "nearest")
-    if parts.count > k:
+    if not parts.count:
+        small = "" if sigma is None else f" sigma={sigma:.3g} is far too small."
+        _warn(f"no row has a link to another: all are in one cluster.{small} {remedy}.", DisconnectedGraphWarning)
+    elif parts.count > k:
         far = sigma is not None and parts.count >= max(2, len(parts.labels) // 2)
         small = f" sigma={sigma:.3g} is far too small." if far else ""
         _warn(
@@ -105,7 +130,9 @@ def warn_of_parts(solved: Solved, source: Source, k: int) -> None:
 
 
 def warn_of_gap(solved: Solved, source: Source, k: int) -> None:
-    """Say when the eigenvalues tell of no clusters."""
+    """Say when the eigenvalues of a graph that has links tell of no clusters."""
+    if not solved.parts.count:
+        return
     spectrum, sigma = solved.spectrum, source.sigma
     gap = np.inf if spectrum.following is None else float(spectrum.values[-1] - spectrum.following)
     if sigma is not None and k > 1 and len(spectrum.values) > 1 and spectrum.values[1] < _ALL_SIMILAR:
