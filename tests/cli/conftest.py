@@ -25,6 +25,8 @@ def knoll() -> Run:
 
 @pytest.fixture
 def call(capsys):
+    """Run the command line in this process: (exit code, stdout, stderr)."""
+
     def run(*words):
         code = main([str(word) for word in words])
         return code, *capsys.readouterr()

@@ -13,19 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from knoll.cli import _table, main
+from knoll.cli import _table
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..3", "--budget", "5")
 WIDE = 10**6
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -11,18 +11,6 @@ import numpy as np
 import pytest
 
 from knoll import datasets
-from knoll.cli import main
-
-
-@pytest.fixture
-def call(capsys):
-    """Run the command line in this process: (exit code, stdout, stderr)."""
-
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_the_list_has_a_line_for_each(knoll):

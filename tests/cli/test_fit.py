@@ -15,7 +15,6 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import main
 from knoll.cli.fit import METHODS
 
 RANDOM = np.random.default_rng(0)
@@ -29,15 +28,6 @@ SETTINGS = {
     "dbscan": ["--param", "eps=0.4"],
     "mean-shift": ["--param", "bandwidth=0.8"],
 }
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

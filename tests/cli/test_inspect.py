@@ -12,18 +12,8 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import main
 
 FIRST = Path(__file__).parents[1] / "fixtures" / "first.knoll"
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_it_shows_class_parameters_columns_and_digest(call):

@@ -18,20 +18,11 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import _stream, main
+from knoll.cli import _stream
 from knoll.exceptions import BadData
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.normal(size=(90, 2)) * (1.0, 50.0) + np.arange(3).repeat(30)[:, None] * (8.0, 400.0)).round(6)
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")

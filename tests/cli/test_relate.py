@@ -8,18 +8,8 @@ import numpy as np
 import pytest
 
 from knoll import relations
-from knoll.cli import main
 
 QUICK = "gaussian-is-mixture-of-one,mixture-to-kmeans,mixture-distance"
-
-
-@pytest.fixture
-def call(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def test_the_list_names_every_relation(call):
