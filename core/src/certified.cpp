@@ -11,8 +11,10 @@ namespace {
 
 constexpr double kUnit = 0x1p-24;  // half a unit in the last place of 1 in float32
 constexpr float kInf = std::numeric_limits<float>::infinity();
-// Scales within these keep squares of float64 and of float32 away from overflow and underflow.
-constexpr int kScaleRange = 480;
+// Scales within these keep squares of float64 and of float32 away from overflow and underflow; for float32 data they
+// are numbers of that kind themselves.
+template <class T>
+constexpr int kScaleRange = std::is_same_v<T, double> ? 480 : 120;
 constexpr int64_t kWidest = int64_t{1} << 18;  // columns for which the bounds below are worth anything
 constexpr int64_t kTileCenters = 64;
 
@@ -62,7 +64,8 @@ Frame choose_frame(View<const T, 2> x, View<const double, 2> centers) {
       size = std::max(size, std::fabs(centers(c, j) - frame.pivot[static_cast<size_t>(j)]));
   int exponent = 0;
   std::frexp(size, &exponent);
-  if (size > 0 && std::isfinite(size) && std::abs(exponent) <= kScaleRange) frame.scale = std::ldexp(1.0, -exponent);
+  if (size > 0 && std::isfinite(size) && std::abs(exponent) <= kScaleRange<T>) frame.scale = std::ldexp(1.0, -exponent);
+  if (std::is_same_v<T, float>) frame.pivot32.assign(frame.pivot.begin(), frame.pivot.end());  // exact: from the data
   return frame;
 }
 
@@ -125,7 +128,8 @@ const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) 
   if constexpr (std::is_same_v<T, double>)
     kernel.pack_f64(row_of, count, x_.shape[1], frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
   else
-    kernel.pack_f32(row_of, count, x_.shape[1], frame_.pivot.data(), frame_.scale, panel_.data(), norm2);
+    kernel.pack_f32(row_of, count, x_.shape[1], frame_.pivot32.data(), static_cast<float>(frame_.scale), panel_.data(),
+                    norm2);
   return panel_.data();
 }
 

@@ -58,7 +58,7 @@ ShortRows::ShortRows(View<const T, 2> x, const Frame& frame, ShortGrid grid_, Ru
       if constexpr (std::is_same_v<T, double>)
         y2[at] = kernel.pack_row_f64(row, d, frame.pivot.data(), frame.scale, to);
       else
-        y2[at] = kernel.pack_row_f32(row, d, frame.pivot.data(), frame.scale, to);
+        y2[at] = kernel.pack_row_f32(row, d, frame.pivot32.data(), static_cast<float>(frame.scale), to);
       off[at] = length_above(
           kernel.short_row(to, d, grid.step, grid.inverse, &q[static_cast<size_t>(i * quads * kQuad)], &norm2[at]), d);
     }

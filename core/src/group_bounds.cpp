@@ -11,37 +11,51 @@ namespace knoll {
 namespace {
 
 constexpr int64_t kAhead = 12;  // rows
+constexpr int64_t kLine = 16;   // floats in a line of the cache
+constexpr uint16_t kMostUnits = 0xffff;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
 float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
+// More than v units; the most there are where v is larger or no number.
+uint16_t units_above(double v) { return v < kMostUnits - 1 ? static_cast<uint16_t>(std::max(v, 0.0)) + 1 : kMostUnits; }
 
 }  // namespace
 
-GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Run run)
+Ruler ruler_between(double from, double to) {
+  Ruler ruler;
+  ruler.from = from;
+  ruler.from_up = above(from);
+  ruler.unit = std::max((to - from) / kMostUnits, 0x1p-100);
+  ruler.per_unit = below(1 / ruler.unit);
+  return ruler;
+}
+
+GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Ruler on, Run run)
     : groups((static_cast<int64_t>(way.size()) + kGroup - 1) / kGroup),
-      stride((groups + 7) / 8 * 8),
+      stride((groups + kBoundLanes - 1) / kBoundLanes * kBoundLanes),
+      ruler(on),
       center(way.size()),
       slot(way.size()),
-      lower(make_large_array<float>(static_cast<size_t>(n * stride))),
+      lower(make_large_array<uint16_t>(static_cast<size_t>(n * stride))),
       upper(static_cast<size_t>(n), kInf),
       travel(static_cast<size_t>(groups), 0.0),
       own_travel(way.size(), 0.0),
-      travel_up(static_cast<size_t>(stride), 0.0f),
-      travel_down(static_cast<size_t>(stride), 0.0f) {
+      travel_up(static_cast<size_t>(stride), 0),
+      travel_down(static_cast<size_t>(groups), 0.0f) {
   std::iota(center.begin(), center.end(), 0);
   std::stable_sort(center.begin(), center.end(),
                    [&](int32_t a, int32_t b) { return way[static_cast<size_t>(a)] > way[static_cast<size_t>(b)]; });
   for (size_t s = 0; s < center.size(); ++s) slot[static_cast<size_t>(center[s])] = static_cast<int32_t>(s);
   for_chunks(n, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      std::fill_n(&lower[static_cast<size_t>(i * stride)], groups, -kInf);
-      std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kInf);
+      std::fill_n(&lower[static_cast<size_t>(i * stride)], groups, uint16_t{0});
+      std::fill_n(&lower[static_cast<size_t>(i * stride + groups)], stride - groups, kMostUnits);
     }
   });
 }
 
-GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0), Run{}) {}
+GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0), Ruler{}, Run{}) {}
 
 void GroupBounds::move(const std::vector<double>& way) {
   std::vector<double> most(travel.size(), 0.0);
@@ -52,9 +66,27 @@ void GroupBounds::move(const std::vector<double>& way) {
   }
   for (size_t g = 0; g < most.size(); ++g) {
     travel[g] = (travel[g] + most[g]) * (1 + 0x1p-50);
-    travel_up[g] = above(travel[g]);
-    travel_down[g] = below(travel[g]);
+    travel_up[g] = units_above(travel[g] / ruler.unit);
+    travel_down[g] = below(travel[g] / ruler.unit);
   }
+}
+
+void GroupBounds::rebase(Run run) {
+  const auto longest = *std::max_element(travel.begin(), travel.end());
+  if (longest <= kMostUnits / 8 * ruler.unit) return;
+  const int64_t rows = static_cast<int64_t>(upper.size());
+  for_chunks(rows, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint16_t* const bound = &lower[static_cast<size_t>(i * stride)];
+      for (int64_t g = 0; g < stride; ++g) {
+        const uint16_t there = bound[g], way = travel_up[static_cast<size_t>(g)];
+        bound[g] = there > way ? static_cast<uint16_t>(there - way) : uint16_t{0};
+      }
+    }
+  });
+  std::fill(travel.begin(), travel.end(), 0.0);
+  std::fill(travel_up.begin(), travel_up.end(), uint16_t{0});
+  std::fill(travel_down.begin(), travel_down.end(), 0.0f);
 }
 
 std::vector<float> center_rows_of(const PackedCenters& centers) {
@@ -85,28 +117,43 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       bound_(best_.size()),
       travel_(static_cast<size_t>(bounds.groups)),
       slot_(static_cast<size_t>(bounds.groups), -1),
-      mask_(static_cast<size_t>(bounds.stride / 8)),
+      mask_(static_cast<size_t>(bounds.stride / kBoundLanes)),
       wanted_(mask_.size(), 0) {}
 
-// Asks for a row in float32 before it is needed: the grid is so fast that memory would be waited for.
+// Asks for a row and its bounds before they are needed: rows that are left out lie between, so that no other prediction
+// of what comes next is right.
 template <class T>
 void GroupDecider<T>::prefetch(int64_t row) const {
   const int64_t d = x_.shape[1];
-  const float* const y = &shorts_.rows->y[static_cast<size_t>(row * d)];
-  for (int64_t j = 0; j < d; j += 16) __builtin_prefetch(y + j);
+  if (bounds_.remember()) {
+    const uint16_t* const lower = &bounds_.lower[static_cast<size_t>(row * bounds_.stride)];
+    for (int64_t g = 0; g < bounds_.stride; g += kBoundLanes) __builtin_prefetch(lower + g);
+  }
+  if (shorts_.rows != nullptr) {
+    const float* const y = &shorts_.rows->y[static_cast<size_t>(row * d)];
+    for (int64_t j = 0; j < d; j += kLine) __builtin_prefetch(y + j);
+  } else if (x_.rows_contiguous()) {
+    __builtin_prefetch(&x_(row, 0));
+  }
 }
 
 // Nothing is known any more of this row.
 template <class T>
 void GroupDecider<T>::forget(int64_t row) {
   bounds_.upper[static_cast<size_t>(row)] = kInf;
-  std::fill_n(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)], bounds_.groups, -kInf);
+  std::fill_n(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)], bounds_.groups, uint16_t{0});
 }
 
+// Whether a group may have a centre nearer than `upper`, mask_ tells which; all are at least `least` away.
 template <class T>
-int64_t GroupDecider<T>::failing(int64_t row, float upper, float& least) {
-  return kernels().kmeans.failing_groups(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)],
-                                         bounds_.travel_up.data(), bounds_.groups, upper, mask_.data(), &least);
+bool GroupDecider<T>::failing(int64_t row, double upper, double& least) {
+  uint16_t units = 0;
+  const bool some = kernels().kmeans.failing_groups(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)],
+                                                    bounds_.travel_up.data(), bounds_.stride,
+                                                    units_above((upper - bounds_.ruler.from) / bounds_.ruler.unit),
+                                                    mask_.data(), &units);
+  least = units == 0 ? 0.0 : bounds_.ruler.from + units * bounds_.ruler.unit;
+  return some;
 }
 
 template <class T>
@@ -118,7 +165,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       again_.push_back(r);
       continue;
     }
-    if (shorts_.rows != nullptr && r + kAhead < count) prefetch(rows[r + kAhead]);
+    if (r + kAhead < count) prefetch(rows[r + kAhead]);
     const int32_t own = label[r] < 0 ? -1 : bounds_.slot[static_cast<size_t>(label[r])];
     if (!bounds_.remember()) {
       take(open_, r, rows[r], own);
@@ -127,9 +174,9 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
     }
     const double upper = static_cast<double>(bounds_.upper[static_cast<size_t>(rows[r])]) +
                          bounds_.own_travel[static_cast<size_t>(label[r])];
-    float least = 0;
-    if (failing(rows[r], above(upper), least) == 0) {
-      gap[r] = below(static_cast<double>(below(static_cast<double>(least))) - upper);
+    double least = 0;
+    if (!failing(rows[r], upper, least)) {
+      gap[r] = below(least - upper);
       continue;
     }
     take(taken_, r, rows[r], own);
@@ -167,7 +214,7 @@ void GroupDecider<T>::take(Batch& to, int64_t place, int64_t row, int32_t own) {
     if constexpr (std::is_same_v<T, double>)
       to.norm2[l] = kernel.pack_row_f64(x, d, frame_.pivot.data(), frame_.scale, y);
     else
-      to.norm2[l] = kernel.pack_row_f32(x, d, frame_.pivot.data(), frame_.scale, y);
+      to.norm2[l] = kernel.pack_row_f32(x, d, frame_.pivot32.data(), static_cast<float>(frame_.scale), y);
   }
   to.place[l] = place;
   to.row[l] = row;
@@ -184,9 +231,9 @@ template <class T>
 void GroupDecider<T>::remember(int64_t row, int32_t label, float upper, float& gap) {
   bounds_.upper[static_cast<size_t>(row)] =
       above(static_cast<double>(upper) - bounds_.own_travel[static_cast<size_t>(label)]);
-  float least = 0;
-  failing(row, -kInf, least);
-  gap = below(static_cast<double>(below(static_cast<double>(least))) - static_cast<double>(upper));
+  double least = 0;
+  failing(row, 0, least);
+  gap = below(least - static_cast<double>(upper));
 }
 
 // Now that the distance to the own centre is known, many groups are out of reach; rows with others wait for company.
@@ -196,8 +243,8 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
   float upper[kPanel];
   kernels().kmeans.upper_bounds(taken_.score, taken_.norm2, &centers_.bounds, upper);
   for (int64_t l = 0; l < taken_.count; ++l) {
-    float least = 0;
-    if (failing(taken_.row[l], above(static_cast<double>(upper[l])), least) == 0) {
+    double least = 0;
+    if (!failing(taken_.row[l], static_cast<double>(upper[l]), least)) {
       remember(taken_.row[l], label[taken_.place[l]], upper[l], gap[taken_.place[l]]);
       continue;
     }
@@ -225,12 +272,12 @@ void GroupDecider<T>::choose_groups() {
   groups_.clear();
   for (int64_t g = 0; g < bounds_.groups; ++g) {
     slot_[static_cast<size_t>(g)] = -1;
-    if (bounds_.remember() && (wanted_[static_cast<size_t>(g / 8)] >> (g % 8) & 1) == 0) continue;
+    if (bounds_.remember() && (wanted_[static_cast<size_t>(g / kBoundLanes)] >> (g % kBoundLanes) & 1) == 0) continue;
     slot_[static_cast<size_t>(g)] = static_cast<int32_t>(groups_.size());
     travel_[groups_.size()] = bounds_.travel_down[static_cast<size_t>(g)];
     groups_.push_back(static_cast<int32_t>(g));
   }
-  std::fill(wanted_.begin(), wanted_.end(), uint8_t{0});
+  std::fill(wanted_.begin(), wanted_.end(), uint32_t{0});
 }
 
 // A panel of rows looks at every group that one of them wants.
@@ -256,7 +303,7 @@ void GroupDecider<T>::decide_panel(int32_t* label, float* gap) {
       gap[place] = found.gaps[l];
       continue;
     }
-    float* const lower = &bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride)];
+    uint16_t* const lower = &bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride)];
     for (int64_t e = 0; e < count; ++e)
       lower[groups_[static_cast<size_t>(e)]] = bound_[static_cast<size_t>(e * kPanel + l)];
     remember(open_.row[l], label[place], found.upper[l], gap[place]);
@@ -285,7 +332,8 @@ void GroupDecider<T>::look(Found& found) {
     best_[to] = second_[to];
     confirmed_.push_back({static_cast<int32_t>(l), open_.own[l], open_.score[l]});
   }
-  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(), bound_.data());
+  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(),
+                      bounds_.ruler.from_up, bounds_.ruler.per_unit, bound_.data());
   bound_confirmed(found);
 }
 

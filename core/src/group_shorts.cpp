@@ -97,13 +97,13 @@ void GroupDecider<T>::look_by_grid(Found& found) {
   kernel.gaps(found.lowest, found.next, open_.norm2, &centers_.bounds, found.gaps);
   kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
   if (bounds_.remember()) {
-    kernel.short_bounds(least_.data(), count, norm2, reach, rows.grid.step, travel_.data(), bound_.data());
+    kernel.short_bounds(least_.data(), count, norm2, reach, rows.grid.step, travel_.data(),
+                        bounds_.ruler.from_up, bounds_.ruler.per_unit, bound_.data());
     bound_confirmed(found);
     return;
   }
-  const float still = 0;
   float others[kPanel];
-  kernel.short_bounds(rest, 1, norm2, reach, rows.grid.step, &still, others);
+  kernel.short_lengths(rest, norm2, reach, rows.grid.step, others);
   for (int64_t l = 0; l < open_.count; ++l)  // where float32 cannot tell, it stays so
     found.gaps[l] =
         std::min(found.gaps[l], below(static_cast<double>(others[l]) - static_cast<double>(found.upper[l])));
@@ -121,9 +121,12 @@ void GroupDecider<T>::bound_confirmed(const Found& found) {
     const double length = std::sqrt(std::max(0.0, y2 + 2 * static_cast<double>(one.score) - error)) * (1 - 0x1p-21) -
                           std::sqrt(size) * static_cast<double>(b.slack);
     const int32_t group = one.slot / kGroup, e = slot_[static_cast<size_t>(group)];
-    float& lower = e >= 0 ? bound_[static_cast<size_t>(e * kPanel) + l]
+    uint16_t& lower = e >= 0 ? bound_[static_cast<size_t>(e * kPanel) + l]
                           : bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride + group)];
-    lower = std::min(lower, below(length + static_cast<double>(bounds_.travel_down[static_cast<size_t>(group)])));
+    const double units =
+        std::max(length - bounds_.ruler.from, 0.0) / bounds_.ruler.unit * (1 - 0x1p-40) +
+        static_cast<double>(bounds_.travel_down[static_cast<size_t>(group)]);
+    if (units < lower) lower = static_cast<uint16_t>(units);
   }
 }
 

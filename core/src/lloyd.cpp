@@ -114,6 +114,26 @@ void LloydMemory::move(View<const double, 2> centers) {
   if (grouped_) groups_.move(way_);
 }
 
+// A ruler for distances like those of some rows from their centres, and a little more.
+template <class T>
+Ruler LloydMemory::ruler_for(View<const T, 2> x, View<const double, 2> centers) const {
+  constexpr int64_t kSome = 65;
+  std::vector<double> lengths;
+  for (int64_t s = 0; s < std::min(n_, kSome); ++s) {
+    const int64_t i = n_ <= kSome ? s : s * ((n_ - 1) / (kSome - 1));
+    double sum = 0;
+    for (int64_t j = 0; j < d_; ++j) {
+      const double difference =
+          (static_cast<double>(x(i, j)) - centers(labels_[static_cast<size_t>(i)], j)) * frame_.scale;
+      sum += difference * difference;
+    }
+    lengths.push_back(std::sqrt(sum));
+  }
+  const auto [nearest, farthest] = std::minmax_element(lengths.begin(), lengths.end());
+  const double spread = *farthest - *nearest;
+  return ruler_between(std::max(*nearest - spread / 2, 0.0), *farthest + spread);
+}
+
 template <class T>
 StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers,
                              Run run) {
@@ -122,8 +142,9 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   if (!first && bounded) move(centers);
   whole_ = false;
 
+  if (grouped_) groups_.rebase(run);
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, way_, run);
+    groups_ = GroupBounds(n_, way_, ruler_for(x, centers), run);
     grouped_ = true;
   }
   const bool by_groups = grouped_ || by_grid_;

@@ -15,8 +15,9 @@ namespace knoll {
 // Where float32 looks at the data from: y = (x − pivot) · scale, scale a power of two. Any choice is right; a good one
 // leaves little to decide again.
 struct Frame {
-  std::vector<double> pivot;  // (d)
-  double scale = 0;           // 0: the numbers are too large or too small for the bound to hold; all goes by float64
+  std::vector<double> pivot;   // (d)
+  std::vector<float> pivot32;  // (d): the same numbers, for float32 data
+  double scale = 0;            // 0: the numbers are too large or too small for the bound to hold; all goes by float64
 };
 template <class T>
 Frame choose_frame(View<const T, 2> x,              // in  (n, d)

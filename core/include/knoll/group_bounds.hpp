@@ -10,25 +10,36 @@
 
 namespace knoll {
 
-// What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel[g], and
-// its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its group is slot[c] / kGroup.
+// Distances between two ends in 65535 whole units: 0 stands for a distance of which nothing is known.
+struct Ruler {
+  double from = 0, unit = 1;
+  float from_up = 0, per_unit = 1;  // `from` rounded up, 1 / unit rounded down
+};
+Ruler ruler_between(double from, double to);
+
+// What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel_up[g] on
+// the ruler, if that is not 0, and its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its
+// group is slot[c] / kGroup.
 struct GroupBounds {
   GroupBounds() = default;
   // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
   // they spoil few bounds.
-  GroupBounds(int64_t n, const std::vector<double>& way, Run run);
+  GroupBounds(int64_t n, const std::vector<double>& way, Ruler on, Run run);
 
   explicit GroupBounds(int64_t k);  // groups alone, in the order of the centres: nothing is remembered
 
   bool remember() const { return !upper.empty(); }
   void move(const std::vector<double>& way);  // in (k): how far each centre has moved, rounded up
+  void rebase(Run run);                       // takes long ways off the bounds, before they use up the ruler
 
-  int64_t groups = 0, stride = 0;             // stride: groups, padded to a multiple of 8
-  std::vector<int32_t> center, slot;          // (k), (k): which centre stands where, and where each stands
-  LargeArray<float> lower;                    // (n, stride)
-  std::vector<float> upper;                   // (n)
-  std::vector<double> travel, own_travel;     // (groups), (k): all steps together
-  std::vector<float> travel_up, travel_down;  // (stride), travel rounded up and down
+  int64_t groups = 0, stride = 0;          // stride: groups, padded to a multiple of kBoundLanes
+  Ruler ruler;
+  std::vector<int32_t> center, slot;       // (k), (k): which centre stands where, and where each stands
+  LargeArray<uint16_t> lower;              // (n, stride)
+  std::vector<float> upper;                // (n)
+  std::vector<double> travel, own_travel;  // (groups), (k): all steps together
+  std::vector<uint16_t> travel_up;         // (stride): travel in units, rounded up
+  std::vector<float> travel_down;          // (groups): rounded down
 };
 
 // Rows and centres on a grid, if there is one.
@@ -77,7 +88,7 @@ class GroupDecider {
   void confirm(Found& found, int64_t lane, int32_t slot);
   void bound_confirmed(const Found& found);
   void remember(int64_t row, int32_t label, float upper, float& gap);
-  int64_t failing(int64_t row, float upper, float& least);
+  bool failing(int64_t row, double upper, double& least);
   void forget(int64_t row);
   void prefetch(int64_t row) const;
 
@@ -89,9 +100,10 @@ class GroupDecider {
   Shorts shorts_;
   Decider<T> decider_;
   Batch taken_, open_;  // rows whose own distance is new; rows that still have groups to look at
-  std::vector<float> panel_, best_, second_, bound_, travel_;
+  std::vector<float> panel_, best_, second_, travel_;
+  std::vector<uint16_t> bound_;
   std::vector<int32_t> groups_, slot_;  // what a panel looks at; where a group is among them
-  std::vector<uint8_t> mask_, wanted_;
+  std::vector<uint32_t> mask_, wanted_;
   std::vector<int64_t> again_;
 
   // On a grid: scores (groups·kGroup, kPanel), the least of those left out, and distances that were confirmed.

@@ -55,6 +55,8 @@ class LloydMemory {
   template <class T>
   void begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
   void move(View<const double, 2> centers);
+  template <class T>
+  Ruler ruler_for(View<const T, 2> x, View<const double, 2> centers) const;
 
   int64_t n_, d_, k_;
   LloydAlgorithm algorithm_;

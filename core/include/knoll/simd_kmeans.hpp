@@ -7,6 +7,7 @@ namespace knoll {
 
 constexpr int kPanel = 24;       // points in a float32 panel (d, kPanel): three vectors
 constexpr int kGroup = 8;        // centres that share a bound: one vector, two blocks
+constexpr int kBoundLanes = 32;  // bounds in units that are looked at together
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
 constexpr int kQuad = 4;                 // columns of seven bits in a word
@@ -30,16 +31,16 @@ struct TileBounds {
 };
 
 struct KMeansKernels {
-  // panel[j, l] = (rows[l][j] − pivot[j]) · scale, rounded to float32, and norm2[l] = Σ_j panel[j, l]²; lanes from
-  // count on are zero.
+  // panel[j, l] = (rows[l][j] − pivot[j]) · scale, computed in the rows' own kind and rounded to float32, and norm2[l] =
+  // Σ_j panel[j, l]²; lanes from count on are zero.
   void (*pack_f64)(const double* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
                    float* norm2);
-  void (*pack_f32)(const float* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
+  void (*pack_f32)(const float* const* rows, int64_t count, int64_t d, const float* pivot, float scale, float* panel,
                    float* norm2);
 
   // One row alone: y[j] as in a panel; returns Σ_j y[j]².
   float (*pack_row_f64)(const double* x, int64_t d, const double* pivot, double scale, float* y);
-  float (*pack_row_f32)(const float* x, int64_t d, const double* pivot, double scale, float* y);
+  float (*pack_row_f32)(const float* x, int64_t d, const float* pivot, float scale, float* y);
 
   // For each point of a panel the lowest and the second lowest score half[c] + Σ_j y_j centers[c, j], and the index of
   // the lowest, ties to the lowest index. centers is packed (k/4, d, 4) and bears the minus sign; k is a multiple of 4.
@@ -50,11 +51,10 @@ struct KMeansKernels {
   // which is the best.
   void (*gaps)(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap);
 
-  // How many of `groups` bounds lower[g] − travel[g] are not above `upper`; bit g % 8 of mask[g / 8] tells which, and
-  // least is the least of the bounds. lower and travel are padded to a multiple of 8 with +inf and 0, which counts only
-  // if upper is no number to compare with.
-  int64_t (*failing_groups)(const float* lower, const float* travel, int64_t groups, float upper, uint8_t* mask,
-                            float* least);
+  // Whether one of the bounds max(lower[g] − travel[g], 0), g < stride, is not above `upper`; bit g % kBoundLanes of
+  // mask[g / kBoundLanes] tells which, and least is the least of the bounds. stride is a multiple of kBoundLanes.
+  bool (*failing_groups)(const uint16_t* lower, const uint16_t* travel, int64_t stride, uint16_t upper, uint32_t* mask,
+                         uint16_t* least);
 
   // The score of one row (d floats) for one centre, whose d floats bear the minus sign.
   float (*score_row)(const float* y, int64_t d, const float* center, float half);
@@ -68,9 +68,10 @@ struct KMeansKernels {
                             const int32_t* groups, int64_t count, const int32_t* own, float* best, float* second,
                             float* lowest, float* next, int32_t* index);
 
-  // out[e, l] = a lower bound of the distance whose score is score[e, l], plus travel[e], rounded down; e < count.
+  // out[e, l] = (a lower bound of the distance whose score is score[e, l] − from) · per_unit + travel[e] in whole units,
+  // rounded down, e < count; travel[e] alone for what is nearer than `from`.
   void (*lower_bounds)(const float* score, int64_t count, const float* norm2, const TileBounds* bounds,
-                       const float* travel, float* out);
+                       const float* travel, float from, float per_unit, uint16_t* out);
   // out[l] = an upper bound of the distance whose score is score[l].
   void (*upper_bounds)(const float* score, const float* norm2, const TileBounds* bounds, float* out);
 
@@ -87,9 +88,11 @@ struct KMeansKernels {
   // least (count, kPanel) is the least of the others in each group, all (kPanel) in all groups; kShortNone if none.
   int64_t (*short_sweep)(const int32_t* score, int64_t count, const int32_t* limit, int32_t* least, int32_t* all,
                          ShortHit* hits);
-  // out[e, l] = a lower bound of step·√(norm2[l] + least[e, l]) − reach[l] + travel[e].
+  // The same for distances of at least step·√(norm2[l] + least[e, l]) − reach[l].
   void (*short_bounds)(const int32_t* least, int64_t count, const int32_t* norm2, const float* reach, float step,
-                       const float* travel, float* out);
+                       const float* travel, float from, float per_unit, uint16_t* out);
+  // out[l] = a lower bound of step·√(norm2[l] + least[l]) − reach[l].
+  void (*short_lengths)(const int32_t* least, const int32_t* norm2, const float* reach, float step, float* out);
   bool has_fast_shorts;  // faster than float32, on this instruction set
 
   // The i < n with key[i] ≤ limit[label[i]], in order, into out; returns how many.

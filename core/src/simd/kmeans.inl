@@ -26,9 +26,23 @@ KNOLL_INLINE f32_quad round_quad(f64 v) {
 #endif
 }
 
+// Four columns of eight rows, (x − pivot) · scale in the arithmetic of x, turned: lane l of out[q] is column q of row l.
+KNOLL_INLINE void pack_quads(const double* const* row, int64_t j, const double* pivot, double scale, f32* out) {
+  const f64 center = load(pivot + j);
+  f32_quad in[kLanes32];
+  for (int l = 0; l < kLanes32; ++l) in[l] = round_quad((load(row[l] + j) - center) * broadcast(scale));
+  turn(in, out);
+}
+KNOLL_INLINE void pack_quads(const float* const* row, int64_t j, const float* pivot, float scale, f32* out) {
+  f32_quad in[kLanes32];
+  for (int l = 0; l < kLanes32; ++l) __builtin_memcpy(&in[l], row[l] + j, sizeof in[l]);
+  turn(in, out);
+  for (int q = 0; q < 4; ++q) out[q] = (out[q] - broadcast(pivot[j + q])) * broadcast(scale);
+}
+
 template <class T>
-KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const double* pivot, double scale,
-                             float* panel, float* norm2) {
+KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const T* pivot, T scale, float* panel,
+                             float* norm2) {
   for (int v = 0; v < kPanelVectors; ++v) {
     const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
     for (int l = 0; l < kLanes32; ++l) {
@@ -39,11 +53,8 @@ KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, con
     f32 sum = {};
     int64_t j = 0;
     for (; j + 4 <= d; j += 4) {
-      const f64 center = load(pivot + j);
-      f32_quad in[kLanes32];
-      for (int l = 0; l < kLanes32; ++l) in[l] = round_quad((load_as_f64(row[l] + j) - center) * broadcast(scale));
       f32 turned[4];
-      turn(in, turned);
+      pack_quads(row, j, pivot, scale, turned);
       for (int q = 0; q < 4; ++q) {
         store(out + (j + q) * kPanel, turned[q]);
         sum = fma(turned[q], turned[q], sum);
@@ -51,7 +62,7 @@ KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, con
     }
     for (; j < d; ++j) {
       f32 y;
-      for (int l = 0; l < kLanes32; ++l) y[l] = (float)(((double)row[l][j] - pivot[j]) * scale);
+      for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
       store(out + j * kPanel, y);
       sum = fma(y, y, sum);
     }
@@ -66,25 +77,33 @@ static void pack_f64(const double* const* rows, int64_t count, int64_t d, const 
                      float* panel, float* norm2) {
   pack_panel(rows, count, d, pivot, scale, panel, norm2);
 }
-static void pack_f32(const float* const* rows, int64_t count, int64_t d, const double* pivot, double scale,
-                     float* panel, float* norm2) {
+static void pack_f32(const float* const* rows, int64_t count, int64_t d, const float* pivot, float scale, float* panel,
+                     float* norm2) {
   pack_panel(rows, count, d, pivot, scale, panel, norm2);
 }
 
+// Eight columns of a row.
+KNOLL_INLINE f32 pack_eight(const double* x, const double* pivot, double scale) {
+  const f32_quad low = round_quad((load(x) - load(pivot)) * broadcast(scale));
+  const f32_quad high = round_quad((load(x + 4) - load(pivot + 4)) * broadcast(scale));
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+KNOLL_INLINE f32 pack_eight(const float* x, const float* pivot, float scale) {
+  return (load(x) - load(pivot)) * broadcast(scale);
+}
+
 template <class T>
-KNOLL_INLINE float pack_row(const T* x, int64_t d, const double* pivot, double scale, float* y) {
-  f32_quad sum[2] = {};
+KNOLL_INLINE float pack_row(const T* x, int64_t d, const T* pivot, T scale, float* y) {
+  f32 sum = {};
   int64_t j = 0;
-  for (; j + 8 <= d; j += 8)
-    for (int h = 0; h < 2; ++h) {
-      const f32_quad v = round_quad((load_as_f64(x + j + 4 * h) - load(pivot + j + 4 * h)) * broadcast(scale));
-      __builtin_memcpy(y + j + 4 * h, &v, sizeof v);
-      sum[h] += v * v;
-    }
-  const f32_quad all = sum[0] + sum[1];
-  float norm2 = (all[0] + all[1]) + (all[2] + all[3]);
+  for (; j + kLanes32 <= d; j += kLanes32) {
+    const f32 v = pack_eight(x + j, pivot + j, scale);
+    store(y + j, v);
+    sum = fma(v, v, sum);
+  }
+  float norm2 = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
   for (; j < d; ++j) {
-    y[j] = (float)(((double)x[j] - pivot[j]) * scale);
+    y[j] = (float)((x[j] - pivot[j]) * scale);
     norm2 += y[j] * y[j];
   }
   return norm2;
@@ -92,7 +111,7 @@ KNOLL_INLINE float pack_row(const T* x, int64_t d, const double* pivot, double s
 static float pack_row_f64(const double* x, int64_t d, const double* pivot, double scale, float* y) {
   return pack_row(x, d, pivot, scale, y);
 }
-static float pack_row_f32(const float* x, int64_t d, const double* pivot, double scale, float* y) {
+static float pack_row_f32(const float* x, int64_t d, const float* pivot, float scale, float* y) {
   return pack_row(x, d, pivot, scale, y);
 }
 
@@ -205,25 +224,45 @@ static void nearest_of_groups(const float* panel, int64_t d, const float* center
   }
 }
 
-static int64_t failing_groups(const float* lower, const float* travel, int64_t groups, float upper, uint8_t* mask,
-                              float* least) {
-  int64_t count = 0;
-  f32 low = broadcast(__builtin_inff());
-  for (int64_t g = 0; g < groups; g += kLanes32) {
-    const f32 bound = load(lower + g) - load(travel + g);
-    low = at_most(low, bound);
-    unsigned bits = 0;
+static bool failing_groups(const uint16_t* lower, const uint16_t* travel, int64_t stride, uint16_t upper, uint32_t* mask,
+                           uint16_t* least) {
+  uint32_t any = 0;
 #ifdef __FMA__
-    bits = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps((__m256)bound, (__m256)broadcast(upper), _CMP_NGT_UQ));
-#else
-    for (int l = 0; l < kLanes32; ++l) bits |= bound[l] > upper ? 0u : 1u << l;
-#endif
-    mask[g / kLanes32] = (uint8_t)bits;
-    count += __builtin_popcount(bits);
+  const __m256i limit = _mm256_set1_epi16((short)upper), zero = _mm256_setzero_si256();
+  __m256i low = _mm256_set1_epi16(-1);
+  for (int64_t g = 0; g < stride; g += kBoundLanes) {
+    __m256i within[2];
+    for (int h = 0; h < 2; ++h) {
+      const __m256i there = _mm256_loadu_si256((const __m256i*)(const void*)(lower + g + 16 * h));
+      const __m256i way = _mm256_loadu_si256((const __m256i*)(const void*)(travel + g + 16 * h));
+      const __m256i bound = _mm256_subs_epu16(there, way);
+      low = _mm256_min_epu16(low, bound);
+      within[h] = _mm256_cmpeq_epi16(_mm256_subs_epu16(bound, limit), zero);
+    }
+    // packs takes the halves of both in turn
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(within[0], within[1]), 0xd8);
+    const uint32_t bits = (uint32_t)_mm256_movemask_epi8(bytes);
+    mask[g / kBoundLanes] = bits;
+    any |= bits;
   }
-  *least = low[0];
-  for (int l = 1; l < kLanes32; ++l) *least = low[l] < *least ? low[l] : *least;
-  return count;
+  const __m128i half = _mm_min_epu16(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  *least = (uint16_t)_mm_extract_epi16(_mm_minpos_epu16(half), 0);
+#else
+  uint16_t low = 0xffff;
+  for (int64_t g = 0; g < stride; g += kBoundLanes) {
+    uint32_t bits = 0;
+    for (int l = 0; l < kBoundLanes; ++l) {
+      const uint16_t there = lower[g + l], way = travel[g + l];
+      const uint16_t bound = there > way ? (uint16_t)(there - way) : 0;
+      low = bound < low ? bound : low;
+      bits |= (uint32_t)(bound <= upper) << l;
+    }
+    mask[g / kBoundLanes] = bits;
+    any |= bits;
+  }
+  *least = low;
+#endif
+  return any != 0;
 }
 
 static float score_row(const float* y, int64_t d, const float* center, float half) {
@@ -269,8 +308,22 @@ static void gaps(const float* best, const float* second, const float* norm2, con
   }
 }
 
+// Lower bounds of distances as whole units of a ruler, after a way of `travel` units; each of three operations here
+// rounds by less than 2⁻²³ of what is not negative.
+KNOLL_INLINE void store_units(uint16_t* out, f32 length, float from, float per_unit, float travel) {
+  const f32 units = at_least(f32{}, length - broadcast(from)) * broadcast(per_unit) + broadcast(travel);
+  const f32 down = at_most(units * broadcast(1.0f - 0x1p-21f), broadcast(65535.0f));
+  const i32 whole = __builtin_convertvector(down, i32);
+#ifdef __FMA__
+  const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)whole, (__m256i)whole), 0x08);
+  _mm_storeu_si128((__m128i*)(void*)out, _mm256_castsi256_si128(pairs));
+#else
+  for (int l = 0; l < kLanes32; ++l) out[l] = (uint16_t)whole[l];
+#endif
+}
+
 static void lower_bounds(const float* score, int64_t count, const float* norm2, const TileBounds* bounds,
-                         const float* travel, float* out) {
+                         const float* travel, float from, float per_unit, uint16_t* out) {
   for (int v = 0; v < kPanelVectors; ++v) {
     const f32 y2 = load(norm2 + v * kLanes32), size = y2 + broadcast(bounds->p2);
     const f32 error = fma(size, broadcast(bounds->radius), broadcast(bounds->floor));
@@ -279,8 +332,7 @@ static void lower_bounds(const float* score, int64_t count, const float* norm2, 
       const int64_t at = e * kPanel + v * kLanes32;
       const f32 t = load(score + at);
       const f32 down = root(at_least(y2 + t + t - error, f32{})) * broadcast(1.0f - 0x1p-21f);
-      const f32 sum = at_most(down - slack + broadcast(travel[e]), broadcast(0x1p126f));  // no centre: no infinity
-      store(out + at, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
+      store_units(out + at, down - slack, from, per_unit, travel[e]);
     }
   }
 }
@@ -368,6 +420,7 @@ static constexpr KMeansKernels kmeans_kernels = {
     .short_tile = short_tile,
     .short_sweep = short_sweep,
     .short_bounds = short_bounds,
+    .short_lengths = short_lengths,
 #ifdef __FMA__
     .has_fast_shorts = true,
 #else

@@ -186,14 +186,18 @@ static int64_t short_sweep(const int32_t* score, int64_t count, const int32_t* l
 
 #endif
 
+KNOLL_INLINE f32 short_length(const int32_t* least, const int32_t* norm2, const float* reach, float step) {
+  const f32 root2 = root(__builtin_convertvector(load(least) + load(norm2), f32));
+  const f32 length = root2 * broadcast(step) * broadcast(1.0f - 0x1p-20f) - load(reach);
+  return length - at_least(length, -length) * broadcast(0x1p-21f);
+}
 static void short_bounds(const int32_t* least, int64_t count, const int32_t* norm2, const float* reach, float step,
-                         const float* travel, float* out) {
+                         const float* travel, float from, float per_unit, uint16_t* out) {
   for (int64_t e = 0; e < count; ++e, least += kPanel, out += kPanel)
-    for (int v = 0; v < kPanelVectors; ++v) {
-      const int64_t at = v * kLanes32;
-      const i32 whole = load(least + at) + load(norm2 + at);
-      const f32 length = root(__builtin_convertvector(whole, f32)) * broadcast(step);
-      const f32 sum = length * broadcast(1.0f - 0x1p-20f) - load(reach + at) + broadcast(travel[e]);
-      store(out + at, sum - at_least(sum, -sum) * broadcast(0x1p-21f));
-    }
+    for (int64_t at = 0; at < kPanel; at += kLanes32)
+      store_units(out + at, short_length(least + at, norm2 + at, reach + at, step), from, per_unit, travel[e]);
+}
+static void short_lengths(const int32_t* least, const int32_t* norm2, const float* reach, float step, float* out) {
+  for (int64_t at = 0; at < kPanel; at += kLanes32)
+    store(out + at, short_length(least + at, norm2 + at, reach + at, step));
 }
