@@ -1,6 +1,7 @@
 #include "knoll/group_bounds.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -17,8 +18,10 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
 float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
-// More than v units; the most there are where v is larger or no number.
-uint16_t units_above(double v) { return v < kMostUnits - 1 ? static_cast<uint16_t>(std::max(v, 0.0)) + 1 : kMostUnits; }
+// At least v units for every v that rounding has changed by less than 2⁻⁴⁰; the most there are where v is no number.
+uint16_t units_above(double v) {
+  return v < kMostUnits - 1 ? static_cast<uint16_t>(std::max(v, 0.0) + 0x1p-20) + 1 : kMostUnits;
+}
 
 }  // namespace
 
@@ -27,26 +30,51 @@ Ruler ruler_between(double from, double to) {
   ruler.from = from;
   ruler.from_up = above(from);
   ruler.unit = std::max((to - from) / kMostUnits, 0x1p-100);
-  ruler.per_unit = below(1 / ruler.unit);
+  ruler.per_unit = 1 / ruler.unit;
+  ruler.per_unit_down = below(ruler.per_unit);
   return ruler;
 }
 
-GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Ruler on, Run run)
-    : groups((static_cast<int64_t>(way.size()) + kGroup - 1) / kGroup),
-      stride((groups + kBoundLanes - 1) / kBoundLanes * kBoundLanes),
-      ruler(on),
-      center(way.size()),
-      slot(way.size()),
-      lower(make_large_array<uint16_t>(static_cast<size_t>(n * stride))),
-      upper(static_cast<size_t>(n), kInf),
-      travel(static_cast<size_t>(groups), 0.0),
-      own_travel(way.size(), 0.0),
-      travel_up(static_cast<size_t>(stride), 0),
-      travel_down(static_cast<size_t>(groups), 0.0f) {
-  std::iota(center.begin(), center.end(), 0);
-  std::stable_sort(center.begin(), center.end(),
+std::vector<int32_t> fast_together(const std::vector<double>& way) {
+  std::vector<int32_t> order(way.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return way[static_cast<size_t>(a)] > way[static_cast<size_t>(b)]; });
+  return order;
+}
+
+std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way) {
+  std::vector<int32_t> left = fast_together(way), order;
+  std::vector<double> length2(way.size());
+  while (!left.empty()) {
+    for (int32_t c : left) {
+      double& sum = length2[static_cast<size_t>(c)] = 0;
+      for (int64_t j = 0; j < centers.shape[1]; ++j) {
+        const double difference = centers(c, j) - centers(left[0], j);
+        sum += difference * difference;
+      }
+    }
+    const int64_t count = std::min<int64_t>(kGroup, static_cast<int64_t>(left.size()));
+    std::vector<int32_t> by_length = left;
+    const auto end = by_length.begin() + count;
+    std::partial_sort(by_length.begin(), end, by_length.end(), [&](int32_t a, int32_t b) {
+      const double here = length2[static_cast<size_t>(a)], there = length2[static_cast<size_t>(b)];
+      return here < there || (here == there && a < b);
+    });
+    order.insert(order.end(), by_length.begin(), end);
+    std::sort(by_length.begin(), end);
+    std::erase_if(left, [&](int32_t c) { return std::binary_search(by_length.begin(), end, c); });
+  }
+  return order;
+}
+
+GroupBounds::GroupBounds(int64_t n, std::vector<int32_t> order, Ruler on, Run run)
+    : GroupBounds(static_cast<int64_t>(order.size())) {
+  ruler = on;
+  center = std::move(order);
   for (size_t s = 0; s < center.size(); ++s) slot[static_cast<size_t>(center[s])] = static_cast<int32_t>(s);
+  lower = make_large_array<uint16_t>(static_cast<size_t>(n * stride));
+  upper.assign(static_cast<size_t>(n), kInf);
   for_chunks(n, 4096, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       std::fill_n(&lower[static_cast<size_t>(i * stride)], groups, uint16_t{0});
@@ -55,7 +83,18 @@ GroupBounds::GroupBounds(int64_t n, const std::vector<double>& way, Ruler on, Ru
   });
 }
 
-GroupBounds::GroupBounds(int64_t k) : GroupBounds(0, std::vector<double>(static_cast<size_t>(k), 0.0), Ruler{}, Run{}) {}
+GroupBounds::GroupBounds(int64_t k)
+    : groups((k + kGroup - 1) / kGroup),
+      stride((groups + kBoundLanes - 1) / kBoundLanes * kBoundLanes),
+      center(static_cast<size_t>(k)),
+      slot(static_cast<size_t>(k)),
+      travel(static_cast<size_t>(groups), 0.0),
+      own_travel(static_cast<size_t>(k), 0.0),
+      travel_up(static_cast<size_t>(stride), 0),
+      travel_down(static_cast<size_t>(groups), 0.0f) {
+  std::iota(center.begin(), center.end(), 0);
+  std::iota(slot.begin(), slot.end(), 0);
+}
 
 void GroupBounds::move(const std::vector<double>& way) {
   std::vector<double> most(travel.size(), 0.0);
@@ -66,8 +105,8 @@ void GroupBounds::move(const std::vector<double>& way) {
   }
   for (size_t g = 0; g < most.size(); ++g) {
     travel[g] = (travel[g] + most[g]) * (1 + 0x1p-50);
-    travel_up[g] = units_above(travel[g] / ruler.unit);
-    travel_down[g] = below(travel[g] / ruler.unit);
+    travel_up[g] = units_above(travel[g] * ruler.per_unit);
+    travel_down[g] = below(travel[g] * ruler.per_unit);
   }
 }
 
@@ -150,7 +189,7 @@ bool GroupDecider<T>::failing(int64_t row, double upper, double& least) {
   uint16_t units = 0;
   const bool some = kernels().kmeans.failing_groups(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)],
                                                     bounds_.travel_up.data(), bounds_.stride,
-                                                    units_above((upper - bounds_.ruler.from) / bounds_.ruler.unit),
+                                                    units_above((upper - bounds_.ruler.from) * bounds_.ruler.per_unit),
                                                     mask_.data(), &units);
   least = units == 0 ? 0.0 : bounds_.ruler.from + units * bounds_.ruler.unit;
   return some;
@@ -226,13 +265,11 @@ void GroupDecider<T>::take(Batch& to, int64_t place, int64_t row, int32_t own) {
   counts.evaluations += bounds_.remember();
 }
 
-// A row is `upper` away from its centre; from all others its bounds tell.
+// A row is `upper` away from its centre, and at least `least` from all others.
 template <class T>
-void GroupDecider<T>::remember(int64_t row, int32_t label, float upper, float& gap) {
+void GroupDecider<T>::remember(int64_t row, int32_t label, float upper, double least, float& gap) {
   bounds_.upper[static_cast<size_t>(row)] =
       above(static_cast<double>(upper) - bounds_.own_travel[static_cast<size_t>(label)]);
-  double least = 0;
-  failing(row, 0, least);
   gap = below(least - static_cast<double>(upper));
 }
 
@@ -245,7 +282,7 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
   for (int64_t l = 0; l < taken_.count; ++l) {
     double least = 0;
     if (!failing(taken_.row[l], static_cast<double>(upper[l]), least)) {
-      remember(taken_.row[l], label[taken_.place[l]], upper[l], gap[taken_.place[l]]);
+      remember(taken_.row[l], label[taken_.place[l]], upper[l], least, gap[taken_.place[l]]);
       continue;
     }
     for (size_t b = 0; b < mask_.size(); ++b) wanted_[b] |= mask_[b];
@@ -269,14 +306,17 @@ void GroupDecider<T>::tighten(int32_t* label, float* gap) {
 // The groups that one of the rows of a panel wants.
 template <class T>
 void GroupDecider<T>::choose_groups() {
+  for (int32_t g : groups_) slot_[static_cast<size_t>(g)] = -1;
   groups_.clear();
-  for (int64_t g = 0; g < bounds_.groups; ++g) {
-    slot_[static_cast<size_t>(g)] = -1;
-    if (bounds_.remember() && (wanted_[static_cast<size_t>(g / kBoundLanes)] >> (g % kBoundLanes) & 1) == 0) continue;
-    slot_[static_cast<size_t>(g)] = static_cast<int32_t>(groups_.size());
-    travel_[groups_.size()] = bounds_.travel_down[static_cast<size_t>(g)];
-    groups_.push_back(static_cast<int32_t>(g));
-  }
+  if (!bounds_.remember()) std::fill(wanted_.begin(), wanted_.end(), ~uint32_t{0});
+  for (size_t b = 0; b < wanted_.size(); ++b)
+    for (uint32_t bits = wanted_[b]; bits != 0; bits &= bits - 1) {
+      const auto g = static_cast<int32_t>(b * kBoundLanes) + std::countr_zero(bits);
+      if (g >= bounds_.groups) break;
+      slot_[static_cast<size_t>(g)] = static_cast<int32_t>(groups_.size());
+      travel_[groups_.size()] = bounds_.travel_down[static_cast<size_t>(g)];
+      groups_.push_back(g);
+    }
   std::fill(wanted_.begin(), wanted_.end(), uint32_t{0});
 }
 
@@ -306,7 +346,9 @@ void GroupDecider<T>::decide_panel(int32_t* label, float* gap) {
     uint16_t* const lower = &bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride)];
     for (int64_t e = 0; e < count; ++e)
       lower[groups_[static_cast<size_t>(e)]] = bound_[static_cast<size_t>(e * kPanel + l)];
-    remember(open_.row[l], label[place], found.upper[l], gap[place]);
+    double least = 0;
+    failing(open_.row[l], 0, least);
+    remember(open_.row[l], label[place], found.upper[l], least, gap[place]);
   }
   open_.count = 0;
 }
@@ -333,7 +375,7 @@ void GroupDecider<T>::look(Found& found) {
     confirmed_.push_back({static_cast<int32_t>(l), open_.own[l], open_.score[l]});
   }
   kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(),
-                      bounds_.ruler.from_up, bounds_.ruler.per_unit, bound_.data());
+                      bounds_.ruler.from_up, bounds_.ruler.per_unit_down, bound_.data());
   bound_confirmed(found);
 }
 

@@ -98,7 +98,7 @@ void GroupDecider<T>::look_by_grid(Found& found) {
   kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
   if (bounds_.remember()) {
     kernel.short_bounds(least_.data(), count, norm2, reach, rows.grid.step, travel_.data(),
-                        bounds_.ruler.from_up, bounds_.ruler.per_unit, bound_.data());
+                        bounds_.ruler.from_up, bounds_.ruler.per_unit_down, bound_.data());
     bound_confirmed(found);
     return;
   }

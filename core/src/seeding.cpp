@@ -344,20 +344,28 @@ class PlusPlus {
     const auto hits = [&](int64_t tile) { return hits_[static_cast<size_t>(tile) * trials + best]; };
     std::atomic<int64_t> evaluated{0};
     for_cells([&](int64_t cell) {
-      int64_t seen = 0;
-      bool changed = false;
+      int64_t hit[kCell], count = 0;
+      double d2[kCell];
       for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile)
-        for (uint32_t points = hits(tile); points != 0; points &= points - 1, ++seen) {
-          const int64_t i = tile * kPoints + std::countr_zero(points);
-          const double d2 = cloud_.distance2(i, candidates, best);
-          if (!(d2 < distance2_[static_cast<size_t>(i)])) continue;
-          distance2_[static_cast<size_t>(i)] = d2;
-          if (!nearest_.empty()) nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
-          cloud_.expect(i, d2);
-          changed = true;
-        }
+        for (uint32_t points = hits(tile); points != 0; points &= points - 1)
+          hit[count++] = tile * kPoints + std::countr_zero(points);
+      if (count == 0) return;
+      if (cell + 1 < cells_count_)
+        for (int64_t tile = (cell + 1) * kTiles; tile < (cell + 2) * kTiles; ++tile)
+          for (uint32_t points = hits(tile); points != 0; points &= points - 1)
+            cloud_.prefetch_place(tile * kPoints + std::countr_zero(points));
+      for (int64_t h = 0; h < count; ++h) d2[h] = cloud_.distance2(hit[h], candidates, best);
+      bool changed = false;
+      for (int64_t h = 0; h < count; ++h) {
+        const int64_t i = hit[h];
+        if (!(d2[h] < distance2_[static_cast<size_t>(i)])) continue;
+        distance2_[static_cast<size_t>(i)] = d2[h];
+        if (!nearest_.empty()) nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
+        cloud_.expect(i, d2[h]);
+        changed = true;
+      }
       if (changed) add_up(cell);
-      if (seen != 0) evaluated.fetch_add(seen, std::memory_order_relaxed);
+      evaluated.fetch_add(count, std::memory_order_relaxed);
     });
     if (!evaluated_best_) work_.evaluated += evaluated;
   }

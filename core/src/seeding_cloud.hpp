@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "knoll/large_array.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/simd.hpp"
 #include "seeding_rows.hpp"
@@ -75,10 +76,10 @@ class Cloud<View<const T, 2>> {
 
   void make_room(int64_t height) {
     if (tiles_ != nullptr) return;
-    copy_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(m_ * d_));
-    tiles_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height * d_));
-    threshold_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
-    norm2_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(height));
+    copy_ = make_large_array<T>(static_cast<size_t>(m_ * d_));
+    tiles_ = make_large_array<float>(static_cast<size_t>(height * d_));
+    threshold_ = make_large_array<float>(static_cast<size_t>(height));
+    norm2_ = make_large_array<float>(static_cast<size_t>(height));
   }
   void put(int64_t place, int64_t point) {
     float* const to = tile(place / kPoints) + place % kPoints;
@@ -135,6 +136,11 @@ class Cloud<View<const T, 2>> {
     const int64_t bytes = x_.stride[1] == 1 ? d_ * static_cast<int64_t>(sizeof(T)) : 1;
     for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
   }
+  void prefetch_place(int64_t place) const {
+    const char* const from = reinterpret_cast<const char*>(copy_.get() + place * d_);
+    const int64_t bytes = d_ * static_cast<int64_t>(sizeof(T));
+    for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
+  }
   // The one distance.
   double distance2(int64_t place, const Batch& batch, size_t t) const {
     const T* const copy = copy_.get() + place * d_;
@@ -170,10 +176,10 @@ class Cloud<View<const T, 2>> {
   double kappa_;
   Scale scale_;
   std::vector<double> origin_;          // (d) of the tiles: any will do, the middle is best
-  std::unique_ptr<T[]> copy_;           // (m, d)
-  std::unique_ptr<float[]> tiles_;      // (height / kPoints, d, kPoints)
-  std::unique_ptr<float[]> threshold_;  // (height)
-  std::unique_ptr<float[]> norm2_;      // (height) about the origin
+  LargeArray<T> copy_;           // (m, d)
+  LargeArray<float> tiles_;      // (height / kPoints, d, kPoints)
+  LargeArray<float> threshold_;  // (height)
+  LargeArray<float> norm2_;      // (height) about the origin
 };
 
 // Sparse points stay where they are, and nothing is sieved.
@@ -197,6 +203,7 @@ class Cloud<SparseRows<T, I>> {
   }
   void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, const double*, uint32_t*, float*, double*) const {}
   void prefetch(int64_t) const {}
+  void prefetch_place(int64_t) const {}
   double distance2(int64_t place, const Batch& batch, size_t t) const {
     return row_distance2(places_[static_cast<size_t>(place)], batch[t]);
   }

@@ -1,4 +1,4 @@
-// A bound a row and group of eight centres: where one centre moves far, only its group is looked at again. The bounds
+// A bound a row and group of centres: where one centre moves far, only its group is looked at again. The bounds
 // are those of docs/decisions/0008, eq. 10; what is decided is what assign.hpp says.
 #pragma once
 
@@ -12,19 +12,23 @@ namespace knoll {
 
 // Distances between two ends in 65535 whole units: 0 stands for a distance of which nothing is known.
 struct Ruler {
-  double from = 0, unit = 1;
-  float from_up = 0, per_unit = 1;  // `from` rounded up, 1 / unit rounded down
+  double from = 0, unit = 1, per_unit = 1;
+  float from_up = 0, per_unit_down = 1;
 };
 Ruler ruler_between(double from, double to);
+
+// How to part centres into groups; way (k) is how far they have moved last. Either fast ones share groups, so that they
+// spoil few bounds; or neighbours do, each group gathered by the fastest centre left, so that a row is near to few.
+std::vector<int32_t> fast_together(const std::vector<double>& way);
+std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way);
 
 // What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel_up[g] on
 // the ruler, if that is not 0, and its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its
 // group is slot[c] / kGroup.
 struct GroupBounds {
   GroupBounds() = default;
-  // Nothing is known of n rows yet. way (k) is how far the centres have moved last: fast ones share groups, so that
-  // they spoil few bounds.
-  GroupBounds(int64_t n, const std::vector<double>& way, Ruler on, Run run);
+  // Nothing is known of n rows yet. order (k): the centres, those of a group one after the other.
+  GroupBounds(int64_t n, std::vector<int32_t> order, Ruler on, Run run);
 
   explicit GroupBounds(int64_t k);  // groups alone, in the order of the centres: nothing is remembered
 
@@ -87,7 +91,7 @@ class GroupDecider {
   void look_by_grid(Found& found);
   void confirm(Found& found, int64_t lane, int32_t slot);
   void bound_confirmed(const Found& found);
-  void remember(int64_t row, int32_t label, float upper, float& gap);
+  void remember(int64_t row, int32_t label, float upper, double least, float& gap);
   bool failing(int64_t row, double upper, double& least);
   void forget(int64_t row);
   void prefetch(int64_t row) const;

@@ -6,7 +6,7 @@
 namespace knoll {
 
 constexpr int kPanel = 24;       // points in a float32 panel (d, kPanel): three vectors
-constexpr int kGroup = 8;        // centres that share a bound: one vector, two blocks
+constexpr int kGroup = 8;        // centres that share a bound
 constexpr int kBoundLanes = 32;  // bounds in units that are looked at together
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
