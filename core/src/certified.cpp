@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "knoll/prefetch.hpp"
 #include "knoll/tile.hpp"
 
 namespace knoll {
@@ -17,7 +18,6 @@ template <class T>
 constexpr int kScaleRange = std::is_same_v<T, double> ? 480 : 120;
 constexpr int64_t kWidest = int64_t{1} << 18;  // columns for which the bounds below are worth anything
 constexpr int64_t kTileCenters = 64;
-constexpr int64_t kLine = 64, kMostAhead = 512;  // bytes: of a line of the cache, and of a row to ask for ahead
 
 float round_up(double v) {
   const auto f = static_cast<float>(v);
@@ -134,14 +134,6 @@ const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) 
   return panel_.data();
 }
 
-// Asks for a row that comes soon: rows that are left out lie between, so that no processor foresees it.
-template <class T>
-void Decider<T>::prefetch(int64_t i) const {
-  const auto* const bytes = reinterpret_cast<const char*>(&x_(i, 0));
-  const int64_t size = x_.rows_contiguous() ? x_.shape[1] * static_cast<int64_t>(sizeof(T)) : 1;
-  for (int64_t b = 0; b < std::min(size, kMostAhead); b += kLine) __builtin_prefetch(bytes + b);
-}
-
 template <class T>
 void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, float* gap, Run run) {
   const auto& kernel = kernels().kmeans;
@@ -156,7 +148,8 @@ void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, floa
     float norm2[kPanel], best[kPanel], second[kPanel], gaps[kPanel];
     int32_t index[kPanel];
     pack(rows + first, here, norm2);
-    for (int64_t i = first + here; i < std::min(count, first + here + kPanel); ++i) prefetch(rows[i]);
+    for (int64_t i = first + here; i < std::min(count, first + here + kPanel); ++i)
+      ask_for(&x_(rows[i], 0), x_.rows_contiguous() ? d : 1);
     kernel.nearest_two(panel_.data(), d, centers_.blocks.data(), centers_.half.data(),
                        static_cast<int64_t>(centers_.half.size()), best, second, index);
     kernel.gaps(best, second, norm2, &centers_.bounds, gaps);

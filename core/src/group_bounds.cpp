@@ -7,12 +7,12 @@
 #include <numeric>
 
 #include "knoll/parallel.hpp"
+#include "knoll/prefetch.hpp"
 
 namespace knoll {
 namespace {
 
 constexpr int64_t kAhead = 12;  // rows
-constexpr int64_t kLine = 16;   // floats in a line of the cache
 constexpr uint16_t kMostUnits = 0xffff;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -159,23 +159,6 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       mask_(static_cast<size_t>(bounds.stride / kBoundLanes)),
       wanted_(mask_.size(), 0) {}
 
-// Asks for a row and its bounds before they are needed: rows that are left out lie between, so that no other prediction
-// of what comes next is right.
-template <class T>
-void GroupDecider<T>::prefetch(int64_t row) const {
-  const int64_t d = x_.shape[1];
-  if (bounds_.remember()) {
-    const uint16_t* const lower = &bounds_.lower[static_cast<size_t>(row * bounds_.stride)];
-    for (int64_t g = 0; g < bounds_.stride; g += kBoundLanes) __builtin_prefetch(lower + g);
-  }
-  if (shorts_.rows != nullptr) {
-    const float* const y = &shorts_.rows->y[static_cast<size_t>(row * d)];
-    for (int64_t j = 0; j < d; j += kLine) __builtin_prefetch(y + j);
-  } else if (x_.rows_contiguous()) {
-    __builtin_prefetch(&x_(row, 0));
-  }
-}
-
 // Nothing is known any more of this row.
 template <class T>
 void GroupDecider<T>::forget(int64_t row) {
@@ -197,6 +180,7 @@ bool GroupDecider<T>::failing(int64_t row, double upper, double& least) {
 
 template <class T>
 void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, float* gap, Run run) {
+  const int64_t d = x_.shape[1];
   again_.clear();
   for (int64_t r = 0; r < count; ++r) {
     if (r % 1024 == 0) run.poll();
@@ -204,7 +188,14 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       again_.push_back(r);
       continue;
     }
-    if (r + kAhead < count) prefetch(rows[r + kAhead]);
+    if (r + kAhead < count) {
+      const int64_t ahead = rows[r + kAhead];
+      if (bounds_.remember()) ask_for(&bounds_.lower[static_cast<size_t>(ahead * bounds_.stride)], bounds_.stride);
+      if (shorts_.rows != nullptr)
+        ask_for(&shorts_.rows->y[static_cast<size_t>(ahead * d)], d);
+      else
+        ask_for(&x_(ahead, 0), x_.rows_contiguous() ? d : 1);
+    }
     const int32_t own = label[r] < 0 ? -1 : bounds_.slot[static_cast<size_t>(label[r])];
     if (!bounds_.remember()) {
       take(open_, r, rows[r], own);

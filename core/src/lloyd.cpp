@@ -114,13 +114,14 @@ void LloydMemory::move(View<const double, 2> centers) {
   if (grouped_) groups_.move(way_);
 }
 
-// A ruler for distances like those of some rows from their centres, and a little more.
+// A ruler for distances like those of some rows from their centres, and for some more, but not for those of a few rows
+// far out: they would make its units too long for the others.
 template <class T>
 Ruler LloydMemory::ruler_for(View<const T, 2> x, View<const double, 2> centers) const {
   constexpr int64_t kSome = 65;
   std::vector<double> lengths;
-  for (int64_t s = 0; s < std::min(n_, kSome); ++s) {
-    const int64_t i = n_ <= kSome ? s : s * ((n_ - 1) / (kSome - 1));
+  for (int64_t s = 0, count = std::min(n_, kSome); s < count; ++s) {
+    const int64_t i = (2 * s + 1) * n_ / (2 * count);
     double sum = 0;
     for (int64_t j = 0; j < d_; ++j) {
       const double difference =
@@ -129,9 +130,11 @@ Ruler LloydMemory::ruler_for(View<const T, 2> x, View<const double, 2> centers) 
     }
     lengths.push_back(std::sqrt(sum));
   }
-  const auto [nearest, farthest] = std::minmax_element(lengths.begin(), lengths.end());
-  const double spread = *farthest - *nearest;
-  return ruler_between(std::max(*nearest - spread / 2, 0.0), *farthest + spread);
+  std::sort(lengths.begin(), lengths.end());
+  const double nearest = lengths.front(), most = lengths[lengths.size() * 9 / 10];
+  const double farthest = most > 0 ? std::min(lengths.back(), 4 * most) : lengths.back();
+  const double more = farthest - nearest + farthest / 8;
+  return ruler_between(std::max(nearest - more / 2, 0.0), farthest + more);
 }
 
 template <class T>

@@ -186,7 +186,7 @@ class PlusPlus {
   template <class F>
   void lay(int64_t cell, F&& visit) {
     for (int64_t i = cell * kCell; i < (cell + 1) * kCell; ++i) {
-      if (i + kAhead < m_) cloud_.prefetch(point(i + kAhead));
+      if (i + kAhead < m_) cloud_.ask_for_point(point(i + kAhead));
       if (i < m_) {
         cloud_.put(i, point(i));
         visit(i);
@@ -353,7 +353,7 @@ class PlusPlus {
       if (cell + 1 < cells_count_)
         for (int64_t tile = (cell + 1) * kTiles; tile < (cell + 2) * kTiles; ++tile)
           for (uint32_t points = hits(tile); points != 0; points &= points - 1)
-            cloud_.prefetch_place(tile * kPoints + std::countr_zero(points));
+            cloud_.ask_for_place(tile * kPoints + std::countr_zero(points));
       for (int64_t h = 0; h < count; ++h) d2[h] = cloud_.distance2(hit[h], candidates, best);
       bool changed = false;
       for (int64_t h = 0; h < count; ++h) {

@@ -11,6 +11,7 @@
 
 #include "knoll/large_array.hpp"
 #include "knoll/parallel.hpp"
+#include "knoll/prefetch.hpp"
 #include "knoll/simd.hpp"
 #include "seeding_rows.hpp"
 
@@ -130,17 +131,10 @@ class Cloud<View<const T, 2>> {
                                   weights_step, error, hits, gains, errors);
   }
 
-  // Asks for a row that will be put soon: points that stand side by side lie far apart in x.
-  void prefetch(int64_t point) const {
-    const char* const from = reinterpret_cast<const char*>(row(point));
-    const int64_t bytes = x_.stride[1] == 1 ? d_ * static_cast<int64_t>(sizeof(T)) : 1;
-    for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
-  }
-  void prefetch_place(int64_t place) const {
-    const char* const from = reinterpret_cast<const char*>(copy_.get() + place * d_);
-    const int64_t bytes = d_ * static_cast<int64_t>(sizeof(T));
-    for (int64_t byte = 0; byte < std::min<int64_t>(512, bytes); byte += 64) __builtin_prefetch(from + byte);
-  }
+  // Asks for a row that will be put soon (points that stand side by side lie far apart in x), and for one in its place.
+  [[gnu::always_inline]] void ask_for_point(int64_t point) const { ask_for(row(point), x_.stride[1] == 1 ? d_ : 1); }
+  [[gnu::always_inline]] void ask_for_place(int64_t place) const { ask_for(copy_.get() + place * d_, d_); }
+
   // The one distance.
   double distance2(int64_t place, const Batch& batch, size_t t) const {
     const T* const copy = copy_.get() + place * d_;
@@ -202,8 +196,8 @@ class Cloud<SparseRows<T, I>> {
     return batch;
   }
   void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, const double*, uint32_t*, float*, double*) const {}
-  void prefetch(int64_t) const {}
-  void prefetch_place(int64_t) const {}
+  void ask_for_point(int64_t) const {}
+  void ask_for_place(int64_t) const {}
   double distance2(int64_t place, const Batch& batch, size_t t) const {
     return row_distance2(places_[static_cast<size_t>(place)], batch[t]);
   }

@@ -10,6 +10,7 @@
 #include "check.hpp"
 #include "knoll/assign.hpp"
 #include "knoll/certified.hpp"
+#include "knoll/group_bounds.hpp"
 #include "knoll/cluster_sums.hpp"
 #include "knoll/lloyd.hpp"
 #include "knoll/sum.hpp"
@@ -96,7 +97,7 @@ TEST("kmeans: panels are centred, scaled, turned and padded, on every instructio
     for (int64_t count : {1, 7, 8, 23, 24}) {
       const auto x = points("normal", kPanel, d, 1), pivot = points("normal", 1, d, 2);
       const double scale = 0.25;
-      const std::vector<float> x32(x.begin(), x.end());
+      const std::vector<float> x32(x.begin(), x.end()), pivot32(pivot.begin(), pivot.end());
       for (const Kernels* table : all_kernels())
         for (bool narrow : {false, true}) {
           std::vector<float> panel(static_cast<size_t>(d * kPanel), 7.0f), norm2(kPanel, 7.0f);
@@ -105,15 +106,17 @@ TEST("kmeans: panels are centred, scaled, turned and padded, on every instructio
           for (int64_t l = 0; l < count; ++l)
             rows[l] = &x[static_cast<size_t>(l * d)], rows32[l] = &x32[static_cast<size_t>(l * d)];
           if (narrow)
-            table->kmeans.pack_f32(rows32, count, d, pivot.data(), scale, panel.data(), norm2.data());
+            table->kmeans.pack_f32(rows32, count, d, pivot32.data(), 0.25f, panel.data(), norm2.data());
           else
             table->kmeans.pack_f64(rows, count, d, pivot.data(), scale, panel.data(), norm2.data());
           for (int64_t l = 0; l < kPanel; ++l) {
             double sum = 0;
             for (int64_t j = 0; j < d; ++j) {
               const auto at = static_cast<size_t>(l * d + j);
-              const double value = narrow ? static_cast<double>(x32[at]) : x[at];
-              const auto y = l < count ? static_cast<float>((value - pivot[static_cast<size_t>(j)]) * scale) : 0.0f;
+              const auto column = static_cast<size_t>(j);
+              const float y = l >= count ? 0.0f
+                              : narrow   ? (x32[at] - pivot32[column]) * 0.25f
+                                         : static_cast<float>((x[at] - pivot[column]) * scale);
               CHECK(panel[static_cast<size_t>(j * kPanel + l)] == y);
               sum += static_cast<double>(y) * static_cast<double>(y);
             }
@@ -167,14 +170,14 @@ TEST("kmeans: a row alone and groups of centres give what panels give, on every 
   for (int64_t d : {1, 3, 7, 8, 13, 300})
     for (const Kernels* table : all_kernels()) {
       const auto x = points("normal", 1, d, 17), pivot = points("normal", 1, d, 18);
-      const std::vector<float> x32(x.begin(), x.end());
+      const std::vector<float> x32(x.begin(), x.end()), pivot32(pivot.begin(), pivot.end());
       std::vector<float> y(static_cast<size_t>(d)), y32(y.size());
       const auto norm = static_cast<double>(table->kmeans.pack_row_f64(x.data(), d, pivot.data(), 0.5, y.data()));
-      table->kmeans.pack_row_f32(x32.data(), d, pivot.data(), 0.5, y32.data());
+      table->kmeans.pack_row_f32(x32.data(), d, pivot32.data(), 0.5f, y32.data());
       double sum = 0;
       for (size_t j = 0; j < y.size(); ++j) {
         CHECK(y[j] == static_cast<float>((x[j] - pivot[j]) * 0.5));
-        CHECK(y32[j] == static_cast<float>((static_cast<double>(x32[j]) - pivot[j]) * 0.5));
+        CHECK(y32[j] == (x32[j] - pivot32[j]) * 0.5f);
         sum += static_cast<double>(y[j]) * static_cast<double>(y[j]);
       }
       CHECK(std::fabs(norm - sum) <= 0x1p-24 * static_cast<double>(d + 1) * sum);
@@ -228,33 +231,102 @@ TEST("kmeans: a row alone and groups of centres give what panels give, on every 
     }
 }
 
-TEST("kmeans: groups fail whose bound is not above, and bounds hold the truth between them, on every instruction set") {
-  const std::vector<float> lower{5, 3, -kInf, 9, 4, 7, 8, 2, 6, kInf, kInf, kInf, kInf, kInf, kInf, kInf};
-  std::vector<float> travel(16, 0.0f);
-  travel[0] = 2.0f;
+TEST("kmeans: groups fail whose bound is not above, on every instruction set") {
+  std::mt19937_64 random(19);
+  for (int64_t stride : {kBoundLanes, 3 * kBoundLanes})
+    for (int most : {3, 40, 0xffff}) {
+      const auto draw = [&] { return static_cast<uint16_t>(random() % static_cast<uint64_t>(most + 1)); };
+      std::vector<uint16_t> lower(static_cast<size_t>(stride)), travel(lower.size());
+      for (auto& v : lower) v = draw();
+      for (auto& v : travel) v = static_cast<uint16_t>(draw() / 2);
+      lower[7] = 0, lower[9] = 0xffff, travel[9] = 0, lower[11] = 0xffff, travel[11] = 0xffff;
+      for (uint16_t upper : {uint16_t{0}, draw(), uint16_t{0xffff}})
+        for (const Kernels* table : all_kernels()) {
+          std::vector<uint32_t> mask(static_cast<size_t>(stride / kBoundLanes), 0xabcdef);
+          uint16_t least = 1;
+          const bool some =
+              table->kmeans.failing_groups(lower.data(), travel.data(), stride, upper, mask.data(), &least);
+          int lowest = 0xffff;
+          bool any = false;
+          for (size_t g = 0; g < lower.size(); ++g) {
+            const int bound = std::max(lower[g] - travel[g], 0);
+            lowest = std::min(lowest, bound);
+            any = any || bound <= upper;
+            CHECK((mask[g / kBoundLanes] >> g % kBoundLanes & 1) == (bound <= upper ? 1u : 0u));
+          }
+          CHECK(some == any && least == lowest);
+        }
+    }
+}
+
+TEST("kmeans: bounds hold the truth between them, on every instruction set") {
   for (const Kernels* table : all_kernels()) {
-    std::vector<uint8_t> mask(2, 0xff);
-    float least = 0;
-    CHECK(table->kmeans.failing_groups(lower.data(), travel.data(), 9, 4.0f, mask.data(), &least) == 5);
-    CHECK(mask == (std::vector<uint8_t>{0b10010111, 0}));
-    CHECK(least == -kInf);
-    CHECK(table->kmeans.failing_groups(lower.data(), travel.data(), 9, kInf, mask.data(), &least) >= 9);
-    CHECK(mask[0] == 0xff && (mask[1] & 1) == 1);
     const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
-    const std::vector<float> far{10.0f, 0.0f};
-    std::vector<float> score(2 * kPanel), norm2(kPanel, 3.0f), bound(score.size()), upper(kPanel);
-    for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l) - 1.5f;
-    score[5] = kInf;
-    table->kmeans.lower_bounds(score.data(), 2, norm2.data(), &bounds, far.data(), bound.data());
-    CHECK(bound[5] > 1e37f && bound[5] < kInf);
-    score[5] = 0, bound[5] = std::sqrt(3.0f) + 9.99995f;
+    const float from = 2.0f, per_unit = 1000.0f, nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> far{10.5f, 0.0f, 60000.0f};
+    std::vector<float> score(3 * kPanel), norm2(kPanel, 3.0f), upper(kPanel);
+    std::vector<uint16_t> bound(score.size());
+    for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l % kPanel) - 1.5f;
     table->kmeans.upper_bounds(score.data(), norm2.data(), &bounds, upper.data());
+    score[5] = kInf, score[6] = nan;
+    table->kmeans.lower_bounds(score.data(), 3, norm2.data(), &bounds, far.data(), from, per_unit, bound.data());
     for (size_t l = 0; l < score.size(); ++l) {
+      if (l == 5) CHECK(bound[l] == 0xffff);
+      if (l == 6) CHECK(bound[l] <= 10);
+      if (l == 5 || l == 6) continue;
       const double truth = std::sqrt(3.0 + 2 * static_cast<double>(score[l]));
-      const auto here = static_cast<double>(bound[l]) - static_cast<double>(far[l / kPanel]);
-      CHECK(here < truth && here > truth - 1e-4);
+      const double units = std::max(truth - 2.0, 0.0) * 1000 + static_cast<double>(far[l / kPanel]);
+      CHECK(bound[l] <= units && (bound[l] == 0xffff || bound[l] > units - 1.5));
       if (l < kPanel) CHECK(static_cast<double>(upper[l]) > truth && static_cast<double>(upper[l]) < truth + 1e-2);
     }
+  }
+}
+
+TEST("kmeans: centres are parted into groups that hold all of them, fast ones or neighbours together") {
+  const std::vector<double> way{0.5, 3, 1, 3, 0, 2};
+  CHECK(fast_together(way) == (std::vector<int32_t>{1, 3, 5, 2, 0, 4}));
+  const int64_t k = 3 * kGroup + 5;
+  std::vector<double> centers(static_cast<size_t>(k)), ways(centers.size(), 1.0);
+  for (int64_t c = 0; c < k; ++c) centers[static_cast<size_t>(c)] = static_cast<double>(c * 7 % k);  // on a line
+  ways[3] = 2;
+  const std::vector<int32_t> order = neighbours_together(matrix(centers, 1), ways);
+  CHECK(order[0] == 3);
+  double reach = 0;  // of the fastest one's group: half of it stands on either side of 21
+  for (size_t s = 0; s < kGroup; ++s)
+    reach = std::max(reach, std::fabs(centers[static_cast<size_t>(order[s])] - centers[3]));
+  CHECK(reach == kGroup / 2);
+  std::vector<int32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t c = 0; c < k; ++c) CHECK(sorted[static_cast<size_t>(c)] == c);
+}
+
+TEST("kmeans: bounds by groups survive long ways, and a rebase changes none by more than a unit") {
+  const int64_t n = 5, k = 2 * kGroup;
+  const Ruler ruler = ruler_between(1.0, 3.0);
+  GroupBounds bounds(n, fast_together(std::vector<double>(static_cast<size_t>(k), 0.0)), ruler, Run{2});
+  for (int64_t i = 0; i < n; ++i) {
+    CHECK(bounds.lower[static_cast<size_t>(i * bounds.stride)] == 0);
+    CHECK(bounds.lower[static_cast<size_t>(i * bounds.stride + 2)] == 0xffff);  // no such group
+    bounds.lower[static_cast<size_t>(i * bounds.stride)] = static_cast<uint16_t>(10000 * (i + 1));
+    bounds.lower[static_cast<size_t>(i * bounds.stride + 1)] = static_cast<uint16_t>(10000 * (i + 1));
+  }
+  std::vector<double> way(static_cast<size_t>(k), 0.0);
+  way[1] = 1e-3;
+  bounds.move(way);
+  bounds.rebase(Run{2});
+  CHECK(bounds.travel[0] > 0.99e-3 && bounds.lower[0] == 10000);  // too short a way to be taken off
+  way[1] = 0.5;
+  bounds.move(way);
+  const int taken = bounds.travel_up[0];
+  CHECK(taken * ruler.unit >= 0.501 && (taken - 2) * ruler.unit < 0.501);
+  bounds.rebase(Run{2});
+  CHECK(bounds.travel[0] == 0 && bounds.travel_up[0] == 0 && bounds.travel_down[0] == 0);
+  CHECK(bounds.own_travel[1] >= 0.501);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i * bounds.stride);
+    CHECK(bounds.lower[at] == std::max<int64_t>(10000 * (i + 1) - taken, 0));
+    CHECK(bounds.lower[at + 1] == 10000 * (i + 1) - 1 || bounds.lower[at + 1] == 10000 * (i + 1));
+    CHECK(bounds.lower[at + 2] == 0xffff || bounds.lower[at + 2] == 0xfffe);
   }
 }
 

@@ -145,11 +145,18 @@ TEST("kmeans shorts: a sweep parts scores at the limit, and bounds lie below, on
     }
     CHECK(h == found && all == lowest);
     const std::vector<float> reach(kPanel, 0.5f), travel{0.0f, 10.0f, 3.0f};
-    std::vector<float> bound(least.size());
-    table->kmeans.short_bounds(least.data(), kCount, norm2.data(), reach.data(), 0.125f, travel.data(), bound.data());
+    std::vector<uint16_t> bound(least.size());
+    std::vector<float> lengths(kPanel);
+    table->kmeans.short_bounds(least.data(), kCount, norm2.data(), reach.data(), 0.125f, travel.data(), 1.0f, 500.0f,
+                               bound.data());
+    table->kmeans.short_lengths(least.data(), norm2.data(), reach.data(), 0.125f, lengths.data());
     for (size_t i = 0; i < bound.size(); ++i) {
-      const double truth = std::sqrt(2000.0 + least[i]) * 0.125 - 0.5 + static_cast<double>(travel[i / kPanel]);
-      CHECK(static_cast<double>(bound[i]) < truth && static_cast<double>(bound[i]) > truth - 1e-5 * (truth + 1));
+      const double truth = std::sqrt(2000.0 + least[i]) * 0.125 - 0.5;
+      const double units = std::max(truth - 1.0, 0.0) * 500 + static_cast<double>(travel[i / kPanel]);
+      CHECK(bound[i] <= units && (bound[i] == 0xffff || bound[i] > units - 1.5));
+      if (i >= kPanel) continue;
+      const auto length = static_cast<double>(lengths[i]);
+      CHECK(length < truth && length > truth - 1e-5 * (truth + 1));
     }
   }
 }

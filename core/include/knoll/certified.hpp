@@ -57,7 +57,6 @@ class Decider {
   // The panel of some rows (at most kPanel), and their squared norms.
   const float* pack(const int64_t* rows, int64_t count, float* norm2);
   const T* row(int64_t i, int64_t slot);  // contiguous; a slot (below kPanel) holds one copy
-  void prefetch(int64_t i) const;
 
  private:
   View<const T, 2> x_;

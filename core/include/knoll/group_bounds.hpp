@@ -94,7 +94,6 @@ class GroupDecider {
   void remember(int64_t row, int32_t label, float upper, double least, float& gap);
   bool failing(int64_t row, double upper, double& least);
   void forget(int64_t row);
-  void prefetch(int64_t row) const;
 
   View<const T, 2> x_;
   const Frame& frame_;
