@@ -18,6 +18,7 @@ template <class T>
 constexpr int kScaleRange = std::is_same_v<T, double> ? 480 : 120;
 constexpr int64_t kWidest = int64_t{1} << 18;  // columns for which the bounds below are worth anything
 constexpr int64_t kTileCenters = 64;
+constexpr double kFar = 16;  // times the squared norm of a typical row: a centre beyond has bounds of its own
 
 float round_up(double v) {
   const auto f = static_cast<float>(v);
@@ -60,12 +61,19 @@ Frame choose_frame(View<const T, 2> x, View<const double, 2> centers) {
     for (size_t s = 0; s < rows.size(); ++s) reach[s] = std::max(reach[s], std::fabs(rows[s][j] - frame.pivot[j]));
   }
   double size = median(reach);
+  std::vector<double> norm2;
+  for (const auto& row : rows) {
+    double sum = 0;
+    for (size_t j = 0; j < frame.pivot.size(); ++j) sum += (row[j] - frame.pivot[j]) * (row[j] - frame.pivot[j]);
+    norm2.push_back(sum);
+  }
   for (int64_t c = 0; c < centers.shape[0] && size == 0; ++c)
     for (int64_t j = 0; j < d; ++j)
       size = std::max(size, std::fabs(centers(c, j) - frame.pivot[static_cast<size_t>(j)]));
   int exponent = 0;
   std::frexp(size, &exponent);
   if (size > 0 && std::isfinite(size) && std::abs(exponent) <= kScaleRange<T>) frame.scale = std::ldexp(1.0, -exponent);
+  frame.norm2 = median(norm2) * frame.scale * frame.scale;
   if (std::is_same_v<T, float>) frame.pivot32.assign(frame.pivot.begin(), frame.pivot.end());  // exact: from the data
   return frame;
 }
@@ -81,7 +89,14 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
   const int64_t padded_k = (k + multiple - 1) / multiple * multiple;
   blocks.assign(static_cast<size_t>(padded_k * d), 0.0f);
   half.assign(static_cast<size_t>(padded_k), kInf);  // centres that do not exist never win
-  double largest = 0;
+  const double columns = static_cast<double>(d), inflate = 1.01;
+  bounds.margin = round_up((2 * columns + 12) * kUnit * inflate);
+  bounds.radius = round_up((3 * columns + 24) * kUnit * inflate);
+  bounds.slack = round_up(6 * kUnit);
+  bounds.floor = 0x1p-100f;
+  const double far = kFar * frame.norm2;
+  double largest = 0, largest_near = 0;
+  p2.assign(static_cast<size_t>(padded_k), 0.0f);
   for (int64_t c = 0; c < k; ++c) {
     double norm2 = 0;
     const int64_t slot = slots == nullptr ? c : slots[c];
@@ -91,16 +106,17 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
       norm2 += static_cast<double>(p) * static_cast<double>(p);
       block[j * kCenterBlock] = -p;
     }
-    half[static_cast<size_t>(slot)] = static_cast<float>(norm2 / 2);
+    const bool near = norm2 <= far;
+    const double lowered = near ? 0.0 : 2 * static_cast<double>(bounds.radius) * norm2;
+    half[static_cast<size_t>(slot)] = static_cast<float>(norm2 / 2 - lowered);
+    p2[static_cast<size_t>(slot)] = near ? 0.0f : 1.0f;
     largest = std::max(largest, norm2);
+    if (near) largest_near = std::max(largest_near, norm2);
   }
-  const double columns = static_cast<double>(d), inflate = 1.01;
-  bounds.p2 = round_up(largest * inflate);
-  bounds.margin = round_up((2 * columns + 12) * kUnit * inflate);
-  bounds.radius = round_up((3 * columns + 24) * kUnit * inflate);
-  bounds.slack = round_up(6 * kUnit);
-  bounds.floor = 0x1p-100f;
-  certified = std::isfinite(bounds.p2);
+  bounds.p2 = round_up(largest_near * inflate);
+  most_p2 = largest > far ? round_up(8 * largest * inflate) : bounds.p2;
+  for (float& one : p2) one = one == 0.0f ? bounds.p2 : most_p2;
+  certified = std::isfinite(most_p2);
 }
 
 template <class T>
@@ -145,14 +161,15 @@ void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, floa
   }
   for (int64_t first = 0; first < count && centers_.certified; first += kPanel) {
     const int64_t here = std::min<int64_t>(kPanel, count - first);
-    float norm2[kPanel], best[kPanel], second[kPanel], gaps[kPanel];
+    float norm2[kPanel], best[kPanel], second[kPanel], p2[kPanel], gaps[kPanel];
     int32_t index[kPanel];
     pack(rows + first, here, norm2);
     for (int64_t i = first + here; i < std::min(count, first + here + kPanel); ++i)
       ask_for(&x_(rows[i], 0), x_.rows_contiguous() ? d : 1);
     kernel.nearest_two(panel_.data(), d, centers_.blocks.data(), centers_.half.data(),
                        static_cast<int64_t>(centers_.half.size()), best, second, index);
-    kernel.gaps(best, second, norm2, &centers_.bounds, gaps);
+    for (int64_t l = 0; l < kPanel; ++l) p2[l] = centers_.p2[static_cast<size_t>(index[l])];
+    kernel.gaps(best, second, norm2, p2, &centers_.bounds, gaps);
     counts.evaluations += here * k;
     for (int64_t l = 0; l < here; ++l) {
       label[first + l] = index[l];

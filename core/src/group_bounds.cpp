@@ -159,6 +159,12 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       mask_(static_cast<size_t>(bounds.stride / kBoundLanes)),
       wanted_(mask_.size(), 0) {}
 
+// The P² of the centres of a panel.
+template <class T>
+void GroupDecider<T>::find_p2(const int32_t* slots, float* p2) const {
+  for (int64_t l = 0; l < kPanel; ++l) p2[l] = centers_.p2[static_cast<size_t>(std::max(slots[l], 0))];
+}
+
 // Nothing is known any more of this row.
 template <class T>
 void GroupDecider<T>::forget(int64_t row) {
@@ -170,10 +176,9 @@ void GroupDecider<T>::forget(int64_t row) {
 template <class T>
 bool GroupDecider<T>::failing(int64_t row, double upper, double& least) {
   uint16_t units = 0;
-  const bool some = kernels().kmeans.failing_groups(&bounds_.lower[static_cast<size_t>(row * bounds_.stride)],
-                                                    bounds_.travel_up.data(), bounds_.stride,
-                                                    units_above((upper - bounds_.ruler.from) * bounds_.ruler.per_unit),
-                                                    mask_.data(), &units);
+  const bool some = kernels().kmeans.failing_groups(
+      &bounds_.lower[static_cast<size_t>(row * bounds_.stride)], bounds_.travel_up.data(), bounds_.stride,
+      units_above((upper - bounds_.ruler.from) * bounds_.ruler.per_unit), mask_.data(), &units);
   least = units == 0 ? 0.0 : bounds_.ruler.from + units * bounds_.ruler.unit;
   return some;
 }
@@ -267,9 +272,11 @@ void GroupDecider<T>::remember(int64_t row, int32_t label, float upper, double l
 // Now that the distance to the own centre is known, many groups are out of reach; rows with others wait for company.
 template <class T>
 void GroupDecider<T>::tighten(int32_t* label, float* gap) {
+  if (taken_.count == 0) return;
   const int64_t d = x_.shape[1];
-  float upper[kPanel];
-  kernels().kmeans.upper_bounds(taken_.score, taken_.norm2, &centers_.bounds, upper);
+  float upper[kPanel], p2[kPanel];
+  find_p2(taken_.own, p2);
+  kernels().kmeans.upper_bounds(taken_.score, taken_.norm2, p2, &centers_.bounds, upper);
   for (int64_t l = 0; l < taken_.count; ++l) {
     double least = 0;
     if (!failing(taken_.row[l], static_cast<double>(upper[l]), least)) {
@@ -355,8 +362,10 @@ void GroupDecider<T>::look(Found& found) {
   kernel.turn_rows(open_.copies.data(), x_.shape[1], panel_.data());
   kernel.nearest_of_groups(panel_.data(), x_.shape[1], centers_.blocks.data(), centers_.half.data(), groups_.data(),
                            count, open_.own, best_.data(), second_.data(), found.lowest, found.next, found.index);
-  kernel.gaps(found.lowest, found.next, open_.norm2, &centers_.bounds, found.gaps);
-  kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
+  float p2[kPanel];
+  find_p2(found.index, p2);
+  kernel.gaps(found.lowest, found.next, open_.norm2, p2, &centers_.bounds, found.gaps);
+  kernel.upper_bounds(found.lowest, open_.norm2, p2, &centers_.bounds, found.upper);
   confirmed_.clear();
   for (int64_t l = 0; l < open_.count; ++l) {
     if (found.index[l] == open_.own[l]) continue;
@@ -365,8 +374,8 @@ void GroupDecider<T>::look(Found& found) {
     best_[to] = second_[to];
     confirmed_.push_back({static_cast<int32_t>(l), open_.own[l], open_.score[l]});
   }
-  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(),
-                      bounds_.ruler.from_up, bounds_.ruler.per_unit_down, bound_.data());
+  kernel.lower_bounds(best_.data(), count, open_.norm2, &centers_.bounds, travel_.data(), bounds_.ruler.from_up,
+                      bounds_.ruler.per_unit_down, bound_.data());
   bound_confirmed(found);
 }
 

@@ -76,9 +76,11 @@ void GroupDecider<T>::look_by_grid(Found& found) {
     if (open_.own[l] >= 0) confirm(found, l, open_.own[l]);
     if (tried[l] != open_.own[l]) confirm(found, l, tried[l]);
   }
-  kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
+  float p2[kPanel];
+  find_p2(found.index, p2);
+  kernel.upper_bounds(found.lowest, open_.norm2, p2, &centers_.bounds, found.upper);
   for (int64_t l = 0; l < kPanel; ++l) {
-    const double size = static_cast<double>(open_.norm2[l]) + static_cast<double>(centers_.bounds.p2);
+    const double size = static_cast<double>(open_.norm2[l]) + static_cast<double>(centers_.most_p2);
     reach[l] = static_cast<float>((static_cast<double>(reach[l]) + static_cast<double>(centers.off) +
                                    std::sqrt(size) * static_cast<double>(centers_.bounds.slack)) *
                                   (1 + 0x1p-20));
@@ -94,11 +96,12 @@ void GroupDecider<T>::look_by_grid(Found& found) {
     }
   }
   confirmed += static_cast<int64_t>(confirmed_.size());
-  kernel.gaps(found.lowest, found.next, open_.norm2, &centers_.bounds, found.gaps);
-  kernel.upper_bounds(found.lowest, open_.norm2, &centers_.bounds, found.upper);
+  find_p2(found.index, p2);
+  kernel.gaps(found.lowest, found.next, open_.norm2, p2, &centers_.bounds, found.gaps);
+  kernel.upper_bounds(found.lowest, open_.norm2, p2, &centers_.bounds, found.upper);
   if (bounds_.remember()) {
-    kernel.short_bounds(least_.data(), count, norm2, reach, rows.grid.step, travel_.data(),
-                        bounds_.ruler.from_up, bounds_.ruler.per_unit_down, bound_.data());
+    kernel.short_bounds(least_.data(), count, norm2, reach, rows.grid.step, travel_.data(), bounds_.ruler.from_up,
+                        bounds_.ruler.per_unit_down, bound_.data());
     bound_confirmed(found);
     return;
   }
@@ -122,10 +125,9 @@ void GroupDecider<T>::bound_confirmed(const Found& found) {
                           std::sqrt(size) * static_cast<double>(b.slack);
     const int32_t group = one.slot / kGroup, e = slot_[static_cast<size_t>(group)];
     uint16_t& lower = e >= 0 ? bound_[static_cast<size_t>(e * kPanel) + l]
-                          : bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride + group)];
-    const double units =
-        std::max(length - bounds_.ruler.from, 0.0) / bounds_.ruler.unit * (1 - 0x1p-40) +
-        static_cast<double>(bounds_.travel_down[static_cast<size_t>(group)]);
+                             : bounds_.lower[static_cast<size_t>(open_.row[l] * bounds_.stride + group)];
+    const double units = std::max(length - bounds_.ruler.from, 0.0) / bounds_.ruler.unit * (1 - 0x1p-40) +
+                         static_cast<double>(bounds_.travel_down[static_cast<size_t>(group)]);
     if (units < lower) lower = static_cast<uint16_t>(units);
   }
 }

@@ -147,8 +147,8 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
 
   if (grouped_) groups_.rebase(run);
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, by_grid_ ? fast_together(way_) : neighbours_together(centers, way_), ruler_for(x, centers),
-                          run);
+    groups_ = GroupBounds(n_, by_grid_ ? fast_together(way_) : neighbours_together(centers, way_),
+                          ruler_for(x, centers), run);
     grouped_ = true;
   }
   const bool by_groups = grouped_ || by_grid_;

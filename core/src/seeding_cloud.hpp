@@ -169,7 +169,7 @@ class Cloud<View<const T, 2>> {
   int64_t m_, d_;
   double kappa_;
   Scale scale_;
-  std::vector<double> origin_;          // (d) of the tiles: any will do, the middle is best
+  std::vector<double> origin_;   // (d) of the tiles: any will do, the middle is best
   LargeArray<T> copy_;           // (m, d)
   LargeArray<float> tiles_;      // (height / kPoints, d, kPoints)
   LargeArray<float> threshold_;  // (height)

@@ -10,8 +10,8 @@
 #include "check.hpp"
 #include "knoll/assign.hpp"
 #include "knoll/certified.hpp"
-#include "knoll/group_bounds.hpp"
 #include "knoll/cluster_sums.hpp"
+#include "knoll/group_bounds.hpp"
 #include "knoll/lloyd.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
@@ -46,8 +46,9 @@ std::vector<int32_t> nearest(const std::vector<double>& x, const std::vector<dou
   return labels;
 }
 
-const std::vector<std::string> kKinds = {"normal", "lattice",   "duplicates", "shifted",   "far",           "huge",
-                                         "tiny",   "subnormal", "outlier",    "near ties", "columns apart", "denorm"};
+const std::vector<std::string> kKinds = {"normal",        "lattice", "duplicates",  "shifted",     "far",
+                                         "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
+                                         "columns apart", "denorm",  "heavy tails", "ties far out"};
 
 // n points whose nearest centres are easy, hard or impossible to tell apart in float32.
 std::vector<double> points(const std::string& kind, int64_t n, int64_t d, unsigned seed) {
@@ -72,6 +73,8 @@ std::vector<double> points(const std::string& kind, int64_t n, int64_t d, unsign
       v = off == 0 ? v : std::nextafter(v, off == 1 ? 9.0 : -9.0);
     }
   }
+  for (size_t i = 0; kind == "heavy tails" && i < x.size(); ++i) x[i] /= normal(random);
+  for (size_t i = 0; kind == "ties far out" && i < x.size() / 5; ++i) x[i] = 3000 + std::round(2 * x[i]) / 1024;
   if (kind == "outlier") x[0] = 1e30, x[x.size() / 2] = -1e25;
   return x;
 }
@@ -267,7 +270,8 @@ TEST("kmeans: bounds hold the truth between them, on every instruction set") {
     std::vector<float> score(3 * kPanel), norm2(kPanel, 3.0f), upper(kPanel);
     std::vector<uint16_t> bound(score.size());
     for (size_t l = 0; l < score.size(); ++l) score[l] = static_cast<float>(l % kPanel) - 1.5f;
-    table->kmeans.upper_bounds(score.data(), norm2.data(), &bounds, upper.data());
+    const std::vector<float> p2(kPanel, bounds.p2);
+    table->kmeans.upper_bounds(score.data(), norm2.data(), p2.data(), &bounds, upper.data());
     score[5] = kInf, score[6] = nan;
     table->kmeans.lower_bounds(score.data(), 3, norm2.data(), &bounds, far.data(), from, per_unit, bound.data());
     for (size_t l = 0; l < score.size(); ++l) {
@@ -333,12 +337,12 @@ TEST("kmeans: bounds by groups survive long ways, and a rebase changes none by m
 TEST("kmeans: a gap is below the true one, and −inf where float32 cannot tell, on every instruction set") {
   const TileBounds bounds{4.0f, 1e-5f, 1e-5f, 4e-7f, 0x1p-100f};
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> best(kPanel, -1.0f), second(kPanel), norm2(kPanel, 3.0f);
+  std::vector<float> best(kPanel, -1.0f), second(kPanel), norm2(kPanel, 3.0f), p2(kPanel, bounds.p2);
   for (int l = 0; l < kPanel; ++l) second[static_cast<size_t>(l)] = -1.0f + static_cast<float>(l) * 1.1e-5f;
   second[20] = kInf, second[21] = nan, norm2[22] = kInf, norm2[23] = nan;
   for (const Kernels* table : all_kernels()) {
     std::vector<float> gap(kPanel);
-    table->kmeans.gaps(best.data(), second.data(), norm2.data(), &bounds, gap.data());
+    table->kmeans.gaps(best.data(), second.data(), norm2.data(), p2.data(), &bounds, gap.data());
     for (size_t l = 0; l < 20; ++l) {
       const double margin = 7e-5, difference = static_cast<double>(second[l]) - static_cast<double>(best[l]);
       if (difference < margin * 0.99) CHECK(gap[l] == -kInf);

@@ -71,6 +71,11 @@ def data(name, n=700, d=5, seed=0):
         case "outlier":
             x[3] = 1e30
             return x
+        case "heavy tails":
+            return rng.standard_t(1.0, size=(n, d))
+        case "ties far out":  # where float32 sees none of the differences, beside many rows that it sees well
+            x[: n // 5] = 3000 + rng.integers(-2, 3, size=(n // 5, d)) / 1024
+            return x
     raise AssertionError(name)
 
 
@@ -85,6 +90,8 @@ NAMES = [
     "subnormal",
     "columns apart",
     "outlier",
+    "heavy tails",
+    "ties far out",
 ]
 
 
@@ -130,12 +137,15 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("name", NAMES)
-def test_every_algorithm_walks_the_plain_path(algorithm, name):
-    X = data(name, n=1500, d=4)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, np.float64) for name in NAMES] + [(name, np.float32) for name in NAMES if name != "huge"],
+)
+def test_every_algorithm_walks_the_plain_path(algorithm, name, dtype):
+    X = data(name, n=1500, d=4).astype(dtype)
     rng = np.random.default_rng(5)
     k = 19
-    centers = X[rng.choice(len(X), k, replace=False)]
+    centers = X[rng.choice(len(X), k, replace=False)].astype(np.float64)
     weights = rng.integers(0, 3, len(X)).astype(float)
     memory = _core.LloydMemory(len(X), X.shape[1], k, algorithm)
     before = np.full(len(X), -1)
@@ -157,6 +167,24 @@ def test_every_algorithm_walks_the_plain_path(algorithm, name):
         centers[full] = totals[full, 1:] / totals[full, :1]
         if step in (3, 9):  # any centres may come: some jump to a row
             centers[rng.integers(0, k, 3)] = X[rng.integers(0, len(X), 3)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_few_rows_far_out_leave_the_others_to_float32(algorithm, dtype):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(20_000, 8))
+    X[:10] *= 10_000
+    X = X.astype(dtype)
+    centers = X[:40].astype(np.float64)
+    memory = _core.LloydMemory(*X.shape, len(centers), algorithm)
+    for _ in range(8):
+        rechecks = memory.step(X, None, centers, 2)[2]
+        assert rechecks < 0.02 * len(X)
+        totals = round_sums(memory.sums, len(centers))
+        centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
+    memory.step(X, None, centers, 2)
+    np.testing.assert_array_equal(memory.labels, nearest(X, centers))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

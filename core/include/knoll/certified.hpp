@@ -18,6 +18,7 @@ struct Frame {
   std::vector<double> pivot;   // (d)
   std::vector<float> pivot32;  // (d): the same numbers, for float32 data
   double scale = 0;            // 0: the numbers are too large or too small for the bound to hold; all goes by float64
+  double norm2 = 0;            // a typical ‖y‖²
 };
 template <class T>
 Frame choose_frame(View<const T, 2> x,              // in  (n, d)
@@ -31,9 +32,13 @@ class PackedCenters {
                 const int32_t* slots = nullptr);
 
   int64_t k, d;
-  std::vector<double> exact;        // (k, d)
-  bool certified;                   // float32 may be used
-  std::vector<float> blocks, half;  // (k′/4, d, 4), (k′): k padded to the multiple
+  std::vector<double> exact;  // (k, d)
+  bool certified;             // float32 may be used
+  // (k′/4, d, 4), (k′), (k′): k padded to the multiple. A centre far out, beside most rows, would spoil the bounds of
+  // all rows: its half is lowered by more than its score may be off, and only its own rows have bounds as wide as it
+  // needs.
+  std::vector<float> blocks, half, p2;
+  float most_p2 = 0;  // the largest of p2
   TileBounds bounds;
 };
 

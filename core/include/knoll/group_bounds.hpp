@@ -36,7 +36,7 @@ struct GroupBounds {
   void move(const std::vector<double>& way);  // in (k): how far each centre has moved, rounded up
   void rebase(Run run);                       // takes long ways off the bounds, before they use up the ruler
 
-  int64_t groups = 0, stride = 0;          // stride: groups, padded to a multiple of kBoundLanes
+  int64_t groups = 0, stride = 0;  // stride: groups, padded to a multiple of kBoundLanes
   Ruler ruler;
   std::vector<int32_t> center, slot;       // (k), (k): which centre stands where, and where each stands
   LargeArray<uint16_t> lower;              // (n, stride)
@@ -94,6 +94,7 @@ class GroupDecider {
   void remember(int64_t row, int32_t label, float upper, double least, float& gap);
   bool failing(int64_t row, double upper, double& least);
   void forget(int64_t row);
+  void find_p2(const int32_t* slots, float* p2) const;
 
   View<const T, 2> x_;
   const Frame& frame_;

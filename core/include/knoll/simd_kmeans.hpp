@@ -23,7 +23,7 @@ struct ShortHit {
 
 // How far float32 may be off, as multiples of ‖y‖² + P² (docs/decisions/0008, eq. 6 to 8).
 struct TileBounds {
-  float p2;      // P²: above the squared norms of all centres
+  float p2;      // P²: above the squared norms of all centres but those far out
   float margin;  // two scores further apart than margin·(‖y‖² + P²) + floor are in their true order
   float radius;  // ‖y‖² + 2·score is the squared distance up to radius·(‖y‖² + P²) + floor
   float slack;   // what centring and rounding may add to a distance, times the root of ‖y‖² + P²
@@ -31,8 +31,8 @@ struct TileBounds {
 };
 
 struct KMeansKernels {
-  // panel[j, l] = (rows[l][j] − pivot[j]) · scale, computed in the rows' own kind and rounded to float32, and norm2[l] =
-  // Σ_j panel[j, l]²; lanes from count on are zero.
+  // panel[j, l] = (rows[l][j] − pivot[j]) · scale, computed in the rows' own kind and rounded to float32, and norm2[l]
+  // = Σ_j panel[j, l]²; lanes from count on are zero.
   void (*pack_f64)(const double* const* rows, int64_t count, int64_t d, const double* pivot, double scale, float* panel,
                    float* norm2);
   void (*pack_f32)(const float* const* rows, int64_t count, int64_t d, const float* pivot, float scale, float* panel,
@@ -48,8 +48,9 @@ struct KMeansKernels {
                       float* second, int32_t* index);
 
   // gap[l] = a lower bound of (distance to all other centres − distance to the best), or −inf where float32 cannot tell
-  // which is the best.
-  void (*gaps)(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap);
+  // which is the best; p2[l] is the P² of the best.
+  void (*gaps)(const float* best, const float* second, const float* norm2, const float* p2, const TileBounds* bounds,
+               float* gap);
 
   // Whether one of the bounds max(lower[g] − travel[g], 0), g < stride, is not above `upper`; bit g % kBoundLanes of
   // mask[g / kBoundLanes] tells which, and least is the least of the bounds. stride is a multiple of kBoundLanes.
@@ -68,12 +69,12 @@ struct KMeansKernels {
                             const int32_t* groups, int64_t count, const int32_t* own, float* best, float* second,
                             float* lowest, float* next, int32_t* index);
 
-  // out[e, l] = (a lower bound of the distance whose score is score[e, l] − from) · per_unit + travel[e] in whole units,
-  // rounded down, e < count; travel[e] alone for what is nearer than `from`.
+  // out[e, l] = (a lower bound of the distance whose score is score[e, l] − from) · per_unit + travel[e] in whole
+  // units, rounded down, e < count; travel[e] alone for what is nearer than `from`.
   void (*lower_bounds)(const float* score, int64_t count, const float* norm2, const TileBounds* bounds,
                        const float* travel, float from, float per_unit, uint16_t* out);
-  // out[l] = an upper bound of the distance whose score is score[l].
-  void (*upper_bounds)(const float* score, const float* norm2, const TileBounds* bounds, float* out);
+  // out[l] = an upper bound of the distance whose score is score[l], from a centre with the P² of p2[l].
+  void (*upper_bounds)(const float* score, const float* norm2, const float* p2, const TileBounds* bounds, float* out);
 
   // y as whole numbers: q[j] = kShortMost + the whole number nearest to y[j]·inverse, cut off at ±kShortMost; norm2
   // their squared norm; padded to a multiple of kQuad with kShortMost. Returns Σ_j (y[j] − step·whole)².

@@ -26,7 +26,8 @@ KNOLL_INLINE f32_quad round_quad(f64 v) {
 #endif
 }
 
-// Four columns of eight rows, (x − pivot) · scale in the arithmetic of x, turned: lane l of out[q] is column q of row l.
+// Four columns of eight rows, (x − pivot) · scale in the arithmetic of x, turned: lane l of out[q] is column q of row
+// l.
 KNOLL_INLINE void pack_quads(const double* const* row, int64_t j, const double* pivot, double scale, f32* out) {
   const f64 center = load(pivot + j);
   f32_quad in[kLanes32];
@@ -224,8 +225,8 @@ static void nearest_of_groups(const float* panel, int64_t d, const float* center
   }
 }
 
-static bool failing_groups(const uint16_t* lower, const uint16_t* travel, int64_t stride, uint16_t upper, uint32_t* mask,
-                           uint16_t* least) {
+static bool failing_groups(const uint16_t* lower, const uint16_t* travel, int64_t stride, uint16_t upper,
+                           uint32_t* mask, uint16_t* least) {
   uint32_t any = 0;
 #ifdef __FMA__
   const __m256i limit = _mm256_set1_epi16((short)upper), zero = _mm256_setzero_si256();
@@ -294,10 +295,11 @@ static void turn_rows(const float* rows, int64_t d, float* panel) {
 }
 
 // eq. 7 and 8 of the decision; a NaN on the way makes the comparison false, so the row is decided again.
-static void gaps(const float* best, const float* second, const float* norm2, const TileBounds* bounds, float* gap) {
+static void gaps(const float* best, const float* second, const float* norm2, const float* p2, const TileBounds* bounds,
+                 float* gap) {
   for (int v = 0; v < kPanelVectors; ++v) {
     const f32 a = load(best + v * kLanes32), b = load(second + v * kLanes32), y2 = load(norm2 + v * kLanes32);
-    const f32 size = y2 + broadcast(bounds->p2), floor = broadcast(bounds->floor);
+    const f32 size = y2 + load(p2 + v * kLanes32), floor = broadcast(bounds->floor);
     const i32 sure = less(fma(size, broadcast(bounds->margin), floor), b - a);
     const f32 error = fma(size, broadcast(bounds->radius), floor);
     const f32 up = root(at_least(y2 + a + a, f32{}) + error);
@@ -337,9 +339,10 @@ static void lower_bounds(const float* score, int64_t count, const float* norm2, 
   }
 }
 
-static void upper_bounds(const float* score, const float* norm2, const TileBounds* bounds, float* out) {
+static void upper_bounds(const float* score, const float* norm2, const float* p2, const TileBounds* bounds,
+                         float* out) {
   for (int v = 0; v < kPanelVectors; ++v) {
-    const f32 t = load(score + v * kLanes32), y2 = load(norm2 + v * kLanes32), size = y2 + broadcast(bounds->p2);
+    const f32 t = load(score + v * kLanes32), y2 = load(norm2 + v * kLanes32), size = y2 + load(p2 + v * kLanes32);
     const f32 error = fma(size, broadcast(bounds->radius), broadcast(bounds->floor));
     const f32 sum = root(at_least(y2 + t + t, f32{}) + error) + root(size) * broadcast(bounds->slack);
     store(out + v * kLanes32, sum * broadcast(1.0f + 0x1p-20f));
