@@ -43,10 +43,11 @@ std::vector<int32_t> fast_together(const std::vector<double>& way) {
   return order;
 }
 
-std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way) {
+std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way, Run run) {
   std::vector<int32_t> left = fast_together(way), order;
   std::vector<double> length2(way.size());
   while (!left.empty()) {
+    run.poll();
     for (int32_t c : left) {
       double& sum = length2[static_cast<size_t>(c)] = 0;
       for (int64_t j = 0; j < centers.shape[1]; ++j) {
@@ -153,8 +154,8 @@ GroupDecider<T>::GroupDecider(View<const T, 2> x, const Frame& frame, const Pack
       panel_(static_cast<size_t>(kPanel * x.shape[1])),
       best_(static_cast<size_t>(bounds.groups * kPanel)),
       second_(best_.size()),
-      bound_(best_.size()),
       travel_(static_cast<size_t>(bounds.groups)),
+      bound_(best_.size()),
       slot_(static_cast<size_t>(bounds.groups), -1),
       mask_(static_cast<size_t>(bounds.stride / kBoundLanes)),
       wanted_(mask_.size(), 0) {}

@@ -147,7 +147,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
 
   if (grouped_) groups_.rebase(run);
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
-    groups_ = GroupBounds(n_, by_grid_ ? fast_together(way_) : neighbours_together(centers, way_),
+    groups_ = GroupBounds(n_, by_grid_ ? fast_together(way_) : neighbours_together(centers, way_, run),
                           ruler_for(x, centers), run);
     grouped_ = true;
   }

@@ -293,7 +293,7 @@ TEST("kmeans: centres are parted into groups that hold all of them, fast ones or
   std::vector<double> centers(static_cast<size_t>(k)), ways(centers.size(), 1.0);
   for (int64_t c = 0; c < k; ++c) centers[static_cast<size_t>(c)] = static_cast<double>(c * 7 % k);  // on a line
   ways[3] = 2;
-  const std::vector<int32_t> order = neighbours_together(matrix(centers, 1), ways);
+  const std::vector<int32_t> order = neighbours_together(matrix(centers, 1), ways, Run{});
   CHECK(order[0] == 3);
   double reach = 0;  // of the fastest one's group: half of it stands on either side of 21
   for (size_t s = 0; s < kGroup; ++s)

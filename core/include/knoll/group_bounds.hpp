@@ -20,7 +20,7 @@ Ruler ruler_between(double from, double to);
 // How to part centres into groups; way (k) is how far they have moved last. Either fast ones share groups, so that they
 // spoil few bounds; or neighbours do, each group gathered by the fastest centre left, so that a row is near to few.
 std::vector<int32_t> fast_together(const std::vector<double>& way);
-std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way);
+std::vector<int32_t> neighbours_together(View<const double, 2> centers, const std::vector<double>& way, Run run);
 
 // What is remembered of n rows: every centre of group g but the row's own is farther than lower[i, g] − travel_up[g] on
 // the ruler, if that is not 0, and its own is nearer than upper[i] + own_travel[label]. Centre c stands in slot[c], its
