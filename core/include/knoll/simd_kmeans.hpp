@@ -89,7 +89,7 @@ struct KMeansKernels {
   // least (count, kPanel) is the least of the others in each group, all (kPanel) in all groups; kShortNone if none.
   int64_t (*short_sweep)(const int32_t* score, int64_t count, const int32_t* limit, int32_t* least, int32_t* all,
                          ShortHit* hits);
-  // The same for distances of at least step·√(norm2[l] + least[e, l]) − reach[l].
+  // out[e, l] as lower_bounds has it, for distances of at least step·√(norm2[l] + least[e, l]) − reach[l].
   void (*short_bounds)(const int32_t* least, int64_t count, const int32_t* norm2, const float* reach, float step,
                        const float* travel, float from, float per_unit, uint16_t* out);
   // out[l] = a lower bound of step·√(norm2[l] + least[l]) − reach[l].
