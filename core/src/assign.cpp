@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "knoll/certified.hpp"
+#include "knoll/frames.hpp"
 #include "knoll/slots.hpp"
 #include "knoll/tile.hpp"
 
@@ -157,26 +158,41 @@ auto packer(Csr<T, I> x) {
 template <class T>
 AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int32_t, 1> labels,
                     View<double, 1> distance2, Run run) {
-  const Frame frame = choose_frame(x, centers);
-  const PackedCenters packed(frame, centers);
+  const Frames frames = choose_frames(x, centers, run);
+  std::vector<PackedCenters> packed;
+  for (const Frame& place : frames.places) packed.emplace_back(place, centers);
   const int64_t d = x.shape[1];
-  Slots<Decider<T>> slots([&] { return std::make_unique<Decider<T>>(x, frame, packed); });
+  struct Worker {
+    std::vector<Decider<T>> deciders;
+    std::vector<int64_t> rows, from, scratch;
+    std::vector<int32_t> label;
+  };
+  Slots<Worker> slots([&] {
+    auto worker = std::make_unique<Worker>();
+    for (size_t p = 0; p < packed.size(); ++p) worker->deciders.emplace_back(x, frames.places[p], packed[p]);
+    return worker;
+  });
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    typename Slots<Decider<T>>::Loan decider(slots);
-    std::vector<int64_t> rows(static_cast<size_t>(end - begin));
-    std::vector<int32_t> label(rows.size());
+    typename Slots<Worker>::Loan worker(slots);
+    auto& rows = worker->rows;
+    rows.resize(static_cast<size_t>(end - begin));
+    worker->label.resize(rows.size());
     std::iota(rows.begin(), rows.end(), begin);
-    decider->decide(rows.data(), end - begin, label.data(), nullptr, run);
-    for (int64_t i = begin; i < end; ++i) {
-      const int32_t c = label[static_cast<size_t>(i - begin)];
-      labels(i) = c;
-      if (!distance2.empty()) distance2(i) = one_distance(x, i, &packed.exact[static_cast<size_t>(c * d)]);
+    part_by_place(frames, rows, worker->from, worker->scratch);
+    for (size_t p = 0; p < packed.size(); ++p) {
+      const int64_t from = worker->from[p], count = worker->from[p + 1] - from;
+      worker->deciders[p].decide(rows.data() + from, count, worker->label.data() + from, nullptr, run);
+    }
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const int32_t c = worker->label[r];
+      labels(rows[r]) = c;
+      if (!distance2.empty())
+        distance2(rows[r]) = one_distance(x, rows[r], &packed[0].exact[static_cast<size_t>(c * d)]);
     }
   });
   AssignCounts counts;
-  slots.for_each([&](const Decider<T>& decider) {
-    counts.evaluations += decider.counts.evaluations;
-    counts.rechecks += decider.counts.rechecks;
+  slots.for_each([&](const Worker& worker) {
+    for (const Decider<T>& decider : worker.deciders) counts += decider.counts;
   });
   return counts;
 }

@@ -95,7 +95,7 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
   bounds.slack = round_up(6 * kUnit);
   bounds.floor = 0x1p-100f;
   const double far = kFar * frame.norm2;
-  double largest = 0, largest_near = 0;
+  double largest_near = 0;
   p2.assign(static_cast<size_t>(padded_k), 0.0f);
   for (int64_t c = 0; c < k; ++c) {
     double norm2 = 0;
@@ -109,13 +109,12 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
     const bool near = norm2 <= far;
     const double lowered = near ? 0.0 : 2 * static_cast<double>(bounds.radius) * norm2;
     half[static_cast<size_t>(slot)] = static_cast<float>(norm2 / 2 - lowered);
-    p2[static_cast<size_t>(slot)] = near ? 0.0f : 1.0f;
-    largest = std::max(largest, norm2);
+    p2[static_cast<size_t>(slot)] = near ? 0.0f : round_up(8 * norm2 * inflate);
     if (near) largest_near = std::max(largest_near, norm2);
   }
   bounds.p2 = round_up(largest_near * inflate);
-  most_p2 = largest > far ? round_up(8 * largest * inflate) : bounds.p2;
-  for (float& one : p2) one = one == 0.0f ? bounds.p2 : most_p2;
+  for (float& one : p2) one = one == 0.0f ? bounds.p2 : one;
+  most_p2 = *std::max_element(p2.begin(), p2.end());
   certified = std::isfinite(most_p2);
 }
 

@@ -230,8 +230,7 @@ void GroupDecider<T>::decide(const int64_t* rows, int64_t count, int32_t* label,
       gap[r] = -kInf;
     }
   }
-  counts.evaluations += decider_.counts.evaluations;
-  counts.rechecks += decider_.counts.rechecks;
+  counts += decider_.counts;
   decider_.counts = {};
 }
 

@@ -22,6 +22,11 @@ constexpr int64_t kCalm = 8;
 constexpr int64_t kGridColumns = 32;
 // The grid is given up once it leaves more than one distance in kVague to float32.
 constexpr int64_t kVague = 8;
+// Ways all together so many times as long as those of a step are taken off the keys.
+constexpr double kLongWay = 64;
+// Once one row in kMany was decided again, the next step may look from several places.
+constexpr int64_t kMany = 8;
+constexpr int kTries = 4;
 // A relative error above that of anything computed in float64 here, and above what the one distance may be off by.
 constexpr double kInflate = 1 + 0x1p-20;
 
@@ -30,11 +35,13 @@ float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 template <class T>
 struct Worker {
-  Decider<T> decider;
-  GroupDecider<T> by_groups;
+  explicit Worker(ClusterDelta sums) : delta(std::move(sums)), alive(kSweep) {}
+
+  std::vector<Decider<T>> deciders;        // one a place, or
+  std::vector<GroupDecider<T>> by_groups;  // these
   ClusterDelta delta;
   std::vector<int32_t> alive, label;
-  std::vector<int64_t> rows;
+  std::vector<int64_t> rows, from, scratch;
   std::vector<float> gap;
   int64_t changed = 0;
 };
@@ -71,7 +78,8 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
     largest_weight_ = 0;
     for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
   }
-  frame_ = choose_frame(x, centers);
+  frames_ = choose_frames(x, centers, run);
+  tries_ = 0;
   centers_.clear();
   if (algorithm_ == LloydAlgorithm::lloyd) return;
   key_.assign(static_cast<size_t>(n_), 0.0f);
@@ -80,23 +88,24 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
   groups_ = GroupBounds();
   grouped_ = calm_ = by_grid_ = false;
   if (algorithm_ != LloydAlgorithm::elkan || d_ < kGridColumns || !kernels().kmeans.has_fast_shorts) return;
-  const ShortGrid grid = choose_grid(x, frame_);
+  if (frames_.several()) return;
+  const ShortGrid grid = choose_grid(x, frames_.places[0]);
   if (grid.step == 0) return;
-  shorts_ = ShortRows(x, frame_, grid, run);
+  shorts_ = ShortRows(x, frames_.places[0], grid, run);
   plain_ = GroupBounds(k_);
   by_grid_ = true;
 }
 
 // By the triangle inequality a row's distance to its centre has grown by at most the way of that centre, and that to
 // any other has shrunk by at most the way of the fastest other one (docs/decisions/0008, eq. 9).
-void LloydMemory::move(View<const double, 2> centers) {
+void LloydMemory::move(View<const double, 2> centers, Run run) {
   way_.resize(static_cast<size_t>(k_));
   double first = 0, second = 0;
   int64_t fastest = -1;
   for (int64_t c = 0; c < k_; ++c) {
     double sum = 0;
     for (int64_t j = 0; j < d_; ++j) {
-      const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * frame_.scale;
+      const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * frames_.scale();
       sum += difference * difference;
     }
     const double here = std::sqrt(sum) * kInflate;
@@ -106,12 +115,22 @@ void LloydMemory::move(View<const double, 2> centers) {
     else
       second = std::max(second, here);
   }
+  if (*std::max_element(travel_.begin(), travel_.end()) > kLongWay * first) rebase_keys(run);
   for (int64_t c = 0; c < k_; ++c) {
     const auto at = static_cast<size_t>(c);
     travel_[at] = (travel_[at] + way_[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
     limit_[at] = above(travel_[at]);
   }
   if (grouped_) groups_.move(way_);
+}
+
+// Takes the ways so far off the keys: beside long ones, float32 would lose the gaps.
+void LloydMemory::rebase_keys(Run run) {
+  for_chunks(n_, kSweep, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      key_[i] = below(static_cast<double>(key_[i]) - travel_[static_cast<size_t>(labels_[i])]);
+  });
+  std::fill(travel_.begin(), travel_.end(), 0.0);
 }
 
 // A ruler for distances like those of some rows from their centres, and for some more, but not for those of a few rows
@@ -125,7 +144,7 @@ Ruler LloydMemory::ruler_for(View<const T, 2> x, View<const double, 2> centers) 
     double sum = 0;
     for (int64_t j = 0; j < d_; ++j) {
       const double difference =
-          (static_cast<double>(x(i, j)) - centers(labels_[static_cast<size_t>(i)], j)) * frame_.scale;
+          (static_cast<double>(x(i, j)) - centers(labels_[static_cast<size_t>(i)], j)) * frames_.scale();
       sum += difference * difference;
     }
     lengths.push_back(std::sqrt(sum));
@@ -142,8 +161,8 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
                              Run run) {
   if (!whole_) begin(x, weights, centers, run);
   const bool first = !whole_, bounded = algorithm_ != LloydAlgorithm::lloyd;
-  if (!first && bounded) move(centers);
   whole_ = false;
+  if (!first && bounded) move(centers, run);
 
   if (grouped_) groups_.rebase(run);
   if (algorithm_ == LloydAlgorithm::elkan && calm_ && !grouped_) {
@@ -152,20 +171,23 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     grouped_ = true;
   }
   const bool by_groups = grouped_ || by_grid_;
-  const PackedCenters packed(frame_, centers, by_groups ? kGroup : kCenterBlock,
-                             grouped_ ? groups_.slot.data() : nullptr);
-  const std::vector<float> center_rows = by_groups ? center_rows_of(packed) : std::vector<float>();
-  const ShortCenters short_centers = by_grid_ ? ShortCenters(packed, center_rows, shorts_) : ShortCenters();
+  std::vector<PackedCenters> packed;
+  std::vector<std::vector<float>> center_rows;
+  for (const Frame& place : frames_.places) {
+    packed.emplace_back(place, centers, by_groups ? kGroup : kCenterBlock, grouped_ ? groups_.slot.data() : nullptr);
+    center_rows.push_back(by_groups ? center_rows_of(packed.back()) : std::vector<float>());
+  }
+  const ShortCenters short_centers = by_grid_ ? ShortCenters(packed[0], center_rows[0], shorts_) : ShortCenters();
   const Shorts shorts = by_grid_ ? Shorts{&shorts_, &short_centers} : Shorts{};
   Slots<Worker<T>> slots([&] {
-    return std::unique_ptr<Worker<T>>(
-        new Worker<T>{Decider<T>(x, frame_, packed),
-                      GroupDecider<T>(x, frame_, packed, center_rows, grouped_ ? groups_ : plain_, shorts),
-                      ClusterDelta(exponents_, largest_weight_, *totals_),
-                      std::vector<int32_t>(kSweep),
-                      {},
-                      {},
-                      {}});
+    auto worker = std::make_unique<Worker<T>>(ClusterDelta(exponents_, largest_weight_, *totals_));
+    for (size_t p = 0; p < packed.size(); ++p)
+      if (by_groups)
+        worker->by_groups.emplace_back(x, frames_.places[p], packed[p], center_rows[p], grouped_ ? groups_ : plain_,
+                                       shorts);
+      else
+        worker->deciders.emplace_back(x, frames_.places[p], packed[p]);
+    return worker;
   });
   for_chunks(n_, kSweep, run, [&](int64_t, int64_t from, int64_t to) {
     typename Slots<Worker<T>>::Loan loan(slots);
@@ -184,11 +206,16 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
     worker.label.resize(static_cast<size_t>(count));
     worker.gap.resize(static_cast<size_t>(count));
-    if (by_groups) {
+    part_by_place(frames_, worker.rows, worker.from, worker.scratch);
+    if (by_groups)
       for (size_t r = 0; r < worker.rows.size(); ++r) worker.label[r] = labels_[static_cast<size_t>(worker.rows[r])];
-      worker.by_groups.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
-    } else {
-      worker.decider.decide(worker.rows.data(), count, worker.label.data(), worker.gap.data(), run);
+    for (size_t p = 0; p < packed.size(); ++p) {
+      const int64_t begin = worker.from[p], here = worker.from[p + 1] - begin;
+      const int64_t* const rows = worker.rows.data() + begin;
+      if (by_groups)
+        worker.by_groups[p].decide(rows, here, worker.label.data() + begin, worker.gap.data() + begin, run);
+      else
+        worker.deciders[p].decide(rows, here, worker.label.data() + begin, worker.gap.data() + begin, run);
     }
     for (int64_t r = 0; r < count; ++r) {
       const int64_t i = worker.rows[static_cast<size_t>(r)];
@@ -211,19 +238,21 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
   slots.for_each([&](Worker<T>& worker) {
     worker.delta.flush();
     counts.changed += worker.changed;
-    confirmed += worker.by_groups.confirmed;
-    for (const AssignCounts& part : {worker.decider.counts, worker.by_groups.counts}) {
-      counts.assign.evaluations += part.evaluations;
-      counts.assign.rechecks += part.rechecks;
+    for (const GroupDecider<T>& decider : worker.by_groups) {
+      confirmed += decider.confirmed;
+      counts.assign += decider.counts;
     }
+    for (const Decider<T>& decider : worker.deciders) counts.assign += decider.counts;
   });
-  centers_ = packed.exact;
+  centers_ = std::move(packed[0].exact);
   calm_ = counts.changed <= n_ / kCalm;
-  whole_ = true;
-  if (by_grid_ && confirmed > counts.assign.evaluations / kVague) {
+  bool vague = by_grid_ && confirmed > counts.assign.evaluations / kVague;
+  if (counts.assign.rechecks > n_ / kMany && tries_++ < kTries && spread_out(frames_, x, centers, run)) vague = true;
+  if (vague) {
     by_grid_ = false;
     shorts_ = ShortRows();
   }
+  whole_ = true;
   return counts;
 }
 

@@ -76,6 +76,13 @@ def data(name, n=700, d=5, seed=0):
         case "ties far out":  # where float32 sees none of the differences, beside many rows that it sees well
             x[: n // 5] = 3000 + rng.integers(-2, 3, size=(n // 5, d)) / 1024
             return x
+        case "clouds apart":
+            return x + 1e6 * rng.normal(size=(4, d))[rng.integers(0, 4, n)]
+        case "clouds of clouds":
+            near, far = (rng.normal(size=(4, d))[rng.integers(0, 4, n)] for _ in range(2))
+            return x + 1e3 * near + 1e6 * far
+        case "lattices apart":  # ties that no place can tell
+            return rng.integers(-2, 3, size=(n, d)) + 2.0**20 * rng.integers(0, 2, size=(n, 1))
     raise AssertionError(name)
 
 
@@ -92,6 +99,9 @@ NAMES = [
     "outlier",
     "heavy tails",
     "ties far out",
+    "clouds apart",
+    "clouds of clouds",
+    "lattices apart",
 ]
 
 
@@ -185,6 +195,66 @@ def test_a_few_rows_far_out_leave_the_others_to_float32(algorithm, dtype):
         centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
     memory.step(X, None, centers, 2)
     np.testing.assert_array_equal(memory.labels, nearest(X, centers))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("clouds", [2, 5, 40])
+@pytest.mark.parametrize("d", [2, 40])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_clouds_far_apart_are_left_to_float32(algorithm, d, clouds, dtype):
+    rng = np.random.default_rng(9)
+    n, k = 20_000, 2 * clouds + 10
+    X = rng.normal(size=(n, d)) + 1e4 * rng.normal(size=(clouds, d))[np.arange(n) * 7919 % clouds]
+    X = X.astype(dtype)
+    X[:4] *= 1e6  # beside some rows far out
+    centers = X[:k].astype(np.float64)
+    memory = _core.LloydMemory(*X.shape, k, algorithm)
+    for _ in range(6):
+        assert memory.step(X, None, centers, 2)[2] < 0.05 * n
+        totals = round_sums(memory.sums, k)
+        centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
+    memory.step(X, None, centers, 2)
+    np.testing.assert_array_equal(memory.labels, nearest(X, centers))
+    labels, d2, (_, rechecks) = assign(X, centers)
+    np.testing.assert_array_equal(labels, memory.labels)
+    assert rechecks < 0.05 * n
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_clouds_that_part_later_are_seen_from_several_places(algorithm):
+    """At first every cloud has one centre, the others are far out, and one place is enough."""
+    rng = np.random.default_rng(10)
+    n = 20_000
+    middle = 1e4 * rng.normal(size=(8, 6))
+    X = rng.normal(size=(n, 6)) + middle[rng.integers(0, 8, n)]
+    memory = _core.LloydMemory(n, 6, 16, algorithm)
+    assert memory.step(X, None, np.vstack([middle, middle + 1e7]), 2)[2] == 0
+    pairs = np.vstack([middle, middle + 0.5])
+    rechecks = [memory.step(X, None, pairs + off, 2)[2] for off in (0.0, 0.1, -0.1)]
+    assert rechecks[0] > n / 4
+    assert rechecks[1] + rechecks[2] < 0.05 * n
+    np.testing.assert_array_equal(memory.labels, nearest(X, pairs - 0.1))
+
+
+@pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
+def test_one_long_way_is_forgotten(algorithm):
+    """A start far off moves once; bounds are as good afterwards as if it had been near."""
+    X = data("normal", n=20_000, d=8, seed=11)
+    evaluated = []
+    for off in (0.0, 1e9):
+        centers = X[:40].copy()
+        centers[0] += off
+        memory = _core.LloydMemory(*X.shape, 40, algorithm)
+        evaluated.append(0)
+        for step in range(40):
+            evaluated[-1] += memory.step(X, None, centers, 2)[1]
+            totals = round_sums(memory.sums, 40)
+            centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
+            if step == 0:
+                centers[0] = X[0]
+        memory.step(X, None, centers, 2)
+        np.testing.assert_array_equal(memory.labels, nearest(X, centers))
+    assert evaluated[1] < 1.25 * evaluated[0]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

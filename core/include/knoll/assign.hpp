@@ -12,6 +12,12 @@ namespace knoll {
 struct AssignCounts {
   int64_t evaluations = 0;  // point–centre distances computed, by whatever arithmetic
   int64_t rechecks = 0;     // rows decided again by the one distance
+
+  AssignCounts& operator+=(const AssignCounts& other) {
+    evaluations += other.evaluations;
+    rechecks += other.rechecks;
+    return *this;
+  }
 };
 
 template <class T>

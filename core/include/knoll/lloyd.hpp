@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "knoll/assign.hpp"
-#include "knoll/certified.hpp"
 #include "knoll/cluster_sums.hpp"
+#include "knoll/frames.hpp"
 #include "knoll/group_bounds.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
@@ -54,7 +54,8 @@ class LloydMemory {
 
   template <class T>
   void begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
-  void move(View<const double, 2> centers);
+  void move(View<const double, 2> centers, Run run);
+  void rebase_keys(Run run);
   template <class T>
   Ruler ruler_for(View<const T, 2> x, View<const double, 2> centers) const;
 
@@ -66,13 +67,14 @@ class LloydMemory {
   std::unique_ptr<ClusterTotals> totals_;  // of them
   std::vector<int> exponents_;             // (d)
   double largest_weight_ = 1;
-  Frame frame_;
+  Frames frames_;
+  int tries_ = 0;                // to look from several places
   std::vector<double> centers_;  // (k, d) of the last step
   std::vector<double> way_;      // (k): how far each has moved to this one
 
   // One bound a row: it keeps its label as long as key > travel[label].
   std::vector<float> key_;      // (n)
-  std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, all steps together
+  std::vector<double> travel_;  // (k): how far a centre and the fastest other one have moved, since keys were rebased
   std::vector<float> limit_;    // (k): travel, rounded up
   bool calm_ = false, grouped_ = false;  // few rows change; the bounds by groups are in use
   GroupBounds groups_, plain_;           // of elkan; before they are worth it
