@@ -329,11 +329,13 @@ class PlusPlus {
   }
   // Points that gain nothing add nothing, so it does not matter which of them are looked at.
   double gain(int64_t tile, uint32_t points, const Batch& candidates, size_t t) const {
-    double sum = 0.0;
-    for (; points != 0; points &= points - 1) {
-      const int64_t i = tile * kPoints + std::countr_zero(points);
-      const double less = distance2_[static_cast<size_t>(i)] - cloud_.distance2(i, candidates, t);
-      sum += weight(i) * (less > 0.0 ? less : 0.0);
+    int64_t hit[kPoints], count = 0;
+    double d2[kPoints], sum = 0.0;
+    for (; points != 0; points &= points - 1) hit[count++] = tile * kPoints + std::countr_zero(points);
+    cloud_.distances2(hit, count, candidates, t, d2);
+    for (int64_t h = 0; h < count; ++h) {
+      const double less = distance2_[static_cast<size_t>(hit[h])] - d2[h];
+      sum += weight(hit[h]) * (less > 0.0 ? less : 0.0);
     }
     return sum;
   }
@@ -354,7 +356,7 @@ class PlusPlus {
         for (int64_t tile = (cell + 1) * kTiles; tile < (cell + 2) * kTiles; ++tile)
           for (uint32_t points = hits(tile); points != 0; points &= points - 1)
             cloud_.ask_for_place(tile * kPoints + std::countr_zero(points));
-      for (int64_t h = 0; h < count; ++h) d2[h] = cloud_.distance2(hit[h], candidates, best);
+      cloud_.distances2(hit, count, candidates, best, d2);
       bool changed = false;
       for (int64_t h = 0; h < count; ++h) {
         const int64_t i = hit[h];
