@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "knoll/outward.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/prefetch.hpp"
 
@@ -16,8 +17,6 @@ constexpr int64_t kAhead = 12;  // rows
 constexpr uint16_t kMostUnits = 0xffff;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
-float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 // At least v units for every v that rounding has changed by less than 2⁻⁴⁰; the most there are where v is no number.
 uint16_t units_above(double v) {
   return v < kMostUnits - 1 ? static_cast<uint16_t>(std::max(v, 0.0) + 0x1p-20) + 1 : kMostUnits;

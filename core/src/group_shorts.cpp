@@ -7,13 +7,12 @@
 #include <limits>
 
 #include "knoll/group_bounds.hpp"
+#include "knoll/outward.hpp"
 
 namespace knoll {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 // The highest score on the grid whose lower bound step·√(norm2 + score) − reach is not above `upper`; at least that.
 int32_t limit_of(float upper, float reach, float step, int32_t norm2) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "knoll/cluster_sums.hpp"
+#include "knoll/outward.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/slots.hpp"
 #include "knoll/sum.hpp"
@@ -29,9 +30,6 @@ constexpr int64_t kMany = 8;
 constexpr int kTries = 4;
 // A relative error above that of anything computed in float64 here, and above what the one distance may be off by.
 constexpr double kInflate = 1 + 0x1p-20;
-
-float above(double v) { return static_cast<float>(v + std::fabs(v) * 0x1p-22); }
-float below(double v) { return static_cast<float>(v - std::fabs(v) * 0x1p-22); }
 
 template <class T>
 struct Worker {
