@@ -172,7 +172,8 @@ AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int3
     for (size_t p = 0; p < packed.size(); ++p) worker->deciders.emplace_back(x, frames.places[p], packed[p]);
     return worker;
   });
-  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+  const int64_t grain = fair_grain(x.shape[0], packed[0].k * d, kGrain);
+  for_chunks(x.shape[0], grain, run, [&](int64_t, int64_t begin, int64_t end) {
     typename Slots<Worker>::Loan worker(slots);
     auto& rows = worker->rows;
     rows.resize(static_cast<size_t>(end - begin));

@@ -129,14 +129,15 @@ bool spread_out(Frames& frames, View<const T, 2> x, View<const double, 2> center
                              matrix_view<const double>(pivots.data(), static_cast<int64_t>(places.size()), d));
   std::vector<uint8_t> of(static_cast<size_t>(n));
   Slots<Decider<T>> slots([&] { return std::make_unique<Decider<T>>(x, frames.places[0], packed); });
-  for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    typename Slots<Decider<T>>::Loan decider(slots);
-    std::vector<int64_t> here(static_cast<size_t>(end - begin));
-    std::vector<int32_t> label(here.size());
-    std::iota(here.begin(), here.end(), begin);
-    decider->decide(here.data(), end - begin, label.data(), nullptr, run);
-    std::copy(label.begin(), label.end(), of.begin() + begin);
-  });
+  for_chunks(n, fair_grain(n, static_cast<int64_t>(places.size()) * d, kGrain), run,
+             [&](int64_t, int64_t begin, int64_t end) {
+               typename Slots<Decider<T>>::Loan decider(slots);
+               std::vector<int64_t> here(static_cast<size_t>(end - begin));
+               std::vector<int32_t> label(here.size());
+               std::iota(here.begin(), here.end(), begin);
+               decider->decide(here.data(), end - begin, label.data(), nullptr, run);
+               std::copy(label.begin(), label.end(), of.begin() + begin);
+             });
   frames = {std::move(places), std::move(of)};
   return true;
 }

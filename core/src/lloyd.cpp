@@ -16,7 +16,7 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kSweep = 8192;  // rows a thread looks at before it decides those that survive
+constexpr int64_t kSweep = 8192;  // rows, at most, that a thread looks at before it decides those that survive
 // While more than one row in kCalm changes its label, centres move too far for bounds by groups to be worth writing.
 constexpr int64_t kCalm = 8;
 // Fewer columns than this are multiplied in float32 as fast as on a grid.
@@ -187,7 +187,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
         worker->deciders.emplace_back(x, frames_.places[p], packed[p]);
     return worker;
   });
-  for_chunks(n_, kSweep, run, [&](int64_t, int64_t from, int64_t to) {
+  for_chunks(n_, fair_grain(n_, k_ * d_, kSweep), run, [&](int64_t, int64_t from, int64_t to) {
     typename Slots<Worker<T>>::Loan loan(slots);
     Worker<T>& worker = *loan;
     int64_t count = to - from;

@@ -31,6 +31,12 @@ void for_chunks(int64_t n, int64_t grain, Run run, F&& body) {
       &context);
 }
 
+// A grain for what any grid computes alike: enough chunks for the threads to share, unless one would be next to nothing
+// to do; at most `most`. work: multiplications a row.
+inline int64_t fair_grain(int64_t n, int64_t work, int64_t most) {
+  return std::clamp<int64_t>(std::max(n / 16, (int64_t{1} << 18) / std::max<int64_t>(work, 1)), 64, most);
+}
+
 // make(chunk, begin, end) -> S for every chunk; merge(S& total, S&& part) in chunk order. Holds at most a few parts per
 // thread: chunks are taken in waves, and a wave is merged before the next begins.
 template <class S, class F, class M>

@@ -41,34 +41,39 @@ KNOLL_INLINE void pack_quads(const float* const* row, int64_t j, const float* pi
   for (int q = 0; q < 4; ++q) out[q] = (out[q] - broadcast(pivot[j + q])) * broadcast(scale);
 }
 
+constexpr int64_t kPackColumns = 128;  // of a panel stay in the first cache level while all lanes are filled
+
 template <class T>
 KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const T* pivot, T scale, float* panel,
                              float* norm2) {
-  for (int v = 0; v < kPanelVectors; ++v) {
-    const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
-    for (int l = 0; l < kLanes32; ++l) {
-      const int64_t r = v * kLanes32 + l;
-      row[l] = rows[r < count ? r : 0];
-    }
-    float* const out = panel + v * kLanes32;
-    f32 sum = {};
-    int64_t j = 0;
-    for (; j + 4 <= d; j += 4) {
-      f32 turned[4];
-      pack_quads(row, j, pivot, scale, turned);
-      for (int q = 0; q < 4; ++q) {
-        store(out + (j + q) * kPanel, turned[q]);
-        sum = fma(turned[q], turned[q], sum);
+  f32 sum[kPanelVectors] = {};
+  for (int64_t from = 0; from < d; from += kPackColumns) {
+    const int64_t to = d - from < kPackColumns ? d : from + kPackColumns;
+    for (int v = 0; v < kPanelVectors; ++v) {
+      const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
+      for (int l = 0; l < kLanes32; ++l) {
+        const int64_t r = v * kLanes32 + l;
+        row[l] = rows[r < count ? r : 0];
+      }
+      float* const out = panel + v * kLanes32;
+      int64_t j = from;
+      for (; j + 4 <= to; j += 4) {
+        f32 turned[4];
+        pack_quads(row, j, pivot, scale, turned);
+        for (int q = 0; q < 4; ++q) {
+          store(out + (j + q) * kPanel, turned[q]);
+          sum[v] = fma(turned[q], turned[q], sum[v]);
+        }
+      }
+      for (; j < to; ++j) {
+        f32 y;
+        for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
+        store(out + j * kPanel, y);
+        sum[v] = fma(y, y, sum[v]);
       }
     }
-    for (; j < d; ++j) {
-      f32 y;
-      for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
-      store(out + j * kPanel, y);
-      sum = fma(y, y, sum);
-    }
-    store(norm2 + v * kLanes32, sum);
   }
+  for (int v = 0; v < kPanelVectors; ++v) store(norm2 + v * kLanes32, sum[v]);
   for (int64_t l = count; l < kPanel; ++l) {
     norm2[l] = 0.0f;
     for (int64_t j = 0; j < d; ++j) panel[j * kPanel + l] = 0.0f;
