@@ -105,6 +105,9 @@ struct KMeansKernels {
                       int64_t* high, int64_t* low);
   bool (*add_row_f32)(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
                       int64_t* high, int64_t* low);
+  // Whether |x[j]| < limit[j] for all j < d. limit is padded to a multiple of 4, with numbers above 0.
+  bool (*within_f64)(const double* x, int64_t d, const double* limit);
+  bool (*within_f32)(const float* x, int64_t d, const double* limit);
 };
 
 }  // namespace knoll

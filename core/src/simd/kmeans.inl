@@ -404,6 +404,25 @@ static bool add_row_f32(const float* x, int64_t d, double sign, const double* cu
   return add_row(x, d, sign, cut_high, cut_low, high, low);
 }
 
+KNOLL_INLINE i64 below(f64 x, const double* limit) {
+  const u64 magnitude = (u64)x << 1 >> 1;
+  return less((f64)magnitude, load(limit));
+}
+template <class T>
+KNOLL_INLINE bool within(const T* x, int64_t d, const double* limit) {
+  i64 all = {-1, -1, -1, -1};
+  int64_t j = 0;
+  for (; j + kLanes <= d; j += kLanes) all &= below(load_as_f64(x + j), limit + j);
+  if (j < d) {
+    double tail[kLanes] = {};
+    for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
+    all &= below(load(tail), limit + j);
+  }
+  return (all[0] & all[1] & all[2] & all[3]) != 0;
+}
+static bool within_f64(const double* x, int64_t d, const double* limit) { return within(x, d, limit); }
+static bool within_f32(const float* x, int64_t d, const double* limit) { return within(x, d, limit); }
+
 #include "kmeans_shorts.inl"
 
 static constexpr KMeansKernels kmeans_kernels = {
@@ -432,4 +451,6 @@ static constexpr KMeansKernels kmeans_kernels = {
     .survivors = survivors,
     .add_row_f64 = add_row_f64,
     .add_row_f32 = add_row_f32,
+    .within_f64 = within_f64,
+    .within_f32 = within_f32,
 };
