@@ -23,6 +23,8 @@ constexpr int64_t kFlushAfter = int64_t{1} << 21;
 constexpr int kLargest = 980, kSmallest = -940;
 // Terms that wait for the limbs in one thread.
 constexpr size_t kWaiting = 1024;
+// Rows are cut at all three units at once when more than one in kManyRests had to be cut again, after kFewRests.
+constexpr int64_t kFewRests = 64, kManyRests = 8;
 // Carries follow long before the limbs are full.
 constexpr int64_t kCarryAfter = kSafeAdds / 4;
 
@@ -189,7 +191,9 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
       ld_(totals.ld),
       cut_high_(static_cast<size_t>(ld_), 1.0),
       cut_low_(static_cast<size_t>(ld_), 1.0),
+      cut_least_(static_cast<size_t>(ld_), 1.0),
       limit_(static_cast<size_t>(ld_), kInf),
+      rest_(static_cast<size_t>(2 * ld_), 0.0),
       unit_(units(exponents, largest_weight)),
       high_(static_cast<size_t>(k_ * ld_), 0),
       low_(static_cast<size_t>(k_ * ld_), 0),
@@ -199,7 +203,8 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
     cuts_ = cuts_ && cuts;
     cut_high_[j] = cuts ? 1.5 * power(52 + unit_[j]) : 0.0;
     cut_low_[j] = cuts ? 1.5 * power(52 + unit_[j] - kStep) : 0.0;
-    if (cuts && totals.beyond) limit_[j] = power(unit_[j] + kHighBits);
+    cut_least_[j] = cuts ? 1.5 * power(52 + unit_[j] - 2 * kStep) : 0.0;
+    if (!cuts || totals.beyond) limit_[j] = cuts ? power(unit_[j] + kHighBits) : 0.0;
   }
 }
 
@@ -221,7 +226,7 @@ void ClusterDelta::bring_waiting() {
 
 void ClusterDelta::below_units(double t, int64_t c, int64_t j) {
   if (least_.empty()) least_.assign(high_.size(), 0);
-  const double cut = cut_low_[static_cast<size_t>(j)] * power(-kStep), above = t + cut;
+  const double cut = cut_least_[static_cast<size_t>(j)], above = t + cut;
   least_[static_cast<size_t>(c * ld_ + j)] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
   const double rest = t - (above - cut);
   if (rest != 0) to_limbs(rest, c, j);
@@ -230,7 +235,7 @@ void ClusterDelta::below_units(double t, int64_t c, int64_t j) {
 void ClusterDelta::term(double t, int64_t c, int64_t j) {
   const auto at = static_cast<size_t>(c * ld_ + j);
   const double cut = cut_high_[static_cast<size_t>(j)], cut_low = cut_low_[static_cast<size_t>(j)];
-  if (cut == 0 || std::fabs(t) >= limit_[static_cast<size_t>(j)]) {
+  if (!(std::fabs(t) < limit_[static_cast<size_t>(j)])) {
     if (t != 0) to_limbs(t, c, j);
     return;
   }
@@ -258,14 +263,32 @@ bool ClusterDelta::within(const T* x) const {
 }
 
 template <class T>
+void ClusterDelta::add_finely(const T* x, double w, int64_t c) {
+  if (least_.empty()) least_.assign(high_.size(), 0);
+  const auto at = static_cast<size_t>(c * ld_);
+  const SumUnits units{limit_.data(), cut_high_.data(), cut_low_.data(), cut_least_.data()};
+  bool all;
+  if constexpr (std::is_same_v<T, double>)
+    all = kernels().kmeans.add_products_f64(x, d_, w, &units, &high_[at], &low_[at], &least_[at], rest_.data());
+  else
+    all = kernels().kmeans.add_products_f32(x, d_, w, &units, &high_[at], &low_[at], &least_[at], rest_.data());
+  if (all) return;
+  for (int64_t j = 0; j < d_; ++j)
+    for (double rest : {rest_[static_cast<size_t>(j)], rest_[static_cast<size_t>(padded(d_) + j)]})
+      if (rest != 0) to_limbs(rest, c, j);
+}
+
+template <class T>
 void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
   if (++pending_ > kFlushAfter) flush();
   touched_[static_cast<size_t>(c)] = 1;
   term(w, c, d_);
   const bool plain = std::fabs(w) == 1.0 && cuts_ && (stride == 1 || d_ <= 1);
-  if (!plain || (totals_.beyond && !within(x))) {
-    for (int64_t j = 0; j < d_; ++j) product(w, static_cast<double>(x[j * stride]), c, j);
-    return;
+  if (!plain || rests_ > kFewRests + rows_ / kManyRests || (totals_.beyond && !within(x))) {
+    if (stride == 1) return add_finely(x, w, c);
+    row_.resize(static_cast<size_t>(d_));
+    for (int64_t j = 0; j < d_; ++j) row_[static_cast<size_t>(j)] = static_cast<double>(x[j * stride]);
+    return add_finely(row_.data(), w, c);
   }
   int64_t *const high = &high_[static_cast<size_t>(c * ld_)], *const low = &low_[static_cast<size_t>(c * ld_)];
   bool all;
@@ -273,7 +296,10 @@ void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
     all = kernels().kmeans.add_row_f64(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
   else
     all = kernels().kmeans.add_row_f32(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
-  for (int64_t j = 0; j < d_ && !all; ++j) {
+  ++rows_;
+  if (all) return;
+  ++rests_;
+  for (int64_t j = 0; j < d_; ++j) {
     const double t = w * static_cast<double>(x[j]), ch = cut_high_[static_cast<size_t>(j)];
     const double cl = cut_low_[static_cast<size_t>(j)], left = t - ((t + ch) - ch), rest = left - ((left + cl) - cl);
     if (rest != 0) below_units(rest, c, j);

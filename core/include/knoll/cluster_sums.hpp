@@ -64,6 +64,8 @@ class ClusterDelta {
   void bring_waiting();  // under the mutex
   template <class T>
   bool within(const T* x) const;
+  template <class T>
+  void add_finely(const T* x, double w, int64_t c);  // any row: all three units, weights, terms of any size
 
   struct Waiting {
     double t;
@@ -72,15 +74,18 @@ class ClusterDelta {
 
   ClusterTotals& totals_;
   int64_t k_, d_, ld_;
-  bool cuts_ = true;                        // every column is cut
-  std::vector<double> cut_high_, cut_low_;  // (ld): t + cut − cut is t rounded to a unit; 0: nothing is cut
-  std::vector<double> limit_;               // (ld): terms are cut below that
-  std::vector<int> unit_;                   // (ld) exponents of the high unit
-  std::vector<int64_t> high_, low_;         // (k, ld)
-  std::vector<int64_t> least_;              // (k, ld), empty before the first
+  bool cuts_ = true;                                    // every column is cut
+  std::vector<double> cut_high_, cut_low_, cut_least_;  // (ld): t + cut − cut is t rounded to a unit
+  std::vector<double> limit_;                           // (ld): terms are cut below that; 0: none is
+  std::vector<double> rest_;                            // scratch (2, ld): what a row leaves
+  std::vector<double> row_;                             // scratch (d)
+  std::vector<int> unit_;                               // (ld) exponents of the high unit
+  std::vector<int64_t> high_, low_;                     // (k, ld)
+  std::vector<int64_t> least_;                          // (k, ld), empty before the first
   std::vector<Waiting> waiting_;
-  std::vector<char> touched_;  // (k)
-  int64_t pending_ = 0;        // rows since the last flush
+  std::vector<char> touched_;     // (k)
+  int64_t pending_ = 0;           // rows since the last flush
+  int64_t rows_ = 0, rests_ = 0;  // rows cut at two units; those of them that left something
 };
 
 // out[c·(d+1) + …] = the totals as doubles, rounded once; exponents and largest_weight as given to the deltas.
