@@ -72,9 +72,10 @@ struct Digits {
   int top, end;
 };
 Digits digits_of(double x) {
-  const int top = exponent_above(std::fabs(x));
-  const auto whole = static_cast<uint64_t>(std::fabs(std::ldexp(x, 53 - top)));
-  return {top, top - 53 + std::countr_zero(whole)};
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52 & 0x7ff), unit = std::max(field, 1) - 1075;
+  const uint64_t whole = (bits & ((uint64_t{1} << 52) - 1)) | (field != 0 ? uint64_t{1} << 52 : 0);
+  return {unit + static_cast<int>(std::bit_width(whole)), unit + std::countr_zero(whole)};
 }
 
 // The exponent of a column, from some of its numbers and from the exponent above all of them. That one is best, since
@@ -82,13 +83,14 @@ Digits digits_of(double x) {
 // above and below the units is counted, and there is as much room above the chosen exponent as leaves twice of it
 // below.
 constexpr int64_t kLookedAt = 1 << 20, kSomeRows = 33, kManyRows = 257;
-constexpr size_t kRare = 64;  // one rest in so many terms does not count
+constexpr size_t kRare = 64;   // one rest in so many terms does not count
+constexpr size_t kEnough = 8;  // fewer numbers tell nothing
 int exponent_for(const std::vector<Digits>& some, int above_all) {
   constexpr int kTwo = kHighBits + kStep - 1, kThree = kTwo + kStep;  // a weight of 1 takes a bit
   const auto rests = [&](int e) {
     return static_cast<size_t>(std::count_if(some.begin(), some.end(), [&](Digits v) { return v.end < e - kTwo; }));
   };
-  if (rests(above_all) <= some.size() / kRare) return above_all;
+  if (some.size() < kEnough || rests(above_all) <= some.size() / kRare) return above_all;
   constexpr int64_t kRest = 1, kLimbsToo = 4;  // what a term takes that does not fit the two units, roughly
   const auto cost = [&](int e) {
     int64_t sum = 0;
@@ -151,21 +153,36 @@ std::vector<int> column_exponents(View<const T, 2> x, bool& beyond, Run run) {
     some.clear();
     for (int64_t s = 0; s < count; ++s)
       if (const T value = x((2 * s + 1) * n / (2 * count), j); value != 0) some.push_back(digits_of(value));
-    exponents.push_back(exponent_for(some, exponent_above(most[static_cast<size_t>(j)])));
-    beyond = beyond || exponents.back() < exponent_above(most[static_cast<size_t>(j)]);
+    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
+    exponents.push_back(exponent_for(some, above_all));
+    beyond = beyond || exponents.back() < above_all;
   }
   return exponents;
 }
 
 template <class T, class I>
-std::vector<int> column_exponents(Csr<T, I> x) {
+std::vector<int> column_exponents(Csr<T, I> x, bool& beyond) {
   std::vector<double> most(static_cast<size_t>(x.columns), 0.0);
   for (int64_t p = x.begin(0); p < x.end(x.rows - 1); ++p) {
     double& m = most[static_cast<size_t>(x.indices[p])];
     m = std::max(m, std::fabs(static_cast<double>(x.data[p])));
   }
+  const int64_t entries = x.end(x.rows - 1), count = std::min(entries, kLookedAt / 8);
+  std::vector<int64_t> places;  // of some entries, column by column
+  for (int64_t s = 0; s < count; ++s) places.push_back((2 * s + 1) * entries / (2 * count));
+  std::sort(places.begin(), places.end(), [&](int64_t p, int64_t q) { return x.indices[p] < x.indices[q]; });
+  std::vector<Digits> some;
   std::vector<int> exponents;
-  for (double m : most) exponents.push_back(exponent_above(m));
+  beyond = false;
+  auto place = places.begin();
+  for (int64_t j = 0; j < x.columns; ++j) {
+    some.clear();
+    for (; place != places.end() && static_cast<int64_t>(x.indices[*place]) == j; ++place)
+      if (const T value = x.data[*place]; value != 0) some.push_back(digits_of(value));
+    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
+    exponents.push_back(exponent_for(some, above_all));
+    beyond = beyond || exponents.back() < above_all;
+  }
   return exponents;
 }
 
@@ -402,9 +419,9 @@ void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int
                       Run run) {
   if (x.rows == 0) return;
   const int64_t d = x.columns, k = sums.shape[1] / (d + 1);
-  const auto exponents = column_exponents(x);
-  const double most = weights.empty() ? 1.0 : largest(weights);
   ClusterTotals totals(k, d, sums);
+  const auto exponents = column_exponents(x, totals.beyond);
+  const double most = weights.empty() ? 1.0 : largest(weights);
   Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.rows, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
