@@ -1,10 +1,11 @@
-// Starts: the multiset of rows, k-means++, random rows.
+// Starts: the multiset of rows, k-means++, random rows, and the farthest points for clusters that begin anew.
 #include "knoll/seeding.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 #include "door.hpp"
+#include "knoll/farthest.hpp"
 
 namespace knoll::python {
 
@@ -47,6 +48,22 @@ static std::pair<int64_t, int64_t> plus_plus(const Points& x, const Line<const i
   return {work.pairs, work.evaluated};
 }
 
+template <class Points>
+static int64_t farthest(const Points& x, const std::optional<In<double, 1>>& weights, const In<double, 1>& distance2,
+                        const Line<int64_t>& rows, const Line<int64_t>& ends, int threads) {
+  const size_t n = static_cast<size_t>(x.shape[0]);
+  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  need((!weights || weights->shape(0) == n) && distance2.shape(0) == n && rows.shape(0) == n,
+       "weights, distance2 and rows must have one entry per row");
+  need(ends.shape(0) >= 1, "ends must have room for a point");
+  int64_t count = 0;
+  call(threads, 10.0 * static_cast<double>(n), [&](Run run) {
+    count =
+        farthest_points(x, w, view<1>(distance2), static_cast<int64_t>(ends.shape(0)), rows.data(), ends.data(), run);
+  });
+  return count;
+}
+
 static void py_random_rows(const Line<const double>& weights, uint64_t seed, uint64_t restart,
                            const Line<int64_t>& out) {
   const auto m = static_cast<int64_t>(weights.shape(0)), k = static_cast<int64_t>(out.shape(0));
@@ -74,6 +91,14 @@ static void bind_dense(nb::module_& m) {
       nb::arg("x").noconvert(), nb::arg("rows"), nb::arg("weights"), nb::arg("seed"), nb::arg("restart"),
       nb::arg("trials"), nb::arg("skip"), nb::arg("out").noconvert(), nb::arg("threads"),
       "Greedy k-means++: places in rows; returns (pairs, evaluated pairs).");
+  m.def(
+      "farthest_points",
+      [](const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const In<double, 1>& distance2,
+         const Line<int64_t>& rows, const Line<int64_t>& ends,
+         int threads) { return farthest(view<2>(x), weights, distance2, rows, ends, threads); },
+      nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("distance2"), nb::arg("rows").noconvert(),
+      nb::arg("ends").noconvert(), nb::arg("threads"),
+      "The farthest distinct points, and the rows of each; returns how many, at most the length of ends.");
 }
 
 template <class T, class I>
@@ -100,6 +125,16 @@ static void bind_sparse(nb::module_& m) {
       nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(), nb::arg("n_columns"),
       nb::arg("rows"), nb::arg("weights"), nb::arg("seed"), nb::arg("restart"), nb::arg("trials"), nb::arg("skip"),
       nb::arg("out").noconvert(), nb::arg("threads"), "As kmeans_plus_plus, of a CSR matrix in canonical format.");
+  m.def(
+      "farthest_points_csr",
+      [](const In<T, 1>& data, const In<I, 1>& indices, const In<I, 1>& indptr, int64_t n_columns,
+         const std::optional<In<double, 1>>& weights, const In<double, 1>& distance2, const Line<int64_t>& rows,
+         const Line<int64_t>& ends, int threads) {
+        return farthest(sparse(data, indices, indptr, n_columns), weights, distance2, rows, ends, threads);
+      },
+      nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(), nb::arg("n_columns"),
+      nb::arg("weights").none(), nb::arg("distance2"), nb::arg("rows").noconvert(), nb::arg("ends").noconvert(),
+      nb::arg("threads"), "As farthest_points, of a CSR matrix in canonical format.");
 }
 
 void bind_seeding(nb::module_& m) {

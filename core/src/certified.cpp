@@ -18,6 +18,10 @@ template <class T>
 constexpr int kScaleRange = std::is_same_v<T, double> ? 480 : 120;
 constexpr int64_t kWidest = int64_t{1} << 18;  // columns for which the bounds below are worth anything
 constexpr int64_t kTileCenters = 64;
+// A centre with a squared norm from kBeyond on is only known to have a score above kBeyondScore, for rows whose squared
+// norm is at most kWithin.
+constexpr double kBeyond = 0x1p100;
+constexpr float kBeyondScore = 0x1p97f, kWithin = 0x1p96f;
 constexpr double kFar = 16;  // times the squared norm of a typical row: a centre beyond has bounds of its own
 
 float round_up(double v) {
@@ -83,6 +87,7 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
       d(centers.shape[1]),
       exact(static_cast<size_t>(k * d)),
       certified(frame.scale != 0),
+      widest(kInf),
       bounds{} {
   pack_rows(centers, exact.data());
   if (!certified) return;
@@ -100,6 +105,17 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
   for (int64_t c = 0; c < k; ++c) {
     double norm2 = 0;
     const int64_t slot = slots == nullptr ? c : slots[c];
+    for (int64_t j = 0; j < d; ++j) {
+      const double p = (centers(c, j) - frame.pivot[static_cast<size_t>(j)]) * frame.scale;
+      norm2 += p * p;
+    }
+    if (!(norm2 < kBeyond)) {
+      widest = kWithin;
+      half[static_cast<size_t>(slot)] = kBeyondScore;
+      p2[static_cast<size_t>(slot)] = kInf;
+      continue;
+    }
+    norm2 = 0;
     float* const block = &blocks[static_cast<size_t>(slot / kCenterBlock * kCenterBlock * d + slot % kCenterBlock)];
     for (int64_t j = 0; j < d; ++j) {
       const auto p = static_cast<float>((centers(c, j) - frame.pivot[static_cast<size_t>(j)]) * frame.scale);
@@ -113,9 +129,10 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
     if (near) largest_near = std::max(largest_near, norm2);
   }
   bounds.p2 = round_up(largest_near * inflate);
-  for (float& one : p2) one = one == 0.0f ? bounds.p2 : one;
-  most_p2 = *std::max_element(p2.begin(), p2.end());
-  certified = std::isfinite(most_p2);
+  for (float& one : p2) {
+    one = one == 0.0f ? bounds.p2 : one;
+    most_p2 = std::max(most_p2, one == kInf ? 0.0f : one);
+  }
 }
 
 template <class T>
@@ -146,6 +163,7 @@ const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) 
   else
     kernel.pack_f32(row_of, count, x_.shape[1], frame_.pivot32.data(), static_cast<float>(frame_.scale), panel_.data(),
                     norm2);
+  for (int64_t l = 0; l < kPanel; ++l) norm2[l] = centers_.norm2(norm2[l]);
   return panel_.data();
 }
 

@@ -1,7 +1,10 @@
 #include "knoll/cluster_sums.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "knoll/parallel.hpp"
 #include "knoll/slots.hpp"
@@ -11,12 +14,21 @@
 namespace knoll {
 namespace {
 
-// A term below 2^e in magnitude is high·2^(e − 40) + low·2^(e − 81) + rest, |high| and |low| ≤ 2^40: so 2^22 terms fit
-// an int64 of either kind.
+// A term below 2^e in magnitude is high·2^(e − 40) + low·2^(e − 81) + least·2^(e − 122) + rest, each integer ≤ 2^40 in
+// magnitude: so 2^22 terms, two a row, fit an int64 of any kind.
 constexpr int kHighBits = 40, kStep = 41;
-constexpr int64_t kFlushAfter = int64_t{1} << 22;
-// Where cutting would overflow, all goes to the limbs; where the low unit would be subnormal, the cut stays above that.
+constexpr int64_t kFlushAfter = int64_t{1} << 21;
+// Where cutting would overflow, all goes to the limbs; where the low unit would be subnormal, the cut stays above that
+// (the least unit is then a subnormal number, which is as exact).
 constexpr int kLargest = 980, kSmallest = -940;
+// Terms that wait for the limbs in one thread.
+constexpr size_t kWaiting = 1024;
+// Rows are cut at all three units at once when more than one in kManyRests had to be cut again, after kFewRests.
+constexpr int64_t kFewRests = 64, kManyRests = 8;
+// Carries follow long before the limbs are full.
+constexpr int64_t kCarryAfter = kSafeAdds / 4;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double power(int exponent) { return std::ldexp(1.0, exponent); }
 
@@ -55,6 +67,60 @@ double round_sum(int64_t high, int64_t low) {
   return static_cast<double>(static_cast<wide>(high) * (wide{1} << kStep) + low);
 }
 
+// A number is m·2^end with a whole odd m, and below 2^top.
+struct Digits {
+  int top, end;
+};
+Digits digits_of(double x) {
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52 & 0x7ff), unit = std::max(field, 1) - 1075;
+  const uint64_t whole = (bits & ((uint64_t{1} << 52) - 1)) | (field != 0 ? uint64_t{1} << 52 : 0);
+  return {unit + static_cast<int>(std::bit_width(whole)), unit + std::countr_zero(whole)};
+}
+
+// The exponent of a column, from some of its numbers and from the exponent above all of them. That one is best, since
+// nothing has to be looked at then, unless it leaves many terms a rest below the low unit. Else what the numbers have
+// above and below the units is counted, and there is as much room above the chosen exponent as leaves twice of it
+// below.
+constexpr int64_t kLookedAt = 1 << 20, kSomeRows = 33, kManyRows = 257;
+constexpr size_t kRare = 64;   // one rest in so many terms does not count
+constexpr size_t kEnough = 8;  // fewer numbers tell nothing
+int exponent_for(const std::vector<Digits>& some, int above_all) {
+  constexpr int kTwo = kHighBits + kStep - 1, kThree = kTwo + kStep;  // a weight of 1 takes a bit
+  const auto rests = [&](int e) {
+    return static_cast<size_t>(std::count_if(some.begin(), some.end(), [&](Digits v) { return v.end < e - kTwo; }));
+  };
+  if (some.size() < kEnough || rests(above_all) <= some.size() / kRare) return above_all;
+  constexpr int64_t kRest = 1, kLimbsToo = 4;  // what a term takes that does not fit the two units, roughly
+  const auto cost = [&](int e) {
+    int64_t sum = 0;
+    for (const Digits& v : some) sum += v.top > e || v.end < e - kThree ? kLimbsToo : v.end < e - kTwo ? kRest : 0;
+    return sum;
+  };
+  int best = above_all;
+  int64_t least = cost(above_all);
+  std::vector<int> tops;
+  for (const Digits& v : some) tops.push_back(v.top);
+  std::sort(tops.begin(), tops.end(), std::greater<>());
+  tops.erase(std::unique(tops.begin(), tops.end()), tops.end());
+  for (int e : tops)
+    if (const int64_t here = cost(e); here < least) best = e, least = here;
+  int room = above_all - best;
+  for (const Digits& v : some)
+    if (v.end + kTwo >= best) room = std::min(room, (v.end + kTwo - best) / 3);
+  return best + room;
+}
+
+// The double nearest to high·2^(2·kStep) + low·2^kStep + least, ties to even. Where the whole does not fit 128 bits,
+// what is left out is below the digits that are kept, and one bit tells that there is something.
+double round_sum(int64_t high, int64_t low, int64_t least) {
+  __extension__ typedef __int128 wide;
+  const wide above = static_cast<wide>(high) * (wide{1} << kStep) + low + (least >> kStep);
+  const int64_t rest = least & ((int64_t{1} << kStep) - 1);
+  if (above >> 80 == 0 || above >> 80 == -1) return static_cast<double>(above * (wide{1} << kStep) + rest);
+  return static_cast<double>(above * 2 + (rest != 0 ? 1 : 0)) * power(kStep - 1);
+}
+
 double largest(View<const double, 1> weights) {
   double most = 0;
   for (int64_t i = 0; i < weights.shape[0] && !weights.empty(); ++i) most = std::max(most, std::fabs(weights(i)));
@@ -64,8 +130,8 @@ double largest(View<const double, 1> weights) {
 }  // namespace
 
 template <class T>
-std::vector<int> column_exponents(View<const T, 2> x, Run run) {
-  const int64_t d = x.shape[1];
+std::vector<int> column_exponents(View<const T, 2> x, bool& beyond, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1];
   std::vector<double> most(static_cast<size_t>(d), 0.0);
   std::mutex mutex;
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -79,20 +145,44 @@ std::vector<int> column_exponents(View<const T, 2> x, Run run) {
     std::lock_guard lock(mutex);
     for (size_t j = 0; j < here.size(); ++j) most[j] = std::max(most[j], static_cast<double>(here[j]));
   });
+  const int64_t count = std::min(n, std::clamp(kLookedAt / std::max<int64_t>(d, 1), kSomeRows, kManyRows));
+  std::vector<Digits> some;
   std::vector<int> exponents;
-  for (double m : most) exponents.push_back(exponent_above(m));
+  beyond = false;
+  for (int64_t j = 0; j < d; ++j) {
+    some.clear();
+    for (int64_t s = 0; s < count; ++s)
+      if (const T value = x((2 * s + 1) * n / (2 * count), j); value != 0) some.push_back(digits_of(value));
+    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
+    exponents.push_back(exponent_for(some, above_all));
+    beyond = beyond || exponents.back() < above_all;
+  }
   return exponents;
 }
 
 template <class T, class I>
-std::vector<int> column_exponents(Csr<T, I> x) {
+std::vector<int> column_exponents(Csr<T, I> x, bool& beyond) {
   std::vector<double> most(static_cast<size_t>(x.columns), 0.0);
   for (int64_t p = x.begin(0); p < x.end(x.rows - 1); ++p) {
     double& m = most[static_cast<size_t>(x.indices[p])];
     m = std::max(m, std::fabs(static_cast<double>(x.data[p])));
   }
+  const int64_t entries = x.end(x.rows - 1), count = std::min(entries, kLookedAt / 8);
+  std::vector<int64_t> places;  // of some entries, column by column
+  for (int64_t s = 0; s < count; ++s) places.push_back((2 * s + 1) * entries / (2 * count));
+  std::sort(places.begin(), places.end(), [&](int64_t p, int64_t q) { return x.indices[p] < x.indices[q]; });
+  std::vector<Digits> some;
   std::vector<int> exponents;
-  for (double m : most) exponents.push_back(exponent_above(m));
+  beyond = false;
+  auto place = places.begin();
+  for (int64_t j = 0; j < x.columns; ++j) {
+    some.clear();
+    for (; place != places.end() && static_cast<int64_t>(x.indices[*place]) == j; ++place)
+      if (const T value = x.data[*place]; value != 0) some.push_back(digits_of(value));
+    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
+    exponents.push_back(exponent_for(some, above_all));
+    beyond = beyond || exponents.back() < above_all;
+  }
   return exponents;
 }
 
@@ -102,7 +192,14 @@ ClusterTotals::ClusterTotals(int64_t clusters, int64_t columns, View<int64_t, 2>
       ld(padded(columns + 1)),
       limbs(sums),
       high(static_cast<size_t>(k * ld), 0),
-      low(static_cast<size_t>(k * ld), 0) {}
+      low(static_cast<size_t>(k * ld), 0),
+      in_limbs(static_cast<size_t>(k * ld), 0) {}
+
+void ClusterTotals::added(int64_t terms) {
+  if ((additions += terms) < kCarryAfter) return;
+  exact_normalise_columns(limbs);
+  additions = 0;
+}
 
 ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_weight, ClusterTotals& totals)
     : totals_(totals),
@@ -111,6 +208,9 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
       ld_(totals.ld),
       cut_high_(static_cast<size_t>(ld_), 1.0),
       cut_low_(static_cast<size_t>(ld_), 1.0),
+      cut_least_(static_cast<size_t>(ld_), 1.0),
+      limit_(static_cast<size_t>(ld_), kInf),
+      rest_(static_cast<size_t>(2 * ld_), 0.0),
       unit_(units(exponents, largest_weight)),
       high_(static_cast<size_t>(k_ * ld_), 0),
       low_(static_cast<size_t>(k_ * ld_), 0),
@@ -120,26 +220,47 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
     cuts_ = cuts_ && cuts;
     cut_high_[j] = cuts ? 1.5 * power(52 + unit_[j]) : 0.0;
     cut_low_[j] = cuts ? 1.5 * power(52 + unit_[j] - kStep) : 0.0;
+    cut_least_[j] = cuts ? 1.5 * power(52 + unit_[j] - 2 * kStep) : 0.0;
+    if (!cuts || totals.beyond) limit_[j] = cuts ? power(unit_[j] + kHighBits) : 0.0;
   }
 }
 
 void ClusterDelta::to_limbs(double t, int64_t c, int64_t j) {
+  waiting_.push_back({t, c, j});
+  if (waiting_.size() < kWaiting) return;
   std::lock_guard lock(totals_.mutex);
-  totals_.in_units = false;
-  exact_add(&totals_.limbs(0, column_of(c, j, d_)), t, totals_.limbs.stride[0]);
+  bring_waiting();
+}
+
+void ClusterDelta::bring_waiting() {
+  for (const Waiting& w : waiting_) {
+    totals_.in_limbs[static_cast<size_t>(w.c * ld_ + w.j)] = 1;
+    exact_add(&totals_.limbs(0, column_of(w.c, w.j, d_)), w.t, totals_.limbs.stride[0]);
+  }
+  totals_.added(static_cast<int64_t>(waiting_.size()));
+  waiting_.clear();
+}
+
+void ClusterDelta::below_units(double t, int64_t c, int64_t j) {
+  if (least_.empty()) least_.assign(high_.size(), 0);
+  const double cut = cut_least_[static_cast<size_t>(j)], above = t + cut;
+  least_[static_cast<size_t>(c * ld_ + j)] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
+  const double rest = t - (above - cut);
+  if (rest != 0) to_limbs(rest, c, j);
 }
 
 void ClusterDelta::term(double t, int64_t c, int64_t j) {
   const auto at = static_cast<size_t>(c * ld_ + j);
   const double cut = cut_high_[static_cast<size_t>(j)], cut_low = cut_low_[static_cast<size_t>(j)];
-  double rest = t;
-  if (cut != 0) {
-    const double above = t + cut, left = t - (above - cut), below = left + cut_low;
-    high_[at] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
-    low_[at] += std::bit_cast<int64_t>(below) - std::bit_cast<int64_t>(cut_low);
-    rest = left - (below - cut_low);
+  if (!(std::fabs(t) < limit_[static_cast<size_t>(j)])) {
+    if (t != 0) to_limbs(t, c, j);
+    return;
   }
-  if (rest != 0) to_limbs(rest, c, j);
+  const double above = t + cut, left = t - (above - cut), below = left + cut_low;
+  high_[at] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
+  low_[at] += std::bit_cast<int64_t>(below) - std::bit_cast<int64_t>(cut_low);
+  const double rest = left - (below - cut_low);
+  if (rest != 0) below_units(rest, c, j);
 }
 
 void ClusterDelta::product(double w, double x, int64_t c, int64_t j) {
@@ -151,13 +272,40 @@ void ClusterDelta::product(double w, double x, int64_t c, int64_t j) {
 }
 
 template <class T>
+bool ClusterDelta::within(const T* x) const {
+  if constexpr (std::is_same_v<T, double>)
+    return kernels().kmeans.within_f64(x, d_, limit_.data());
+  else
+    return kernels().kmeans.within_f32(x, d_, limit_.data());
+}
+
+template <class T>
+void ClusterDelta::add_finely(const T* x, double w, int64_t c) {
+  if (least_.empty()) least_.assign(high_.size(), 0);
+  const auto at = static_cast<size_t>(c * ld_);
+  const SumUnits units{limit_.data(), cut_high_.data(), cut_low_.data(), cut_least_.data()};
+  bool all;
+  if constexpr (std::is_same_v<T, double>)
+    all = kernels().kmeans.add_products_f64(x, d_, w, &units, &high_[at], &low_[at], &least_[at], rest_.data());
+  else
+    all = kernels().kmeans.add_products_f32(x, d_, w, &units, &high_[at], &low_[at], &least_[at], rest_.data());
+  if (all) return;
+  for (int64_t j = 0; j < d_; ++j)
+    for (double rest : {rest_[static_cast<size_t>(j)], rest_[static_cast<size_t>(padded(d_) + j)]})
+      if (rest != 0) to_limbs(rest, c, j);
+}
+
+template <class T>
 void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
   if (++pending_ > kFlushAfter) flush();
   touched_[static_cast<size_t>(c)] = 1;
   term(w, c, d_);
-  if (std::fabs(w) != 1.0 || !cuts_ || (stride != 1 && d_ > 1)) {
-    for (int64_t j = 0; j < d_; ++j) product(w, static_cast<double>(x[j * stride]), c, j);
-    return;
+  const bool plain = std::fabs(w) == 1.0 && cuts_ && (stride == 1 || d_ <= 1);
+  if (!plain || rests_ > kFewRests + rows_ / kManyRests || (totals_.beyond && !within(x))) {
+    if (stride == 1) return add_finely(x, w, c);
+    row_.resize(static_cast<size_t>(d_));
+    for (int64_t j = 0; j < d_; ++j) row_[static_cast<size_t>(j)] = static_cast<double>(x[j * stride]);
+    return add_finely(row_.data(), w, c);
   }
   int64_t *const high = &high_[static_cast<size_t>(c * ld_)], *const low = &low_[static_cast<size_t>(c * ld_)];
   bool all;
@@ -165,10 +313,13 @@ void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
     all = kernels().kmeans.add_row_f64(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
   else
     all = kernels().kmeans.add_row_f32(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
-  for (int64_t j = 0; j < d_ && !all; ++j) {
+  ++rows_;
+  if (all) return;
+  ++rests_;
+  for (int64_t j = 0; j < d_; ++j) {
     const double t = w * static_cast<double>(x[j]), ch = cut_high_[static_cast<size_t>(j)];
     const double cl = cut_low_[static_cast<size_t>(j)], left = t - ((t + ch) - ch), rest = left - ((left + cl) - cl);
-    if (rest != 0) to_limbs(rest, c, j);
+    if (rest != 0) below_units(rest, c, j);
   }
 }
 
@@ -182,6 +333,8 @@ void ClusterDelta::add(const T* data, const I* indices, int64_t count, double w,
 
 void ClusterDelta::flush() {
   std::lock_guard lock(totals_.mutex);
+  bring_waiting();
+  if (!least_.empty() && totals_.least.empty()) totals_.least.assign(least_.size(), 0);
   for (int64_t c = 0; c < k_; ++c) {
     if (touched_[static_cast<size_t>(c)] == 0) continue;
     touched_[static_cast<size_t>(c)] = 0;
@@ -194,8 +347,13 @@ void ClusterDelta::flush() {
       totals_.high[at] += high_[at];
       totals_.low[at] += low_[at];
       high_[at] = low_[at] = 0;
+      if (least_.empty()) continue;
+      add_integer(limbs, totals_.limbs.stride[0], least_[at], unit - 2 * kStep);
+      totals_.least[at] += least_[at];
+      least_[at] = 0;
     }
   }
+  totals_.added(3);
   pending_ = 0;
 }
 
@@ -213,13 +371,39 @@ void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents
   });
 }
 
+void round_fine_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                       View<double, 1> out, Run run) {
+  if (!totals.in_units) return;  // nothing was rounded from units
+  const auto unit = units(exponents, largest_weight);
+  for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const auto at = [&](int64_t column) {  // of the sums, to that of the totals
+        return static_cast<size_t>(c * totals.ld + (column == 0 ? totals.d : column - 1));
+      };
+      const int64_t first = c * (totals.d + 1);
+      for (int64_t j = 0, next = 1; j <= totals.d; j = next++) {
+        if (totals.in_limbs[at(j)] == 0) {
+          if (!totals.least.empty() && totals.least[at(j)] != 0)
+            out(first + j) = std::ldexp(round_sum(totals.high[at(j)], totals.low[at(j)], totals.least[at(j)]),
+                                        unit[static_cast<size_t>(j == 0 ? totals.d : j - 1)] - 2 * kStep);
+          continue;
+        }
+        while (next <= totals.d && totals.in_limbs[at(next)] != 0) ++next;
+        const View<const int64_t, 2> part{
+            &totals.limbs(0, first + j), {kLimbs, next - j}, {totals.limbs.stride[0], totals.limbs.stride[1]}};
+        exact_round_columns(part, View<double, 1>{&out(first + j), {next - j}, {out.stride[0]}});
+      }
+    }
+  });
+}
+
 template <class T>
 void add_cluster_sums(View<const T, 2> x, View<const double, 1> weights, View<const int32_t, 1> labels,
                       View<int64_t, 2> sums, Run run) {
   const int64_t d = x.shape[1], k = sums.shape[1] / (d + 1);
-  const auto exponents = column_exponents(x, run);
-  const double most = weights.empty() ? 1.0 : largest(weights);
   ClusterTotals totals(k, d, sums);
+  const auto exponents = column_exponents(x, totals.beyond, run);
+  const double most = weights.empty() ? 1.0 : largest(weights);
   Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
@@ -235,9 +419,9 @@ void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int
                       Run run) {
   if (x.rows == 0) return;
   const int64_t d = x.columns, k = sums.shape[1] / (d + 1);
-  const auto exponents = column_exponents(x);
-  const double most = weights.empty() ? 1.0 : largest(weights);
   ClusterTotals totals(k, d, sums);
+  const auto exponents = column_exponents(x, totals.beyond);
+  const double most = weights.empty() ? 1.0 : largest(weights);
   Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.rows, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
@@ -310,7 +494,7 @@ double spread(Csr<T, I> x, View<const double, 1> weights, View<const double, 1> 
   template void add_cluster_sums(Csr<T, I>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, Run); \
   template double spread(Csr<T, I>, View<const double, 1>, View<const double, 1>, Run)
 #define KNOLL_DENSE(T)                                                                                              \
-  template std::vector<int> column_exponents(View<const T, 2>, Run);                                                \
+  template std::vector<int> column_exponents(View<const T, 2>, bool&, Run);                                         \
   template void ClusterDelta::add(const T*, int64_t, double, int64_t);                                              \
   template void add_cluster_sums(View<const T, 2>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, \
                                  Run);                                                                              \

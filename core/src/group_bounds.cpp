@@ -250,6 +250,7 @@ void GroupDecider<T>::take(Batch& to, int64_t place, int64_t row, int32_t own) {
     else
       to.norm2[l] = kernel.pack_row_f32(x, d, frame_.pivot32.data(), static_cast<float>(frame_.scale), y);
   }
+  to.norm2[l] = centers_.norm2(to.norm2[l]);
   to.place[l] = place;
   to.row[l] = row;
   to.own[l] = own;

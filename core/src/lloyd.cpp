@@ -57,10 +57,9 @@ LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorit
 View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
 
 void LloydMemory::round_sums(View<double, 1> out, Run run) {
-  if (whole_)
-    round_totals(*totals_, exponents_, largest_weight_, out, run);
-  else
-    exact_round_columns(sums(), out, run);
+  if (!whole_) return exact_round_columns(sums(), out, run);
+  round_totals(*totals_, exponents_, largest_weight_, out, run);
+  round_fine_totals(*totals_, exponents_, largest_weight_, out, run);
 }
 
 template <class T>
@@ -71,7 +70,7 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
     if (limbs[i] != 0) limbs[i] = 0;  // reading alone leaves untouched pages untouched
   totals_ = std::make_unique<ClusterTotals>(k_, d_, sums());
   totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, the units might overflow
-  exponents_ = column_exponents(x, run);
+  exponents_ = column_exponents(x, totals_->beyond, run);
   if (!weights.empty()) {
     largest_weight_ = 0;
     for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));

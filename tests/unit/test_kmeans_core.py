@@ -71,6 +71,9 @@ def data(name, n=700, d=5, seed=0):
         case "outlier":
             x[3] = 1e30
             return x
+        case "outliers":  # among them some that float32 does not hold, and some nearly so
+            x[: n // 10] *= 10.0 ** rng.uniform(10, 34, size=(n // 10, 1))
+            return x
         case "heavy tails":
             return rng.standard_t(1.0, size=(n, d))
         case "ties far out":  # where float32 sees none of the differences, beside many rows that it sees well
@@ -97,6 +100,7 @@ NAMES = [
     "subnormal",
     "columns apart",
     "outlier",
+    "outliers",
     "heavy tails",
     "ties far out",
     "clouds apart",
@@ -181,10 +185,11 @@ def test_every_algorithm_walks_the_plain_path(algorithm, name, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_few_rows_far_out_leave_the_others_to_float32(algorithm, dtype):
+@pytest.mark.parametrize("far", [1e4, 1e15, 1e30])
+def test_a_few_rows_far_out_leave_the_others_to_float32(far, algorithm, dtype):
     rng = np.random.default_rng(8)
     X = rng.normal(size=(20_000, 8))
-    X[:10] *= 10_000
+    X[:10] *= far
     X = X.astype(dtype)
     centers = X[:40].astype(np.float64)
     memory = _core.LloydMemory(*X.shape, len(centers), algorithm)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "knoll/assign.hpp"
@@ -38,7 +39,11 @@ class PackedCenters {
   // all rows: its half is lowered by more than its score may be off, and only its own rows have bounds as wide as it
   // needs.
   std::vector<float> blocks, half, p2;
-  float most_p2 = 0;  // the largest of p2
+  float most_p2 = 0;  // the largest of p2, but for centres beyond
+  // A centre beyond the range of float32 is one whose score is only known to be large, for rows that are not far out
+  // themselves: a squared norm above `widest` counts as infinite, and no bound holds.
+  float widest;
+  float norm2(float y2) const { return y2 <= widest ? y2 : std::numeric_limits<float>::infinity(); }
   TileBounds bounds;
 };
 

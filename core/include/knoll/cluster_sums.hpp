@@ -15,9 +15,11 @@
 
 namespace knoll {
 
-// For each column an exponent above all its magnitudes: |x(i, j)| < 2^result[j].
+// For each column an exponent above its magnitudes, |x(i, j)| < 2^result[j], or above most of them, where the others
+// are so large that the digits of most would lie below the units.
 template <class T>
 std::vector<int> column_exponents(View<const T, 2> x,  // in  (n, d)
+                                  bool& beyond,        // out: some magnitudes are not below
                                   Run run);
 
 // What the threads have added up so far, and where terms go that cannot wait.
@@ -26,14 +28,21 @@ struct ClusterTotals {
 
   int64_t k, d, ld;                // ld: d + 1 columns, the mass the last of them, padded to a multiple of 4
   View<int64_t, 2> limbs;          // in, out (kLimbs, k·(d+1)): all of it
-  std::vector<int64_t> high, low;  // (k, ld): the same in units, as long as `in_units`
+  std::vector<int64_t> high, low;  // (k, ld): the same in units, as long as `in_units`, but for what
+  std::vector<int64_t> least;      // (k, ld) holds below them (empty: nothing),
+  std::vector<char> in_limbs;      // (k, ld) and for sums of which the limbs alone hold a part
   bool in_units = true;
-  std::mutex mutex;  // guards all of this
+  bool beyond = false;    // rows may have terms that are too large for the units; set before any delta is made
+  int64_t additions = 0;  // to the limbs, since the last carries
+  std::mutex mutex;       // guards all of this
+
+  // Tells of additions to the limbs; under the mutex.
+  void added(int64_t terms);
 };
 
 // What one thread adds up before it goes into the totals. Every term is cut at two powers of two that are fixed for its
-// column into integers (high, low) of forty bits, which are added as such; what is left below, if anything, goes to
-// the limbs at once.
+// column into integers (high, low) of forty bits, which are added as such; what is left below, if anything, is cut once
+// more (least). Terms too large for that and what is left of the smallest wait to be added to the limbs.
 class ClusterDelta {
  public:
   ClusterDelta(const std::vector<int>& exponents, double largest_weight, ClusterTotals& totals);
@@ -50,22 +59,44 @@ class ClusterDelta {
  private:
   void term(double t, int64_t c, int64_t j);
   void product(double w, double x, int64_t c, int64_t j);
+  void below_units(double t, int64_t c, int64_t j);
   void to_limbs(double t, int64_t c, int64_t j);
+  void bring_waiting();  // under the mutex
+  template <class T>
+  bool within(const T* x) const;
+  template <class T>
+  void add_finely(const T* x, double w, int64_t c);  // any row: all three units, weights, terms of any size
+
+  struct Waiting {
+    double t;
+    int64_t c, j;
+  };
 
   ClusterTotals& totals_;
   int64_t k_, d_, ld_;
-  bool cuts_ = true;                        // every column is cut
-  std::vector<double> cut_high_, cut_low_;  // (ld): t + cut − cut is t rounded to a unit; 0: nothing is cut
-  std::vector<int> unit_;                   // (ld) exponents of the high unit
-  std::vector<int64_t> high_, low_;         // (k, ld)
-  std::vector<char> touched_;               // (k)
-  int64_t pending_ = 0;                     // rows since the last flush
+  bool cuts_ = true;                                    // every column is cut
+  std::vector<double> cut_high_, cut_low_, cut_least_;  // (ld): t + cut − cut is t rounded to a unit
+  std::vector<double> limit_;                           // (ld): terms are cut below that; 0: none is
+  std::vector<double> rest_;                            // scratch (2, ld): what a row leaves
+  std::vector<double> row_;                             // scratch (d)
+  std::vector<int> unit_;                               // (ld) exponents of the high unit
+  std::vector<int64_t> high_, low_;                     // (k, ld)
+  std::vector<int64_t> least_;                          // (k, ld), empty before the first
+  std::vector<Waiting> waiting_;
+  std::vector<char> touched_;     // (k)
+  int64_t pending_ = 0;           // rows since the last flush
+  int64_t rows_ = 0, rests_ = 0;  // rows cut at two units; those of them that left something
 };
 
 // out[c·(d+1) + …] = the totals as doubles, rounded once; exponents and largest_weight as given to the deltas.
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
                   View<double, 1> out,  // out (k·(d+1))
                   Run run);
+
+// The same for the sums of which the units do not hold everything; the others are left as round_totals made them.
+void round_fine_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                       View<double, 1> out,  // in, out (k·(d+1))
+                       Run run);
 
 // sums += the rows of x, each in its cluster; rows whose label is negative are left out.
 template <class T>

@@ -30,6 +30,12 @@ struct TileBounds {
   float floor;   // stands above all that underflow can do
 };
 
+// The units of cluster sums, for each column (padded to a multiple of 4): terms below `limit` in magnitude are cut at
+// three powers of two, each given as 1.5·2^52 units.
+struct SumUnits {
+  const double *limit, *cut_high, *cut_low, *cut_least;
+};
+
 struct KMeansKernels {
   // panel[j, l] = (rows[l][j] − pivot[j]) · scale, computed in the rows' own kind and rounded to float32, and norm2[l]
   // = Σ_j panel[j, l]²; lanes from count on are zero.
@@ -105,6 +111,16 @@ struct KMeansKernels {
                       int64_t* high, int64_t* low);
   bool (*add_row_f32)(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
                       int64_t* high, int64_t* low);
+  // Adds w·x[j], exactly: the double p nearest to it and what that leaves, w·x[j] − p, are cut into integers of the
+  // three units. What is not below the limit is left as it is, in rest[j] and rest[padded + j], as is what lies below
+  // the least unit; returns whether there is none of either. An infinite p leaves 0. rest is (2, d padded to 4).
+  bool (*add_products_f64)(const double* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
+                           int64_t* least, double* rest);
+  bool (*add_products_f32)(const float* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
+                           int64_t* least, double* rest);
+  // Whether |x[j]| < limit[j] for all j < d. limit is padded to a multiple of 4, with numbers above 0.
+  bool (*within_f64)(const double* x, int64_t d, const double* limit);
+  bool (*within_f32)(const float* x, int64_t d, const double* limit);
 };
 
 }  // namespace knoll

@@ -409,6 +409,91 @@ static bool add_row_f32(const float* x, int64_t d, double sign, const double* cu
   return add_row(x, d, sign, cut_high, cut_low, high, low);
 }
 
+KNOLL_INLINE i64 below(f64 x, const double* limit) {
+  const u64 magnitude = (u64)x << 1 >> 1;
+  return less((f64)magnitude, load(limit));
+}
+
+// into += v in units of the cut, rounded; returns what is left.
+KNOLL_INLINE f64 take_units(f64 v, const double* cut, int64_t* into) {
+  const f64 c = load(cut), above = v + c;
+  i64 sum;
+  __builtin_memcpy(&sum, into, sizeof sum);
+  sum += (i64)above - (i64)c;
+  __builtin_memcpy(into, &sum, sizeof sum);
+  return v - (above - c);
+}
+// x·w − p without rounding.
+KNOLL_INLINE f64 product_rest(f64 x, f64 w, f64 p) {
+#ifdef __FMA__
+  return (f64)_mm256_fmsub_pd((__m256d)x, (__m256d)w, (__m256d)p);
+#else
+  for (int l = 0; l < kLanes; ++l) p[l] = __builtin_fma(x[l], w[l], -p[l]);
+  return p;
+#endif
+}
+// Adds t[0…3] of the columns from j on; what is left, or all of it where it is too large, is stored and returned.
+KNOLL_INLINE u64 add_term(f64 t, const SumUnits* units, int64_t j, int64_t* high, int64_t* low, int64_t* least,
+                          double* rest) {
+  const f64 zero = {};
+  const i64 fits = below(t, units->limit + j);
+  f64 left = take_units(select(fits, t, zero), units->cut_high + j, high + j);
+  left = take_units(left, units->cut_low + j, low + j);
+  left = select(fits, take_units(left, units->cut_least + j, least + j), t);
+  store(rest + j, left);
+  return (u64)left;
+}
+template <class T>
+KNOLL_INLINE bool add_products(const T* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
+                               int64_t* least, double* rest) {
+  const f64 v = broadcast(w), zero = {}, infinite = broadcast(__builtin_inf());
+  const bool exact = w == 1 || w == -1;  // nothing is left of a product
+  double* const other = rest + (d + kLanes - 1) / kLanes * kLanes;
+  u64 any = {};
+  for (int64_t j = 0; j < d; j += kLanes) {
+    f64 column;
+    if (j + kLanes <= d) {
+      column = load_as_f64(x + j);
+    } else {
+      double tail[kLanes] = {};
+      for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
+      column = load(tail);
+    }
+    const f64 p = column * v;
+    any |= add_term(p, units, j, high, low, least, rest);
+    if (exact) {
+      store(other + j, zero);
+      continue;
+    }
+    const i64 finite = less((f64)((u64)p << 1 >> 1), infinite);
+    any |= add_term(select(finite, product_rest(column, v, p), zero), units, j, high, low, least, other);
+  }
+  any <<= 1;  // the sign of a zero is nothing
+  return (any[0] | any[1] | any[2] | any[3]) == 0;
+}
+static bool add_products_f64(const double* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
+                             int64_t* least, double* rest) {
+  return add_products(x, d, w, units, high, low, least, rest);
+}
+static bool add_products_f32(const float* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
+                             int64_t* least, double* rest) {
+  return add_products(x, d, w, units, high, low, least, rest);
+}
+template <class T>
+KNOLL_INLINE bool within(const T* x, int64_t d, const double* limit) {
+  i64 all = {-1, -1, -1, -1};
+  int64_t j = 0;
+  for (; j + kLanes <= d; j += kLanes) all &= below(load_as_f64(x + j), limit + j);
+  if (j < d) {
+    double tail[kLanes] = {};
+    for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
+    all &= below(load(tail), limit + j);
+  }
+  return (all[0] & all[1] & all[2] & all[3]) != 0;
+}
+static bool within_f64(const double* x, int64_t d, const double* limit) { return within(x, d, limit); }
+static bool within_f32(const float* x, int64_t d, const double* limit) { return within(x, d, limit); }
+
 #include "kmeans_shorts.inl"
 
 static constexpr KMeansKernels kmeans_kernels = {
@@ -437,4 +522,8 @@ static constexpr KMeansKernels kmeans_kernels = {
     .survivors = survivors,
     .add_row_f64 = add_row_f64,
     .add_row_f32 = add_row_f32,
+    .add_products_f64 = add_products_f64,
+    .add_products_f32 = add_products_f32,
+    .within_f64 = within_f64,
+    .within_f32 = within_f32,
 };

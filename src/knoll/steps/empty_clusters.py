@@ -8,15 +8,20 @@ part. A cluster keeps at least one of its points.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll import _core
 from knoll.steps.assignment import Blocks, add_sums, assign, no_sums
 from knoll.steps.blocks import Block
-from knoll.steps.sparse import dense_rows
+from knoll.steps.sparse import dense_rows, is_sparse
 
 __all__ = ["Moved", "relocate"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,79 +33,95 @@ class Moved:
     rechecks: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Far:
-    """A point that may move."""
+    """Distinct points off their centres, the farthest first, of equally far ones the lexicographically smallest."""
 
-    d2: float  # to its centre
-    label: int
-    rows: int  # its copies
+    points: NDArray[Any]  # (m, d)
+    d2: Floats  # (m,)
+    labels: NDArray[np.int32]  # (m,)
+    copies: Ints  # (m,): rows that are this point
+    rows: list[Ints]  # (m,): which, in their block; what was merged has none
 
 
-def relocate(blocks: Blocks, centers: NDArray[np.float64], empty: NDArray[np.bool_], threads: int) -> Moved | None:
+def relocate(blocks: Blocks, centers: Floats, empty: NDArray[np.bool_], threads: int) -> Moved | None:
     """Give each empty cluster a far point; None where no point is off its centre, or none can be spared."""
     k, d = centers.shape
-    far: dict[tuple[float, ...], _Far] = {}  # distinct points by their coordinates
+    far: _Far | None = None
+    only: tuple[NDArray[np.int32], _Far] | None = None  # one block is not searched twice
     left = np.zeros(k, dtype=np.int64)  # rows that count, per cluster
     spent = np.zeros(2, dtype=np.int64)
     for block in blocks():
-        labels, d2, counted = _labels(block, centers, threads)
+        labels, found, counted = _search(block, centers, threads)
         spent += counted
-        present = np.ones(len(labels), dtype=bool) if block.weights is None else block.weights > 0
-        left += np.bincount(labels[present], minlength=k)
-        for point, found in _farthest(block, d2, labels, present, k).items():
-            if point in far:
-                far[point].rows += found.rows
-            else:
-                far[point] = found
+        left += np.bincount(labels if block.weights is None else labels[block.weights > 0], minlength=k)
+        far, only = (found, (labels, found)) if far is None else (_merge(far, found, k), None)
 
-    moves: list[tuple[tuple[float, ...], _Far, int]] = []
-    candidates = iter(sorted(far.items(), key=lambda item: (-item[1].d2, item[0])))
+    goes: dict[bytes, int] = {}  # a point and the cluster that it moves to
+    assert far is not None
+    candidates = iter(range(len(far.copies)))
     for cluster in np.flatnonzero(empty).tolist():
-        for point, found in candidates:
-            if left[found.label] > found.rows:
-                left[found.label] -= found.rows
-                moves.append((point, found, cluster))
+        for place in candidates:
+            label, copies = far.labels[place], far.copies[place]
+            if left[label] > copies:
+                left[label] -= copies
+                goes[_key(far.points[place])] = cluster
                 break
-    if not moves:
+    if not goes:
         return None
 
     sums = no_sums(k, d)
     for block in blocks():
-        labels, d2, counted = _labels(block, centers, threads)
-        spent += counted
-        moved = labels.copy()
-        for point, found, cluster in moves:
-            near = np.flatnonzero((d2 == found.d2) & (labels == found.label))
-            moved[near[(dense_rows(block.points, near) == point).all(axis=1)]] = cluster
-        add_sums(block, moved, sums, threads)
+        if only is not None:
+            labels, found = only
+        else:
+            labels, found, counted = _search(block, centers, threads)
+            spent += counted
+        for point, rows in zip(found.points, found.rows):
+            cluster = goes.get(_key(point), -1)
+            if cluster >= 0:
+                labels[rows] = cluster
+        add_sums(block, labels, sums, threads)
     return Moved(sums, int(spent[0]), int(spent[1]))
 
 
-def _labels(
-    block: Block, centers: NDArray[np.float64], threads: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64], tuple[int, int]]:
-    n = block.points.shape[0]
+def _search(block: Block, centers: Floats, threads: int) -> tuple[NDArray[np.int32], _Far, tuple[int, int]]:
+    """Assign the rows of a block, and find its k farthest points.
+
+    No more can be needed: each cluster but the empty ones may have to keep one of them.
+    """
+    n, k = block.points.shape[0], len(centers)
     labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
-    return labels, d2, assign(block.points, centers, labels, d2, threads)
+    counted = assign(block.points, centers, labels, d2, threads)
+    rows = _farthest(block.points, block.weights, d2, k, threads)
+    first = np.array([some[0] for some in rows], dtype=np.int64)
+    copies = np.array([len(some) for some in rows], dtype=np.int64)
+    return labels, _Far(dense_rows(block.points, first), d2[first], labels[first], copies, rows), counted
 
 
-def _farthest(
-    block: Block, d2: NDArray[np.float64], labels: NDArray[np.int32], present: NDArray[np.bool_], k: int
-) -> dict[tuple[float, ...], _Far]:
-    """Find the k farthest distinct points of a block: each cluster but the empty ones may have to keep one of them."""
-    off = np.flatnonzero(present & (d2 > 0))
-    size = k
-    while True:
-        rows = off
-        if size < len(off):
-            least = np.partition(d2[off], len(off) - size)[len(off) - size]
-            rows = off[d2[off] >= least]
-        far: dict[tuple[float, ...], _Far] = {}
-        for row, point in zip(rows, dense_rows(block.points, rows).tolist()):
-            found = far.setdefault(tuple(point), _Far(float(d2[row]), int(labels[row]), 0))
-            found.rows += 1
-        if len(far) >= k or len(rows) == len(off):
-            best = sorted(far.items(), key=lambda item: (-item[1].d2, item[0]))[:k]
-            return dict(best)
-        size *= 4  # many copies: look further
+def _farthest(points: Any, weights: Floats | None, d2: Floats, k: int, threads: int) -> list[Ints]:
+    """Return the rows of each of the k farthest distinct points, or of fewer if there are no more."""
+    rows, ends = np.empty(points.shape[0], dtype=np.int64), np.empty(k, dtype=np.int64)
+    if is_sparse(points):
+        if not points.has_canonical_format:  # the core walks along columns that rise
+            points = points.copy()
+            points.sum_duplicates()
+        parts = points.data, points.indices, points.indptr.astype(points.indices.dtype, copy=False), points.shape[1]
+        count = _core.farthest_points_csr(*parts, weights, d2, rows, ends, threads)
+    else:
+        count = _core.farthest_points(points, weights, d2, rows, ends, threads)
+    return np.split(rows[: ends[count - 1]], ends[: count - 1]) if count else []
+
+
+def _merge(a: _Far, b: _Far, k: int) -> _Far:
+    """Join what two blocks have; a point of both has the copies of both."""
+    points, d2 = np.concatenate([a.points, b.points]), np.concatenate([a.d2, b.d2])
+    labels, copies = np.concatenate([a.labels, b.labels]), np.concatenate([a.copies, b.copies])
+    places = _farthest(points, None, d2, k, 1)
+    first = np.array([some[0] for some in places], dtype=np.int64)
+    joined = np.array([copies[some].sum() for some in places], dtype=np.int64)
+    return _Far(points[first], d2[first], labels[first], joined, [])
+
+
+def _key(point: NDArray[Any]) -> bytes:
+    return (point + 0.0).tobytes()  # −0 is 0

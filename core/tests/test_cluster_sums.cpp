@@ -1,0 +1,202 @@
+// Sums of clusters are exact whatever the terms: rows far out, tiny rows, weights, and rows that join and leave.
+#include "knoll/cluster_sums.hpp"
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "knoll/csr.hpp"
+#include "knoll/sum.hpp"
+
+using namespace knoll;
+
+namespace {
+
+const std::vector<std::string> kKinds = {"normal",         "outliers 1e9", "outliers 1e30", "outliers 1e300",
+                                         "all magnitudes", "two clouds",   "lognormal",     "tiny",
+                                         "zeros",          "integers",     "one column out"};
+
+std::vector<double> numbers(const std::string& kind, int64_t n, int64_t d, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> x(static_cast<size_t>(n * d));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto row = i / static_cast<size_t>(d), column = i % static_cast<size_t>(d);
+    const bool out = row % 97 == 5;
+    double v = normal(random);
+    if (kind == "outliers 1e9" && out) v *= 1e9;
+    if (kind == "outliers 1e30" && out) v *= 1e30;
+    if (kind == "outliers 1e300" && out) v *= 1e300;
+    if (kind == "all magnitudes") v = std::ldexp(v, static_cast<int>(random() % 2040) - 1050);
+    if (kind == "two clouds" && row % 2 == 0) v *= 1e14;
+    if (kind == "lognormal") v = std::exp(10 * v);
+    if (kind == "tiny") v *= 1e-310;
+    if (kind == "zeros") v = out ? 1e18 * v : 0.0;
+    if (kind == "integers") v = out ? 1e15 : std::round(9 * v);
+    if (kind == "one column out" && column == 1 && out) v = -1e200;
+    x[i] = v;
+  }
+  return x;
+}
+
+// The totals of k clusters, added to by several deltas in turn, as threads do.
+class Sums {
+ public:
+  template <class T>
+  Sums(View<const T, 2> x, int64_t k, double largest_weight)
+      : d_(x.shape[1]), largest_(largest_weight), limbs_(static_cast<size_t>(kLimbs * k * (d_ + 1)), 0) {
+    totals = std::make_unique<ClusterTotals>(k, d_, matrix_view(limbs_.data(), kLimbs, k * (d_ + 1)));
+    exponents_ = column_exponents(x, totals->beyond, Run{2});
+    for (int t = 0; t < 3; ++t) deltas.push_back(std::make_unique<ClusterDelta>(exponents_, largest_, *totals));
+  }
+  // Rounded from the units where they hold everything; what the limbs say must be the same.
+  std::vector<double> rounded() {
+    for (auto& delta : deltas) delta->flush();
+    std::vector<double> fast(static_cast<size_t>(totals->k * (d_ + 1)), 7.0), slow(fast.size(), 8.0);
+    const auto out = vector_view(fast.data(), static_cast<int64_t>(fast.size()));
+    round_totals(*totals, exponents_, largest_, out, Run{1});
+    round_fine_totals(*totals, exponents_, largest_, out, Run{1});
+    exact_round_columns(totals->limbs, vector_view(slow.data(), static_cast<int64_t>(slow.size())));
+    CHECK(fast == slow);
+    return fast;
+  }
+
+  std::unique_ptr<ClusterTotals> totals;
+  std::vector<std::unique_ptr<ClusterDelta>> deltas;
+
+ private:
+  int64_t d_;
+  double largest_;
+  std::vector<int64_t> limbs_;
+  std::vector<int> exponents_;
+};
+
+template <class T>
+void join_and_leave(const std::string& kind, int64_t d, bool weighted, bool by_columns) {
+  const int64_t n = 400, k = 5;
+  const auto wide = numbers(kind, n, d, 3);
+  std::vector<T> x(wide.size());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < d; ++j) {
+      const double v = wide[static_cast<size_t>(i * d + j)];
+      const bool fits = !(std::fabs(v) > static_cast<double>(std::numeric_limits<T>::max()));
+      x[static_cast<size_t>(by_columns ? j * n + i : i * d + j)] = fits ? static_cast<T>(v) : T{1};
+    }
+  const View<const T, 2> view{x.data(), {n, d}, {by_columns ? 1 : d, by_columns ? n : 1}};
+  std::mt19937_64 random(4);
+  std::vector<double> weights(static_cast<size_t>(n), 1.0);
+  for (auto& w : weights)
+    if (weighted) w = static_cast<double>(random() % 1000) / 7;
+  Sums sums(view, k, weighted ? 143.0 : 1.0);
+  std::vector<int64_t> label(static_cast<size_t>(n), -1);
+  std::vector<ExactSum> expected(static_cast<size_t>(k * (d + 1)));
+  const auto move = [&](int64_t i, int64_t to) {
+    int64_t& from = label[static_cast<size_t>(i)];
+    for (auto [c, sign] : {std::pair{from, -1.0}, std::pair{to, 1.0}}) {
+      if (c < 0) continue;
+      const double w = sign * weights[static_cast<size_t>(i)];
+      sums.deltas[random() % 3]->add(&view(i, 0), view.stride[1], w, c);
+      expected[static_cast<size_t>(c * (d + 1))].add(w);
+      for (int64_t j = 0; j < d; ++j)
+        expected[static_cast<size_t>(c * (d + 1) + 1 + j)].add_product(w, static_cast<double>(view(i, j)));
+    }
+    from = to;
+  };
+  const auto check = [&] {
+    const auto got = sums.rounded();
+    for (size_t c = 0; c < got.size(); ++c)
+      CHECK_SAY(got[c] == expected[c].round(),
+                kind << (weighted ? ", weighted" : "") << (sizeof(T) == 4 ? ", float32" : "") << ", d " << d);
+  };
+  for (int64_t i = 0; i < n; ++i) move(i, static_cast<int64_t>(random() % static_cast<uint64_t>(k)));
+  check();
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t i = 0; i < n; ++i)
+      if (random() % 3 == 0) move(i, static_cast<int64_t>(random() % static_cast<uint64_t>(k)));
+    check();
+  }
+  for (int64_t i = n; i-- > 0;) move(i, -1);
+  for (double sum : sums.rounded()) CHECK(sum == 0);  // everybody has left
+}
+
+}  // namespace
+
+TEST("cluster sums: rows join and leave, and nothing is left behind, over all magnitudes") {
+  for (const auto& kind : kKinds)
+    for (int64_t d : {1, 3, 4, 6})
+      for (bool weighted : {false, true})
+        for (bool by_columns : {false, true}) {
+          join_and_leave<double>(kind, d, weighted, by_columns);
+          join_and_leave<float>(kind, d, weighted, by_columns);
+        }
+}
+
+TEST("cluster sums: units fit the most of a column, and the limbs serve the columns that need them alone") {
+  const int64_t n = 2000, d = 4, k = 2;
+  const std::vector<int32_t> labels(static_cast<size_t>(n), 0);
+  for (const std::string kind : {"normal", "outliers 1e30", "outliers 1e300", "one column out"}) {
+    const auto x = numbers(kind, n, d, 5);
+    const auto view = matrix_view(x.data(), n, d);
+    Sums sums(view, k, 1.0);
+    CHECK(sums.totals->beyond == (kind != "normal"));
+    for (int64_t i = 0; i < n; ++i) sums.deltas[0]->add(&view(i, 0), 1, 1.0, i % 97 == 5 ? 1 : 0);
+    sums.rounded();
+    const ClusterTotals& totals = *sums.totals;
+    for (int64_t j = 0; j <= d; ++j) {
+      CHECK_SAY(totals.in_limbs[static_cast<size_t>(j)] == 0, kind);
+      const bool out = j < d && kind != "normal" && (kind != "one column out" || j == 1);
+      CHECK_SAY((totals.in_limbs[static_cast<size_t>(totals.ld + j)] != 0) == out, kind << ", column " << j);
+    }
+  }
+}
+
+TEST("cluster sums: compressed rows add up to what dense rows do, over all magnitudes") {
+  const int64_t n = 700, d = 3, k = 4;
+  std::mt19937_64 random(6);
+  std::vector<int32_t> labels(static_cast<size_t>(n));
+  std::vector<double> weights(labels.size());
+  for (auto& l : labels) l = static_cast<int32_t>(random() % 5) - 1;
+  for (auto& w : weights) w = static_cast<double>(random() % 1000) / 7;
+  std::vector<int32_t> indices, indptr{0};
+  for (int32_t i = 0; i < n; ++i) {
+    for (int32_t j = 0; j < d; ++j) indices.push_back((j + i) % static_cast<int32_t>(d));
+    indptr.push_back((i + 1) * static_cast<int32_t>(d));
+  }
+  for (const auto& kind : kKinds) {
+    const auto x = numbers(kind, n, d, 7);
+    std::vector<double> data;
+    for (size_t p = 0; p < indices.size(); ++p) data.push_back(x[p / 3 * 3 + static_cast<size_t>(indices[p])]);
+    const Csr<double, int32_t> sparse{data.data(), indices.data(), indptr.data(), n, d};
+    for (bool weighted : {false, true}) {
+      const auto w = weighted ? vector_view<const double>(weights.data(), n) : View<const double, 1>{};
+      std::vector<std::vector<double>> rounded(2, std::vector<double>(static_cast<size_t>(k * (d + 1))));
+      for (size_t way = 0; way < 2; ++way) {
+        std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * k * (d + 1)), 0);
+        const auto sums = matrix_view(limbs.data(), kLimbs, k * (d + 1));
+        if (way == 0)
+          add_cluster_sums(matrix_view(x.data(), n, d), w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
+        else
+          add_cluster_sums(sparse, w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
+        exact_round_columns(sums, vector_view(rounded[way].data(), k * (d + 1)));
+      }
+      CHECK_SAY(rounded[0] == rounded[1], kind);
+    }
+  }
+}
+
+TEST("cluster sums: what lies in the least units alone decides a tie") {
+  for (double sign : {1.0, -1.0})
+    for (double least : {0.0, 0x1p-110, -0x1p-110}) {
+      std::vector<double> x(8, sign);
+      x.push_back(sign * 0x1p-50);  // half a unit in the last place of 8
+      x.push_back(sign * least);
+      const auto view = matrix_view<const double>(x.data(), 10, 1);
+      Sums sums(view, 1, 1.0);
+      for (int64_t i = 0; i < 10; ++i) sums.deltas[0]->add(&view(i, 0), 1, 1.0, 0);
+      CHECK(sums.rounded()[1] == sign * (least > 0 ? 8 + 0x1p-49 : 8.0));
+      CHECK(sums.totals->in_limbs[0] == 0 && sums.totals->least.empty() == (least == 0));
+    }
+}
