@@ -7,6 +7,7 @@
 #include "knoll/slots.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
+#include "knoll/twofold.hpp"
 
 namespace knoll {
 namespace {
@@ -49,10 +50,12 @@ std::vector<int> units(const std::vector<int>& exponents, double largest_weight)
 // Where column j of the totals (the mass last) stands among the sums (the mass first).
 int64_t column_of(int64_t c, int64_t j, int64_t d) { return c * (d + 1) + (j == d ? 0 : j + 1); }
 
-// The double nearest to high·2^kStep + low, ties to even (the conversion rounds so).
-double round_sum(int64_t high, int64_t low) {
+// The double nearest to high·2^kStep + low, ties to even (the conversion rounds so), and the one nearest to the rest.
+Twofold round_sum(int64_t high, int64_t low) {
   __extension__ typedef __int128 wide;
-  return static_cast<double>(static_cast<wide>(high) * (wide{1} << kStep) + low);
+  const wide sum = static_cast<wide>(high) * (wide{1} << kStep) + low;
+  const double rounded = static_cast<double>(sum);
+  return {rounded, static_cast<double>(sum - static_cast<wide>(rounded))};
 }
 
 double largest(View<const double, 1> weights) {
@@ -200,15 +203,18 @@ void ClusterDelta::flush() {
 }
 
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
-                  View<double, 1> out, Run run) {
-  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run);
+                  View<double, 1> out, View<double, 1> rest, Run run) {
+  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run, rest);
   const auto unit = units(exponents, largest_weight);
   for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t j = 0; j <= totals.d; ++j) {
         const auto at = static_cast<size_t>(c * totals.ld + j);
-        out(column_of(c, j, totals.d)) =
-            std::ldexp(round_sum(totals.high[at], totals.low[at]), unit[static_cast<size_t>(j)] - kStep);
+        const Twofold sum = round_sum(totals.high[at], totals.low[at]);
+        const int64_t column = column_of(c, j, totals.d);
+        const int exponent = unit[static_cast<size_t>(j)] - kStep;
+        out(column) = std::ldexp(sum.high, exponent);
+        if (!rest.empty()) rest(column) = std::ldexp(sum.low, exponent);
       }
   });
 }
