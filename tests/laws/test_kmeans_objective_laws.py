@@ -223,6 +223,15 @@ def test_centres_that_come_back_end_the_fit(k, tol):
         lambda: iter([Block(X, None)]), start, max_iter=300, tol=tol, threads=1, memory=Turning(len(X), 1, k)
     )
     assert k < result.n_iter <= 3 * (k + 1)  # a round, and what the rule takes to see it
+    assert result.came_back
     assert result.history["changed"][-1] > 0
     assert sorted(result.centers[:, 0]) == (10.0 * np.arange(k)).tolist()
     np.testing.assert_array_equal(result.masses, np.full(k, 3.0))  # of the centres kept
+
+
+def test_verbose_tells_that_centres_came_back(monkeypatch, capsys):
+    monkeypatch.setattr("knoll.kmeans.memory_for", lambda points, k, algorithm: Turning(*points.shape, k))
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    model = KMeans(2, init=[[0.5], [10.5]], n_init=1, tol=0, verbose=1).fit(X)
+    assert f"Converged at iteration {model.n_iter_}: centers come back" in capsys.readouterr().out
+    assert model.n_iter_ < 9

@@ -189,6 +189,7 @@ class LloydResult:
     distances: int
     rechecks: int
     about: Spread
+    came_back: bool  # the centres have been there before
 
 
 def alternate(
@@ -287,6 +288,7 @@ def alternate(
         distances=spent[0],
         rechecks=spent[1],
         about=known[0],
+        came_back=seen.again,
     )
 
 
@@ -357,16 +359,12 @@ def unscaled(result: LloydResult, scale: Scale) -> LloydResult:
     history = dict(result.history)
     history["objective"] = scale.up_squares(history["objective"])
     history["changed"] = scale.up_shifts(history["changed"])
-    return LloydResult(
-        labels=result.labels,
+    return replace(
+        result,
         centers=scale.up(result.centers),
         masses=scale.up_weights(result.masses),
         inertia=float(scale.up_squares(result.inertia)),
-        n_iter=result.n_iter,
         history=history,
-        distances=result.distances,
-        rechecks=result.rechecks,
-        about=result.about,
     )
 
 
