@@ -52,6 +52,9 @@ int64_t column_of(int64_t c, int64_t j, int64_t d) { return c * (d + 1) + (j == 
 
 // The double nearest to high·2^kStep + low, ties to even (the conversion rounds so), and the one nearest to the rest.
 Twofold round_sum(int64_t high, int64_t low) {
+  constexpr int64_t whole = int64_t{1} << 53;  // up to there a double holds it
+  if (-whole <= high && high <= whole && -whole <= low && low <= whole)
+    return two_sum(static_cast<double>(high) * static_cast<double>(int64_t{1} << kStep), static_cast<double>(low));
   __extension__ typedef __int128 wide;
   const wide sum = static_cast<wide>(high) * (wide{1} << kStep) + low;
   const double rounded = static_cast<double>(sum);
@@ -205,16 +208,17 @@ void ClusterDelta::flush() {
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
                   View<double, 1> out, View<double, 1> rest, Run run) {
   if (!totals.in_units) return exact_round_columns(totals.limbs, out, run, rest);
-  const auto unit = units(exponents, largest_weight);
+  std::vector<double> scale;  // the low units: normal numbers, so that products by them are exact
+  for (int unit : units(exponents, largest_weight)) scale.push_back(power(std::min(unit - kStep, 1023)));
   for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t j = 0; j <= totals.d; ++j) {
         const auto at = static_cast<size_t>(c * totals.ld + j);
         const Twofold sum = round_sum(totals.high[at], totals.low[at]);
         const int64_t column = column_of(c, j, totals.d);
-        const int exponent = unit[static_cast<size_t>(j)] - kStep;
-        out(column) = std::ldexp(sum.high, exponent);
-        if (!rest.empty()) rest(column) = std::ldexp(sum.low, exponent);
+        const double one = scale[static_cast<size_t>(j)];
+        out(column) = sum.high * one;
+        if (!rest.empty()) rest(column) = sum.low * one;
       }
   });
 }

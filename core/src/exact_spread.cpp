@@ -7,6 +7,7 @@
 #include "knoll/parallel.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
+#include "knoll/twofold.hpp"
 
 namespace knoll {
 namespace {
@@ -14,24 +15,21 @@ namespace {
 using Lanes = std::array<double, kPoints>;
 
 // ‖x − o‖² of kPoints rows as high + low, d columns added in their order: plain loops over the lanes, which compilers
-// turn into vectors. The square is Dekker's, because fma is a call where the processor need not have it; all of it is
-// exact but the additions to low, whose terms are below (d + 4)u of the sum: so the error is below 4(d + 4)²u² of it.
+// turn into vectors. All of it is exact but the additions to low, whose terms are below (d + 4)u of the sum: so the
+// error is below 4(d + 4)²u² of it.
 void squares(const double* columns,  // in  (d, kPoints)
              const double* origin,   // in  (d)
              int64_t d, Lanes& high, Lanes& low) {
-  constexpr double splitter = 0x1p27 + 1;
   high.fill(0);
   low.fill(0);
   for (int64_t j = 0; j < d; ++j) {
     const double o = origin[j];
     for (size_t l = 0; l < kPoints; ++l) {
-      const double x = columns[static_cast<size_t>(j) * kPoints + l];
-      const double t = x - o, part = t - x, t_low = (x - (t - part)) - (o + part);  // x − o = t + t_low
-      const double shifted = splitter * t, head = shifted - (shifted - t), tail = t - head;
-      const double square = t * t, left = ((head * head - square) + 2 * head * tail) + tail * tail;
-      const double sum = high[l] + square, moved = sum - high[l];
-      low[l] += ((high[l] - (sum - moved)) + (square - moved)) + (left + 2 * t * t_low);
-      high[l] = sum;
+      const Twofold t = two_sum(columns[static_cast<size_t>(j) * kPoints + l], -o);
+      const Split split(t.high);
+      const Twofold square = two_product(t.high, split, t.high, split), sum = two_sum(high[l], square.high);
+      high[l] = sum.high;
+      low[l] += sum.low + (square.low + 2 * t.high * t.low);
     }
   }
 }
