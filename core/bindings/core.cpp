@@ -68,11 +68,14 @@ static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& fr
        [&](Run run) { exact_merge_columns(view<2>(into), view<2>(from), run); });
 }
 
-static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out, int threads) {
-  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0),
-       "sums must be (limbs, m), out (m)");
-  call(threads, 300.0 * static_cast<double>(sums.shape(1)),
-       [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run); });
+static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out, int threads,
+                           const std::optional<Out<double, 1>>& rest) {
+  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0) &&
+           (!rest || sums.shape(1) == rest->shape(0)),
+       "sums must be (limbs, m), out and rest (m)");
+  call(threads, 300.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
+    exact_round_columns(view<2>(sums), view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{});
+  });
 }
 
 static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
@@ -171,7 +174,8 @@ NB_MODULE(_core, m) {
   m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"), nb::arg("threads"),
         "into += from_, column by column.");
   m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(), nb::arg("threads"),
-        "Round each column's exact sum to the nearest double.");
+        nb::arg("rest").noconvert() = nb::none(),
+        "Round each column's exact sum to the nearest double; what that leaves, rounded likewise, goes to rest.");
   m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
         nb::arg("out").noconvert(), nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
   m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),

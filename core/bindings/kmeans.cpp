@@ -7,6 +7,7 @@
 
 #include "door.hpp"
 #include "knoll/assign.hpp"
+#include "knoll/cluster_means.hpp"
 #include "knoll/cluster_sums.hpp"
 #include "knoll/lloyd.hpp"
 #include "knoll/sum.hpp"
@@ -90,6 +91,15 @@ double run_spread(X x, int64_t n, int64_t d, const Weights& weights, const In<do
   return result;
 }
 
+template <class X>
+void run_exact_spread(X x, int64_t n, int64_t d, const Weights& weights, const In<double, 1>& origin,
+                      const Out<int64_t, 1>& sum, int threads) {
+  const auto w = weights_view(weights, n);
+  need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
+  need(static_cast<int64_t>(sum.shape(0)) == kLimbs && sum.stride(0) == 1, "sum must be (limbs,), contiguous");
+  call(threads, 10 * work(n, 1, d), [&](Run run) { add_exact_spread(x, w, view<1>(origin), sum.data(), run); });
+}
+
 template <class X, class O>
 void run_distances(X x, int64_t n, int64_t d, const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
   need_centers(centers, d);
@@ -127,6 +137,15 @@ void bind_dense(nb::module_& m) {
       },
       "x"_a.noconvert(), nb::arg("weights").none(), "origin"_a, "threads"_a,
       "The weighted sum of squared distances to origin.");
+  m.def(
+      "add_exact_spread",
+      [](const In<T, 2>& x, const Weights& weights, const In<double, 1>& origin, const Out<int64_t, 1>& sum,
+         int threads) {
+        const auto points = view<2>(x);
+        run_exact_spread(points, points.shape[0], points.shape[1], weights, origin, sum, threads);
+      },
+      "x"_a.noconvert(), nb::arg("weights").none(), "origin"_a, "sum"_a.noconvert(), "threads"_a,
+      "Add spread to an exact sum (limbs,), each row's term in two doubles.");
   const auto distances = [&]<class O>(O) {
     m.def(
         "center_distances",
@@ -171,6 +190,15 @@ void bind_csr(nb::module_& m) {
       },
       "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, nb::arg("weights").none(),
       "origin"_a, "threads"_a, "spread for compressed rows.");
+  m.def(
+      "add_exact_spread_csr",
+      [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
+         const In<double, 1>& origin, const Out<int64_t, 1>& sum, int threads) {
+        const auto x = sparse<T, I>(data, indices, indptr, n_columns);
+        run_exact_spread(x, x.rows, x.columns, weights, origin, sum, threads);
+      },
+      "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a, nb::arg("weights").none(),
+      "origin"_a, "sum"_a.noconvert(), "threads"_a, "add_exact_spread for compressed rows.");
   const auto distances = [&]<class O>(O) {
     m.def(
         "center_distances_csr",
@@ -217,6 +245,44 @@ std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2
   return {counts.changed, counts.assign.evaluations, counts.assign.rechecks};
 }
 
+// The sums (k, d+1) of clusters whose centres are (k, d), as two doubles each, and the spread about an origin.
+ClusterSums cluster_sums(const In<double, 2>& high, const In<double, 2>& low, const In<double, 2>& centers) {
+  for (const auto& part : {high, low})
+    need(part.shape(0) == centers.shape(0) && part.shape(1) == centers.shape(1) + 1, "sums must be (k, d+1)");
+  return {view<2>(high), view<2>(low)};
+}
+
+Spread spread_of(const In<double, 1>& origin, std::tuple<double, double, double> spread, const In<double, 2>& centers) {
+  need(origin.shape(0) == centers.shape(1), "origin must have one entry per column");
+  const auto [high, low, error] = spread;
+  return {view<1>(origin), {high, low}, error};
+}
+
+using Spreads = std::tuple<double, double, double>;
+
+std::tuple<double, double, double> py_cluster_means(const In<double, 2>& high, const In<double, 2>& low,
+                                                    const In<double, 2>& before, const In<double, 1>& origin,
+                                                    Spreads spread, const Out<double, 2>& centers, int threads) {
+  const auto sums = cluster_sums(high, low, before);
+  const auto about = spread_of(origin, spread, before);
+  need(centers.shape(0) == before.shape(0) && centers.shape(1) == before.shape(1), "centers must be (k, d)");
+  Objective found;
+  call(threads, 100.0 * static_cast<double>(centers.size()),
+       [&](Run run) { found = cluster_means(sums, about, view<2>(before), view<2>(centers), run); });
+  return {found.value, found.error, found.moved};
+}
+
+std::tuple<double, double> py_cluster_objective(const In<double, 2>& high, const In<double, 2>& low,
+                                                const In<double, 2>& centers, const In<double, 1>& origin,
+                                                Spreads spread, int threads) {
+  const auto sums = cluster_sums(high, low, centers);
+  const auto about = spread_of(origin, spread, centers);
+  Objective found;
+  call(threads, 100.0 * static_cast<double>(centers.size()),
+       [&](Run run) { found = cluster_objective(sums, about, view<2>(centers), run); });
+  return {found.value, found.error};
+}
+
 }  // namespace
 
 void bind_kmeans(nb::module_& m) {
@@ -241,12 +307,14 @@ void bind_kmeans(nb::module_& m) {
       .def("step", &py_step<float>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a)
       .def(
           "round_sums",
-          [](LloydMemory& self, const Out<double, 1>& out, int threads) {
-            need(static_cast<int64_t>(out.shape(0)) == self.clusters() * (self.columns() + 1), "out must be (k*(d+1))");
+          [](LloydMemory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& rest) {
+            const auto columns = static_cast<size_t>(self.clusters() * (self.columns() + 1));
+            need(out.shape(0) == columns && (!rest || rest->shape(0) == columns), "out and rest must be (k*(d+1))");
             call(threads, 20.0 * static_cast<double>(out.shape(0)),
-                 [&](Run run) { self.round_sums(view<1>(out), run); });
+                 [&](Run run) { self.round_sums(view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{}); });
           },
-          "out"_a.noconvert(), "threads"_a, "What exact_round makes of sums, sooner.")
+          "out"_a.noconvert(), "threads"_a, nb::arg("rest").noconvert() = nb::none(),
+          "What exact_round makes of sums, sooner.")
       .def_prop_ro(
           "labels",
           [](LloydMemory& self) {
@@ -262,6 +330,12 @@ void bind_kmeans(nb::module_& m) {
                 sums.data, {static_cast<size_t>(sums.shape[0]), static_cast<size_t>(sums.shape[1])}, nb::handle());
           },
           nb::rv_policy::reference_internal, "The exact sums (limbs, k*(d+1)) of the last step.");
+  m.def("cluster_means", &py_cluster_means, "high"_a, "low"_a, "before"_a, "origin"_a, "spread"_a,
+        "centers"_a.noconvert(), "threads"_a,
+        "Means of clusters from their sums (k, d+1) = high + low; returns the objective, its error, the squared shift. "
+        "spread: (high, low, error) of the sum of squares about origin.");
+  m.def("cluster_objective", &py_cluster_objective, "high"_a, "low"_a, "centers"_a, "origin"_a, "spread"_a, "threads"_a,
+        "The objective of clusters about any centres, from their sums, and its error.");
   m.def(
       "best_lloyd", [](int64_t n, int64_t d, int64_t k) { return std::string(name_of(best_lloyd(n, d, k))); }, "n"_a,
       "d"_a, "k"_a, "The algorithm of LloydMemory that is fastest for such a shape.");

@@ -10,6 +10,7 @@
 #include "knoll/slots.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
+#include "knoll/twofold.hpp"
 
 namespace knoll {
 namespace {
@@ -61,10 +62,15 @@ std::vector<int> units(const std::vector<int>& exponents, double largest_weight)
 // Where column j of the totals (the mass last) stands among the sums (the mass first).
 int64_t column_of(int64_t c, int64_t j, int64_t d) { return c * (d + 1) + (j == d ? 0 : j + 1); }
 
-// The double nearest to high·2^kStep + low, ties to even (the conversion rounds so).
-double round_sum(int64_t high, int64_t low) {
+// The double nearest to high·2^kStep + low, ties to even (the conversion rounds so), and the one nearest to the rest.
+Twofold round_sum(int64_t high, int64_t low) {
+  constexpr int64_t whole = int64_t{1} << 53;  // up to there a double holds it
+  if (-whole <= high && high <= whole && -whole <= low && low <= whole)
+    return two_sum(static_cast<double>(high) * static_cast<double>(int64_t{1} << kStep), static_cast<double>(low));
   __extension__ typedef __int128 wide;
-  return static_cast<double>(static_cast<wide>(high) * (wide{1} << kStep) + low);
+  const wide sum = static_cast<wide>(high) * (wide{1} << kStep) + low;
+  const double rounded = static_cast<double>(sum);
+  return {rounded, static_cast<double>(sum - static_cast<wide>(rounded))};
 }
 
 // A number is m·2^end with a whole odd m, and below 2^top.
@@ -111,14 +117,20 @@ int exponent_for(const std::vector<Digits>& some, int above_all) {
   return best + room;
 }
 
-// The double nearest to high·2^(2·kStep) + low·2^kStep + least, ties to even. Where the whole does not fit 128 bits,
-// what is left out is below the digits that are kept, and one bit tells that there is something.
-double round_sum(int64_t high, int64_t low, int64_t least) {
+// The double nearest to high·2^(2·kStep) + low·2^kStep + least, ties to even, and the one nearest to what it leaves.
+// Where the whole does not fit 128 bits, what is left out is below the digits that are kept, and one bit tells that
+// there is something.
+Twofold round_sum(int64_t high, int64_t low, int64_t least) {
   __extension__ typedef __int128 wide;
   const wide above = static_cast<wide>(high) * (wide{1} << kStep) + low + (least >> kStep);
   const int64_t rest = least & ((int64_t{1} << kStep) - 1);
-  if (above >> 80 == 0 || above >> 80 == -1) return static_cast<double>(above * (wide{1} << kStep) + rest);
-  return static_cast<double>(above * 2 + (rest != 0 ? 1 : 0)) * power(kStep - 1);
+  const double rounded = above >> 80 == 0 || above >> 80 == -1
+                             ? static_cast<double>(above * (wide{1} << kStep) + rest)
+                             : static_cast<double>(above * 2 + (rest != 0 ? 1 : 0)) * power(kStep - 1);
+  // What is left, in units of `above`: whole numbers that a double holds, then one rounding.
+  const auto near = static_cast<double>(above);
+  const double whole = (near - rounded * power(-kStep)) + static_cast<double>(above - static_cast<wide>(near));
+  return {rounded, (whole + static_cast<double>(rest) * power(-kStep)) * power(kStep)};
 }
 
 double largest(View<const double, 1> weights) {
@@ -358,42 +370,35 @@ void ClusterDelta::flush() {
 }
 
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
-                  View<double, 1> out, Run run) {
-  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run);
-  const auto unit = units(exponents, largest_weight);
+                  View<double, 1> out, View<double, 1> rest, Run run) {
+  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run, rest);
+  const std::vector<int> unit = units(exponents, largest_weight);
+  std::vector<double> scale;  // the low units: normal numbers, so that products by them are exact
+  for (int one : unit) scale.push_back(power(std::min(one - kStep, 1023)));
   for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t j = 0; j <= totals.d; ++j) {
         const auto at = static_cast<size_t>(c * totals.ld + j);
-        out(column_of(c, j, totals.d)) =
-            std::ldexp(round_sum(totals.high[at], totals.low[at]), unit[static_cast<size_t>(j)] - kStep);
-      }
-  });
-}
-
-void round_fine_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
-                       View<double, 1> out, Run run) {
-  if (!totals.in_units) return;  // nothing was rounded from units
-  const auto unit = units(exponents, largest_weight);
-  for_chunks(totals.k, 64, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const auto at = [&](int64_t column) {  // of the sums, to that of the totals
-        return static_cast<size_t>(c * totals.ld + (column == 0 ? totals.d : column - 1));
-      };
-      const int64_t first = c * (totals.d + 1);
-      for (int64_t j = 0, next = 1; j <= totals.d; j = next++) {
-        if (totals.in_limbs[at(j)] == 0) {
-          if (!totals.least.empty() && totals.least[at(j)] != 0)
-            out(first + j) = std::ldexp(round_sum(totals.high[at(j)], totals.low[at(j)], totals.least[at(j)]),
-                                        unit[static_cast<size_t>(j == 0 ? totals.d : j - 1)] - 2 * kStep);
+        const int64_t column = column_of(c, j, totals.d);
+        if (totals.in_limbs[at] != 0) {
+          const View<const int64_t, 2> one{&totals.limbs(0, column), {kLimbs, 1}, {totals.limbs.stride[0], 1}};
+          exact_round_columns(one, vector_view(&out(column), 1), {},
+                              rest.empty() ? rest : vector_view(&rest(column), 1));
           continue;
         }
-        while (next <= totals.d && totals.in_limbs[at(next)] != 0) ++next;
-        const View<const int64_t, 2> part{
-            &totals.limbs(0, first + j), {kLimbs, next - j}, {totals.limbs.stride[0], totals.limbs.stride[1]}};
-        exact_round_columns(part, View<double, 1>{&out(first + j), {next - j}, {out.stride[0]}});
+        const int64_t least = totals.least.empty() ? 0 : totals.least[at];
+        Twofold sum;
+        if (least == 0) {
+          sum = round_sum(totals.high[at], totals.low[at]);
+          sum = {sum.high * scale[static_cast<size_t>(j)], sum.low * scale[static_cast<size_t>(j)]};
+        } else {
+          sum = round_sum(totals.high[at], totals.low[at], least);
+          const int shift = unit[static_cast<size_t>(j)] - 2 * kStep;
+          sum = {std::ldexp(sum.high, shift), std::ldexp(sum.low, shift)};
+        }
+        out(column) = sum.high;
+        if (!rest.empty()) rest(column) = sum.low;
       }
-    }
   });
 }
 

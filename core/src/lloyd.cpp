@@ -56,10 +56,11 @@ LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorit
 
 View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
 
-void LloydMemory::round_sums(View<double, 1> out, Run run) {
-  if (!whole_) return exact_round_columns(sums(), out, run);
-  round_totals(*totals_, exponents_, largest_weight_, out, run);
-  round_fine_totals(*totals_, exponents_, largest_weight_, out, run);
+void LloydMemory::round_sums(View<double, 1> out, Run run, View<double, 1> rest) {
+  if (whole_)
+    round_totals(*totals_, exponents_, largest_weight_, out, rest, run);
+  else
+    exact_round_columns(sums(), out, run, rest);
 }
 
 template <class T>

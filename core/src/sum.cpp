@@ -128,6 +128,15 @@ double exact_round(const int64_t* limbs) {
   return negative ? -magnitude : magnitude;
 }
 
+double exact_rest(const int64_t* limbs, double rounded) {
+  if (!std::isfinite(rounded)) return 0.0;
+  Limbs sum;
+  std::copy_n(limbs, kLimbs, sum.begin());
+  exact_normalise(sum.data());
+  exact_add(sum.data(), -rounded);
+  return exact_round(sum.data());
+}
+
 void exact_normalise_columns(View<int64_t, 2> sums, Run run) {
   for_column_blocks(sums.shape[1], run, [&](int64_t first, int64_t width) {
     Columns block;
@@ -155,11 +164,16 @@ void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from, Run
   });
 }
 
-void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out, Run run) {
+void exact_round_columns(View<const int64_t, 2> sums, View<double, 1> out, Run run, View<double, 1> rest) {
   for_column_blocks(sums.shape[1], run, [&](int64_t first, int64_t width) {
     Columns block;
     block.load(sums, first, width);
-    for (int64_t j = 0; j < width; ++j) out(first + j) = exact_round(block[j].data());
+    for (int64_t j = 0; j < width; ++j) {
+      const Limbs sum = block[j];
+      const double rounded = exact_round(sum.data());
+      out(first + j) = rounded;
+      if (!rest.empty()) rest(first + j) = exact_rest(sum.data(), rounded);
+    }
   });
 }
 

@@ -55,12 +55,14 @@ class Sums {
   // Rounded from the units where they hold everything; what the limbs say must be the same.
   std::vector<double> rounded() {
     for (auto& delta : deltas) delta->flush();
-    std::vector<double> fast(static_cast<size_t>(totals->k * (d_ + 1)), 7.0), slow(fast.size(), 8.0);
-    const auto out = vector_view(fast.data(), static_cast<int64_t>(fast.size()));
-    round_totals(*totals, exponents_, largest_, out, Run{1});
-    round_fine_totals(*totals, exponents_, largest_, out, Run{1});
-    exact_round_columns(totals->limbs, vector_view(slow.data(), static_cast<int64_t>(slow.size())));
+    const auto count = totals->k * (d_ + 1);
+    std::vector<double> fast(static_cast<size_t>(count), 7.0), slow(fast.size(), 8.0), fast_rest = fast,
+                                                                                       slow_rest = slow;
+    round_totals(*totals, exponents_, largest_, vector_view(fast.data(), count), vector_view(fast_rest.data(), count),
+                 Run{1});
+    exact_round_columns(totals->limbs, vector_view(slow.data(), count), Run{1}, vector_view(slow_rest.data(), count));
     CHECK(fast == slow);
+    CHECK(fast_rest == slow_rest);
     return fast;
   }
 

@@ -622,5 +622,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             self._say(f"Converged at iteration {result.n_iter}: strict convergence.")
         elif shift <= limit:
             self._say(f"Converged at iteration {result.n_iter}: center shift {shift:.3g} within tolerance {limit:.3g}.")
+        elif result.came_back:
+            self._say(f"Converged at iteration {result.n_iter}: centers come back, the rest is rounding.")
         else:
             self._say(f"Stopped at iteration {result.n_iter}: max_iter.")

@@ -151,11 +151,11 @@ def test_every_cluster_is_the_rounded_mean_of_its_points():
     model = KMeans(6, random_state=0, tol=0).fit(X, sample_weight=weights)
     for c in range(6):
         mine = np.flatnonzero(model.labels_ == c)
-        mass = float(sum(Fraction(weights[i]) for i in mine))
-        assert model.cluster_weights_[c] == mass
+        mass = sum(Fraction(weights[i]) for i in mine)
+        assert model.cluster_weights_[c] == float(mass)
         for j in range(3):
-            total = float(sum(Fraction(weights[i]) * Fraction(X[i, j]) for i in mine))
-            assert model.cluster_centers_[c, j] == total / mass
+            total = sum(Fraction(weights[i]) * Fraction(X[i, j]) for i in mine)
+            assert model.cluster_centers_[c, j] == float(total / mass)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

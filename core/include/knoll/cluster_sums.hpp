@@ -90,13 +90,9 @@ class ClusterDelta {
 
 // out[c·(d+1) + …] = the totals as doubles, rounded once; exponents and largest_weight as given to the deltas.
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
-                  View<double, 1> out,  // out (k·(d+1))
+                  View<double, 1> out,   // out (k·(d+1))
+                  View<double, 1> rest,  // out (k·(d+1)) or empty: what that leaves, rounded likewise
                   Run run);
-
-// The same for the sums of which the units do not hold everything; the others are left as round_totals made them.
-void round_fine_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
-                       View<double, 1> out,  // in, out (k·(d+1))
-                       Run run);
 
 // sums += the rows of x, each in its cluster; rows whose label is negative are left out.
 template <class T>

@@ -45,7 +45,9 @@ class LloydMemory {
   View<int32_t, 1> labels() { return vector_view(labels_.data(), n_); }
   View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
   // The sums as doubles, each rounded once: what exact_round_columns makes of sums(), sooner.
-  void round_sums(View<double, 1> out, Run run);  // out (k·(d+1))
+  void round_sums(View<double, 1> out,         // out (k·(d+1))
+                  Run run,                     //
+                  View<double, 1> rest = {});  // out (k·(d+1)) or empty: what rounding leaves
 
  private:
   struct Free {

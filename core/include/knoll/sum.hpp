@@ -74,15 +74,19 @@ void exact_merge(int64_t* into,         // in, out (kLimbs)
 // overflow and on inf − inf).
 double exact_round(const int64_t* limbs);  // in  (kLimbs)
 
+// What exact_round leaves, rounded likewise: both together are the sum to 106 bits. 0 where the sum is not finite.
+double exact_rest(const int64_t* limbs,  // in  (kLimbs)
+                  double rounded);       // what exact_round made of them
+
 // The same for many sums at once, one a column: what Python owns as an int64 array (kLimbs, m).
 void exact_normalise_columns(View<int64_t, 2> sums,  // in, out (kLimbs, m)
                              Run run = {});
 void exact_merge_columns(View<int64_t, 2> into,        // in, out (kLimbs, m)
                          View<const int64_t, 2> from,  // in  (kLimbs, m)
                          Run run = {});
-void exact_round_columns(View<const int64_t, 2> sums,  // in  (kLimbs, m)
-                         View<double, 1> out,          // out (m)
-                         Run run = {});
+void exact_round_columns(View<const int64_t, 2> sums,               // in  (kLimbs, m)
+                         View<double, 1> out,                       // out (m)
+                         Run run = {}, View<double, 1> rest = {});  // out (m) or empty: exact_rest
 
 // One sum as a value that looks after its own carries.
 class ExactSum {

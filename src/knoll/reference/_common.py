@@ -75,6 +75,16 @@ def mean(points: Floats) -> Floats:
     return np.array([math.fsum(column) / len(points) for column in points.T])
 
 
+def nearest_mean(points: Floats) -> Floats:
+    """The mean rounded once, as a whole: equal rows have themselves for a mean, to the bit.
+
+    The quotient of `mean` is taken off every row; what is left, summed exactly, corrects it.
+    """
+    q = mean(points)
+    left = [math.fsum([*column, *[-q_j] * len(points)]) for column, q_j in zip(points.T.tolist(), q.tolist())]
+    return q + np.array(left) / len(points)
+
+
 def components(A: Bools, nodes: Bools) -> Ints:
     """Connected components of the graph A on ``nodes`` by depth-first search; −1 off the nodes.
 

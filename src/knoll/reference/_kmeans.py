@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from knoll.reference import _check as check
 from knoll.reference._check import Floats, Ints
-from knoll.reference._common import frozen, mean, squared_distances
+from knoll.reference._common import frozen, nearest_mean, squared_distances
 
 
 class KMeansState(NamedTuple):
@@ -46,7 +46,7 @@ def kmeans(X: ArrayLike, mu: ArrayLike, *, max_iter: int = 1000) -> Iterator[KMe
 
     Notes
     -----
-    Ties go to the lowest index. Sums of a mean are rounded once, whatever the order of the rows. A cluster
+    Ties go to the lowest index. A mean is rounded once, whatever the order of the rows. A cluster
     without points has no mean by eq. 3.3; here it keeps the one it had. The answer is a fixed point of the
     alternation, which need not be a local minimum over partitions (docs/theory/errata.md item 19).
 
@@ -74,6 +74,6 @@ def _kmeans(X: Floats, mu: Floats, max_iter: int) -> Iterator[KMeansState]:
 
         mu = mu.copy()
         for c in np.unique(labels):
-            mu[c] = mean(X[labels == c])  # eq. 3.3
+            mu[c] = nearest_mean(X[labels == c])  # eq. 3.3
         d2 = squared_distances(X, mu)
         yield KMeansState("M step", t + 1, mu, labels, math.fsum(d2[rows, labels]), False)

@@ -15,7 +15,18 @@ from knoll import _core
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import is_sparse
 
-__all__ = ["Blocks", "Memory", "add_sums", "assign", "distances", "memory_for", "no_sums", "spread", "squared_error"]
+__all__ = [
+    "Blocks",
+    "Memory",
+    "add_sums",
+    "assign",
+    "distances",
+    "exact_spread",
+    "memory_for",
+    "no_sums",
+    "spread",
+    "squared_error",
+]
 
 Blocks = Callable[[], Iterator[Block]]
 Floats = NDArray[np.float64]
@@ -78,6 +89,19 @@ def spread(block: Block, origin: Floats, threads: int) -> float:
     return float(_core.spread(block.points, block.weights, origin, threads))
 
 
+def exact_spread(blocks: Blocks, origin: Floats, threads: int) -> tuple[float, float]:
+    """Compute Σ w‖x − origin‖² to some hundred bits, as the sum of two floats: for when `spread` has too few."""
+    total = np.zeros(_core.LIMBS, dtype=np.int64)
+    for block in blocks():
+        if is_sparse(block.points):
+            _core.add_exact_spread_csr(*_csr(block.points), block.weights, origin, total, threads)
+        else:
+            _core.add_exact_spread(block.points, block.weights, origin, total, threads)
+    high, low = np.empty(1), np.empty(1)
+    _core.exact_round(total[:, None], high, 1, low)
+    return float(high[0]), float(low[0])
+
+
 # ---- what a block remembers between steps --------------------------------------------------------------------------
 
 
@@ -92,8 +116,8 @@ class Memory(Protocol):
     def sums(self) -> NDArray[np.int64]:
         """The exact sums of the clusters."""
 
-    def round_sums(self, out: Floats, threads: int) -> None:
-        """Write the sums, each rounded once, (k·(d+1),)."""
+    def round_sums(self, out: Floats, threads: int, rest: Floats | None = None) -> None:
+        """Write the sums, each rounded once, (k·(d+1),), and where wanted what that leaves, rounded likewise."""
 
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         """Assign every row; return how many labels changed, distances evaluated, rechecks."""
@@ -106,8 +130,8 @@ class _LabelsOnly:
         self.labels: Labels = np.full(n, -1, dtype=np.int32)
         self.sums = no_sums(k, d)
 
-    def round_sums(self, out: Floats, threads: int) -> None:
-        _core.exact_round(self.sums, out, threads)
+    def round_sums(self, out: Floats, threads: int, rest: Floats | None = None) -> None:
+        _core.exact_round(self.sums, out, threads, rest)
 
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         labels = np.empty_like(self.labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,17 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from knoll import _core
-from knoll.steps.assignment import Blocks, Memory, add_sums, assign, memory_for, no_sums, spread, squared_error
+from knoll.steps.assignment import (
+    Blocks,
+    Memory,
+    add_sums,
+    assign,
+    exact_spread,
+    memory_for,
+    no_sums,
+    spread,
+    squared_error,
+)
 from knoll.steps.blocks import Block
 from knoll.steps.empty_clusters import relocate
 from knoll.steps.loop import History, StepReport, iterate
@@ -34,10 +43,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# The inertia by eq. 3.9 is taken where its rounding errors are certainly below this share of it; an objective on the
-# way is a report, and is content with less.
+# An objective by eq. 3.9 is taken where its rounding errors are certainly below this share of it (eq. 3.10).
 _DIGITS = 2.0**-36
-_DIGITS_ON_THE_WAY = 2.0**-33
+_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -68,14 +76,18 @@ class KMeansSums:
 
     def rounded(self, shape: tuple[int, ...], threads: int = 1) -> tuple[Floats, Floats]:
         """Round the exact sums, once: the masses (k,) and the coordinate sums (k, d)."""
-        k, d = shape
-        flat = np.empty(k * (d + 1))
-        if self.own is not None:
-            _core.exact_round(self.own, flat, threads)
-        elif self.memory is not None:
-            self.memory.round_sums(flat, threads)
-        table = flat.reshape(k, d + 1)
+        table = self.table(shape, threads)[0]
         return table[:, 0], table[:, 1:]
+
+    def table(self, shape: tuple[int, ...], threads: int = 1) -> tuple[Floats, Floats]:
+        """Round the exact sums, masses first, and what that leaves: two tables (k, d+1) that add up to 106 bits."""
+        k, d = shape
+        high, low = np.empty((2, k * (d + 1)))
+        if self.own is not None:
+            _core.exact_round(self.own, high, threads, low)
+        elif self.memory is not None:
+            self.memory.round_sums(high, threads, low)
+        return high.reshape(k, d + 1), low.reshape(k, d + 1)
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,15 @@ class Spread:
     origin: Floats  # (d,)
     value: float
     mass: float
+    rest: float | None = None  # value + rest is the sum to some hundred bits; None: nobody has looked so closely
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """The sum as two floats, and what it may be off by: their own rounding and that of the terms."""
+        d = len(self.origin)
+        if self.rest is None:
+            return self.value, 0.0, (d + 4) * _UNIT * self.value
+        return self.value, self.rest, (4 * (d + 4) ** 2 + 2) * _UNIT**2 * self.value
 
     @property
     def mean_variance(self) -> float:
@@ -101,6 +122,11 @@ class KMeansReport(StepReport):
     rechecks: int
     masses: Floats  # (k,)
     error: float  # bounds the rounding of the objective
+
+    @property
+    def certain(self) -> bool:
+        """Whether the objective has its digits."""
+        return self.error <= _DIGITS * self.objective
 
 
 # ---- one step ------------------------------------------------------------------------------------------------------
@@ -137,21 +163,13 @@ def merge(a: KMeansSums, b: KMeansSums, threads: int = 1) -> KMeansSums:
 
 def finish(stats: KMeansSums, state: KMeansState, about: Spread, threads: int = 1) -> tuple[KMeansState, KMeansReport]:
     """Average each cluster (eq. 3.7); a cluster without mass keeps the centre it had."""
-    mass, sums = stats.rounded(state.centers.shape, threads)
-    column = mass[:, None]
-    if np.count_nonzero(mass) == len(mass):
-        centers = sums / column
-    else:
-        centers = np.where(column > 0, sums / np.where(column > 0, column, 1.0), state.centers)
-    shift = centers - state.centers
-    offset = centers - about.origin
-    between = float(np.add.reduce(column * offset * offset, axis=None))
-    changed = float(np.add.reduce(shift * shift, axis=None))
-    objective = max(about.value - between, 0.0)  # eq. 3.9
-    moved = float(np.add.reduce(column * np.abs(offset * centers), axis=None))
-    error = 2.0**-53 * (4 * moved + 40 * between + (len(about.origin) + 4) * about.value)
+    high, low = stats.table(state.centers.shape, threads)
+    centers = np.empty_like(state.centers)
+    objective, error, changed = _core.cluster_means(
+        high, low, state.centers, about.origin, about.parts, centers, threads
+    )  # eq. 3.9, 3.10
     return KMeansState(centers), KMeansReport(
-        objective, changed, stats.relabelled, stats.distances, stats.rechecks, mass, error
+        objective, changed, stats.relabelled, stats.distances, stats.rechecks, high[:, 0].copy(), error
     )
 
 
@@ -171,6 +189,7 @@ class LloydResult:
     distances: int
     rechecks: int
     about: Spread
+    came_back: bool  # the centres have been there before
 
 
 def alternate(
@@ -189,11 +208,13 @@ def alternate(
     """Step until the centres move by no more than `tol` of the variance, then assign to the centres that are kept.
 
     Sums are exact, so labels that stay give centres that stay, to the bit: "no label changed" is a shift of zero.
-    `stored` rounds the centres to what will be kept of them.
+    Centres that come back, to the bit, would come back for ever: that is the end as well. `stored` rounds the centres
+    to what will be kept of them.
     """
     reports: list[KMeansReport] = []
     known = [about] if about is not None else []
     spent = [0, 0]
+    seen = _Seen()
 
     def sums_of(state: KMeansState) -> KMeansSums:
         parts = (partial(block, state, threads, memory) for block in blocks())
@@ -213,15 +234,27 @@ def alternate(
                 spent[0] += moved.distances
                 spent[1] += moved.rechecks
                 spent_here = stats.distances + moved.distances, stats.rechecks + moved.rechecks
-                relocated = KMeansSums(stats.rows, moved.sums, None, stats.relabelled, *spent_here)
-                new, report = finish(relocated, state, known[0], threads)
-        if report.error > _DIGITS_ON_THE_WAY * report.objective:
+                stats = KMeansSums(stats.rows, moved.sums, None, stats.relabelled, *spent_here)
+                new, report = finish(stats, state, known[0], threads)
+        if not report.certain and look_closer():
+            new, report = finish(stats, state, known[0], threads)
+        if not report.certain:
             report = replace(report, objective=squared_error(blocks, new.centers, threads), error=0.0)
         reports.append(report)
+        seen.add(new.centers, report.objective)
         return new, report
 
+    def look_closer() -> bool:
+        """Take the spread to a hundred bits, once a fit; tell whether that is new."""
+        about = known[0]
+        if about.rest is not None:
+            return False
+        value, rest = exact_spread(blocks, about.origin, threads)
+        known[0] = replace(about, value=value, rest=rest)
+        return True
+
     def stop(_: list[StepReport]) -> bool:
-        return reports[-1].changed <= tol * known[0].mean_variance
+        return seen.again or reports[-1].changed <= tol * known[0].mean_variance
 
     state, history = iterate(step, start(centers), max_iter=max_iter, stop=stop, hook=hook)
     if all(report.relabelled is not None for report in reports):
@@ -233,18 +266,53 @@ def alternate(
         last = KMeansSums(0, None, memory, 0, 0, 0)  # the labels are those of these centres already
     else:
         last = sums_of(KMeansState(kept))
-    mass, coordinates = last.rounded(kept.shape, threads)
+    high, low = last.table(kept.shape, threads)
+
+    def inertia() -> float:
+        """Take J by eq. 3.9 where that has its digits; else by one more pass over the points."""
+        for _ in range(2):
+            value, error = _core.cluster_objective(high, low, kept, known[0].origin, known[0].parts, threads)
+            if error <= _DIGITS * value:
+                return float(value)
+            if not look_closer():
+                break
+        return squared_error(blocks, kept, threads)
+
     return LloydResult(
         labels=None if memory is None else memory.labels,
         centers=kept,
-        masses=mass,
-        inertia=_inertia(mass, coordinates, kept, known[0], blocks, threads),
+        masses=high[:, 0].copy(),
+        inertia=inertia(),
         n_iter=len(reports),
         history=history,
         distances=spent[0],
         rechecks=spent[1],
         about=known[0],
+        came_back=seen.again,
     )
+
+
+class _Seen:
+    """Whether centres come back: a step is a function of the centres, so from there on it goes round, in rounding.
+
+    R. P. Brent's rule (docs/theory/references.md): the centres of steps 1, 2, 4, 8, … are remembered in turn, and each
+    step's are compared with those. They are looked at where J has not fallen since then, which on a round is so sooner
+    or later, and in other fits hardly ever.
+    """
+
+    def __init__(self) -> None:
+        self.again = False
+        self._step, self._next = 0, 1
+        self._centers, self._objective = b"", float("inf")
+
+    def add(self, centers: Floats, objective: float) -> None:
+        """See the centres after one more step, and their objective."""
+        self._step += 1
+        if not objective < self._objective:
+            self.again = self.again or centers.tobytes() == self._centers
+        if self._step == self._next:
+            self._next *= 2
+            self._centers, self._objective = centers.tobytes(), objective
 
 
 def lloyd(
@@ -291,16 +359,12 @@ def unscaled(result: LloydResult, scale: Scale) -> LloydResult:
     history = dict(result.history)
     history["objective"] = scale.up_squares(history["objective"])
     history["changed"] = scale.up_shifts(history["changed"])
-    return LloydResult(
-        labels=result.labels,
+    return replace(
+        result,
         centers=scale.up(result.centers),
         masses=scale.up_weights(result.masses),
         inertia=float(scale.up_squares(result.inertia)),
-        n_iter=result.n_iter,
         history=history,
-        distances=result.distances,
-        rechecks=result.rechecks,
-        about=result.about,
     )
 
 
@@ -312,15 +376,3 @@ def _spread(stats: KMeansSums, state: KMeansState, blocks: Blocks, threads: int,
     if whole:
         return Spread(origin, spread(next(blocks()), origin, threads), total)
     return Spread(origin, squared_error(blocks, origin[None], threads), total)
-
-
-def _inertia(mass: Floats, sums: Floats, centers: Floats, about: Spread, blocks: Blocks, threads: int) -> float:
-    """Compute J by eq. 3.9 from the sums, where its error is small beside it; else by one more pass over the points."""
-    offset = centers - about.origin
-    inner = 2 * sums - mass[:, None] * (about.origin + centers)
-    inertia = about.value - math.fsum((inner * offset).ravel().tolist())
-    size = 2 * np.abs(sums) + mass[:, None] * (np.abs(about.origin) + np.abs(centers))
-    error = 2.0**-53 * (8 * float((size * np.abs(offset)).sum()) + (len(about.origin) + 4) * about.value)
-    if error <= _DIGITS * inertia:
-        return inertia
-    return squared_error(blocks, centers, threads)
