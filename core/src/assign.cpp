@@ -8,6 +8,7 @@
 
 #include "knoll/certified.hpp"
 #include "knoll/frames.hpp"
+#include "knoll/one_distance.hpp"
 #include "knoll/slots.hpp"
 #include "knoll/tile.hpp"
 
@@ -130,16 +131,6 @@ void roots(int64_t n, View<const double, 2> centers, View<O, 2> out, Run run, Pa
 }
 
 template <class T>
-double one_distance(View<const T, 2> x, int64_t i, const double* center) {
-  double sum = 0;
-  for (int64_t j = 0; j < x.shape[1]; ++j) {
-    const double difference = static_cast<double>(x(i, j)) - center[j];
-    sum += difference * difference;
-  }
-  return sum;
-}
-
-template <class T>
 auto packer(View<const T, 2> x) {
   return [x](int64_t i, int64_t rows, double* columns) { pack_columns(x.rows(i, i + rows), nullptr, columns); };
 }
@@ -184,12 +175,12 @@ AssignCounts assign(View<const T, 2> x, View<const double, 2> centers, View<int3
       const int64_t from = worker->from[p], count = worker->from[p + 1] - from;
       worker->deciders[p].decide(rows.data() + from, count, worker->label.data() + from, nullptr, run);
     }
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const int32_t c = worker->label[r];
-      labels(rows[r]) = c;
-      if (!distance2.empty())
-        distance2(rows[r]) = one_distance(x, rows[r], &packed[0].exact[static_cast<size_t>(c * d)]);
-    }
+    for (size_t r = 0; r < rows.size(); ++r) labels(rows[r]) = worker->label[r];
+    if (distance2.empty()) return;
+    one_distances(
+        x, end - begin, [&](int64_t r) { return rows[static_cast<size_t>(r)]; },
+        [&](int64_t r) { return &packed[0].exact[static_cast<size_t>(worker->label[static_cast<size_t>(r)] * d)]; },
+        [&](int64_t r, double value) { distance2(rows[static_cast<size_t>(r)]) = value; });
   });
   AssignCounts counts;
   slots.for_each([&](const Worker& worker) {

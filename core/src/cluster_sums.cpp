@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "knoll/one_distance.hpp"
 #include "knoll/parallel.hpp"
 #include "knoll/slots.hpp"
 #include "knoll/sum.hpp"
@@ -88,7 +89,7 @@ Digits digits_of(double x) {
 // nothing has to be looked at then, unless it leaves many terms a rest below the low unit. Else what the numbers have
 // above and below the units is counted, and there is as much room above the chosen exponent as leaves twice of it
 // below.
-constexpr int64_t kLookedAt = 1 << 20, kSomeRows = 33, kManyRows = 257;
+constexpr int64_t kLookedAt = 1 << 16, kSomeRows = 33, kManyRows = 257;
 constexpr size_t kRare = 64;   // one rest in so many terms does not count
 constexpr size_t kEnough = 8;  // fewer numbers tell nothing
 int exponent_for(const std::vector<Digits>& some, int above_all) {
@@ -146,7 +147,7 @@ std::vector<int> column_exponents(View<const T, 2> x, bool& beyond, Run run) {
   const int64_t n = x.shape[0], d = x.shape[1];
   std::vector<double> most(static_cast<size_t>(d), 0.0);
   std::mutex mutex;
-  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(n, fair_grain(n, d, kGrain), run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<T> here(static_cast<size_t>(d), T{0});
     for (int64_t i = begin; i < end; ++i)
       for (int64_t j = 0; j < d; ++j) {
@@ -179,7 +180,7 @@ std::vector<int> column_exponents(Csr<T, I> x, bool& beyond) {
     double& m = most[static_cast<size_t>(x.indices[p])];
     m = std::max(m, std::fabs(static_cast<double>(x.data[p])));
   }
-  const int64_t entries = x.end(x.rows - 1), count = std::min(entries, kLookedAt / 8);
+  const int64_t entries = x.end(x.rows - 1), count = std::min(entries, 2 * kLookedAt);
   std::vector<int64_t> places;  // of some entries, column by column
   for (int64_t s = 0; s < count; ++s) places.push_back((2 * s + 1) * entries / (2 * count));
   std::sort(places.begin(), places.end(), [&](int64_t p, int64_t q) { return x.indices[p] < x.indices[q]; });
@@ -410,7 +411,7 @@ void add_cluster_sums(View<const T, 2> x, View<const double, 1> weights, View<co
   const auto exponents = column_exponents(x, totals.beyond, run);
   const double most = weights.empty() ? 1.0 : largest(weights);
   Slots<ClusterDelta> slots([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
-  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(x.shape[0], fair_grain(x.shape[0], d, kGrain), run, [&](int64_t, int64_t begin, int64_t end) {
     Slots<ClusterDelta>::Loan delta(slots);
     for (int64_t i = begin; i < end; ++i)
       if (labels(i) >= 0) delta->add(&x(i, 0), x.stride[1], weights.empty() ? 1.0 : weights(i), labels(i));
@@ -443,9 +444,9 @@ namespace {
 
 // Σ over rows of weight · distance2(i), exactly.
 template <class F>
-double sum_rows(int64_t n, View<const double, 1> weights, Run run, F&& distance2) {
+double sum_rows(int64_t n, int64_t d, View<const double, 1> weights, Run run, F&& distance2) {
   return reduce_chunks<ExactSum>(
-             n, kGrain,
+             n, fair_grain(n, d, kGrain),
              [&](int64_t, int64_t begin, int64_t end) {
                ExactSum part;
                distance2(begin, end, [&](int64_t i, double value) {
@@ -467,14 +468,10 @@ double spread(View<const T, 2> x, View<const double, 1> weights, View<const doub
   const int64_t d = x.shape[1];
   std::vector<double> center(static_cast<size_t>(d));
   pack_rows(View<const double, 2>{origin.data, {1, d}, {0, origin.stride[0]}}, center.data());
-  return sum_rows(x.shape[0], weights, run, [&](int64_t begin, int64_t end, auto&& add) {
-    std::vector<double> columns(static_cast<size_t>(d * kPoints)), out(kPoints);
-    for (int64_t i = begin; i < end; i += kPoints) {
-      const int64_t rows = std::min<int64_t>(kPoints, end - i);
-      pack_columns(x.rows(i, i + rows), nullptr, columns.data());
-      kernels().distance_tile(columns.data(), center.data(), d, 1, d, out.data());
-      for (int64_t l = 0; l < rows; ++l) add(i + l, out[static_cast<size_t>(l)]);
-    }
+  return sum_rows(x.shape[0], d, weights, run, [&](int64_t begin, int64_t end, auto&& add) {
+    one_distances(
+        x, end - begin, [&](int64_t l) { return begin + l; }, [&](int64_t) { return center.data(); },
+        [&](int64_t l, double distance2) { add(begin + l, distance2); });
   });
 }
 
@@ -483,7 +480,7 @@ double spread(Csr<T, I> x, View<const double, 1> weights, View<const double, 1> 
   const int64_t d = x.columns;
   std::vector<double> center(static_cast<size_t>(d));
   pack_rows(View<const double, 2>{origin.data, {1, d}, {0, origin.stride[0]}}, center.data());
-  return sum_rows(x.rows, weights, run, [&](int64_t begin, int64_t end, auto&& add) {
+  return sum_rows(x.rows, d, weights, run, [&](int64_t begin, int64_t end, auto&& add) {
     std::vector<double> columns(static_cast<size_t>(d * kPoints)), out(kPoints);
     for (int64_t i = begin; i < end; i += kPoints) {
       const int64_t rows = std::min<int64_t>(kPoints, end - i);

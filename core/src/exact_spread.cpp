@@ -41,7 +41,7 @@ void add_rows(int64_t n, int64_t d, View<const double, 1> weights, View<const do
   std::vector<double> center(static_cast<size_t>(d));
   for (int64_t j = 0; j < d; ++j) center[static_cast<size_t>(j)] = origin(j);
   const ExactSum total = reduce_chunks<ExactSum>(
-      n, kGrain,
+      n, fair_grain(n, 16 * d, kGrain),
       [&](int64_t, int64_t begin, int64_t end) {
         ExactSum part;
         std::vector<double> columns(static_cast<size_t>(d * kPoints));

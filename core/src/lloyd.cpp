@@ -67,8 +67,8 @@ template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
   std::fill(labels_.begin(), labels_.end(), -1);
   int64_t* const limbs = sums_.get();
-  for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1); ++i)
-    if (limbs[i] != 0) limbs[i] = 0;  // reading alone leaves untouched pages untouched
+  for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1) && totals_ != nullptr; ++i)  // nobody has touched them before
+    if (limbs[i] != 0) limbs[i] = 0;
   totals_ = std::make_unique<ClusterTotals>(k_, d_, sums());
   totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, the units might overflow
   exponents_ = column_exponents(x, totals_->beyond, run);
@@ -257,8 +257,10 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
 template StepCounts LloydMemory::step(View<const float, 2>, View<const double, 1>, View<const double, 2>, Run);
 template StepCounts LloydMemory::step(View<const double, 2>, View<const double, 1>, View<const double, 2>, Run);
 
+// Measured for 3 to 128 columns and 64 to 1000 centres (docs/decisions/0008).
 LloydAlgorithm best_lloyd(int64_t, int64_t d, int64_t k) {
-  return d * k <= 4096 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
+  const auto centers = static_cast<double>(k), columns = static_cast<double>(d);
+  return centers * centers * columns < 3.5e6 ? LloydAlgorithm::hamerly : LloydAlgorithm::elkan;
 }
 
 }  // namespace knoll

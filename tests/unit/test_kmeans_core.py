@@ -220,7 +220,7 @@ def test_clouds_far_apart_are_left_to_float32(algorithm, d, clouds, dtype):
         centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
     memory.step(X, None, centers, 2)
     np.testing.assert_array_equal(memory.labels, nearest(X, centers))
-    labels, d2, (_, rechecks) = assign(X, centers)
+    labels, _, (_, rechecks) = assign(X, centers)
     np.testing.assert_array_equal(labels, memory.labels)
     assert rechecks < 0.05 * n
 
