@@ -50,11 +50,11 @@ void need_sums(const Out<int64_t, 2>& sums, int64_t d) {
   need(static_cast<int64_t>(sums.shape(0)) == kLimbs && static_cast<int64_t>(sums.shape(1)) % (d + 1) == 0,
        "sums must be (limbs, k·(d+1))");
 }
-void need_labels(View<const int32_t, 1> labels, int64_t n, int64_t k) {
+void need_labels(View<const int32_t, 1> labels, int64_t n, int64_t k, int32_t least = INT32_MIN) {
   need(labels.shape[0] == n, "labels must have one entry per row");
   bool fits = true;
-  for (int64_t i = 0; i < n; ++i) fits = fits && labels(i) < k;
-  need(fits, "labels must be below the number of clusters");
+  for (int64_t i = 0; i < n; ++i) fits = fits && labels(i) < k && labels(i) >= least;
+  need(fits, least == 0 ? "labels must lie in [0, k)" : "labels must be below the number of clusters");
 }
 double work(int64_t n, int64_t k, int64_t d) {
   return static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(d);
@@ -120,6 +120,20 @@ void bind_dense(nb::module_& m) {
       },
       "x"_a.noconvert(), "centers"_a, "labels"_a.noconvert(), nb::arg("distance2").noconvert().none(), "threads"_a,
       "Label each row with its nearest centre; returns (evaluations, rechecks).");
+  m.def(
+      "own_distances",
+      [](const In<T, 2>& x, const In<double, 2>& centers, const In<int32_t, 1>& labels, const Out<double, 1>& out,
+         int threads) {
+        const auto points = view<2>(x);
+        const int64_t n = points.shape[0], d = points.shape[1];
+        need_centers(centers, d);
+        need_labels(view<1>(labels), n, static_cast<int64_t>(centers.shape(0)), 0);
+        need(static_cast<int64_t>(out.shape(0)) == n, "out must have one entry per row");
+        call(threads, work(n, 1, d),
+             [&](Run run) { own_distances(points, view<2>(centers), view<1>(labels), view<1>(out), run); });
+      },
+      "x"_a.noconvert(), "centers"_a, "labels"_a, "out"_a.noconvert(), "threads"_a,
+      "The squared distance of each row to the centre of its label.");
   m.def(
       "add_cluster_sums",
       [](const In<T, 2>& x, const Weights& weights, const In<int32_t, 1>& labels, const Out<int64_t, 2>& sums,
@@ -245,6 +259,26 @@ std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2
   return {counts.changed, counts.assign.evaluations, counts.assign.rechecks};
 }
 
+template <class T>
+void py_round_moved(LloydMemory& memory, const In<T, 2>& x, const Weights& weights, const In<int64_t, 1>& rows,
+                    const In<int32_t, 1>& to, const Out<double, 1>& out, int threads,
+                    const std::optional<Out<double, 1>>& rest) {
+  const auto points = view<2>(x);
+  need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
+  need(memory.whole(), "a step must have been made");
+  const auto w = weights_view(weights, memory.rows());
+  const auto columns = static_cast<size_t>(memory.clusters() * (memory.columns() + 1));
+  need(out.shape(0) == columns && (!rest || rest->shape(0) == columns), "out and rest must be (k*(d+1))");
+  const auto which = view<1>(rows);
+  need_labels(view<1>(to), which.shape[0], memory.clusters(), 0);
+  bool fits = true;
+  for (int64_t i = 0; i < which.shape[0]; ++i) fits = fits && which(i) >= 0 && which(i) < memory.rows();
+  need(fits, "rows must lie in [0, n)");
+  call(threads, 20.0 * static_cast<double>(columns), [&](Run run) {
+    memory.round_moved(points, w, which, view<1>(to), view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{});
+  });
+}
+
 // The sums (k, d+1) of clusters whose centres are (k, d), as two doubles each, and the spread about an origin.
 ClusterSums cluster_sums(const In<double, 2>& high, const In<double, 2>& low, const In<double, 2>& centers) {
   for (const auto& part : {high, low})
@@ -305,6 +339,11 @@ void bind_kmeans(nb::module_& m) {
       .def("step", &py_step<double>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a,
            "Assign all rows to these centres; labels and sums follow. Returns (changed, evaluations, rechecks).")
       .def("step", &py_step<float>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a)
+      .def("round_moved", &py_round_moved<double>, "x"_a.noconvert(), nb::arg("weights").none(), "rows"_a, "to"_a,
+           "out"_a.noconvert(), "threads"_a, nb::arg("rest").noconvert() = nb::none(),
+           "As round_sums, with some rows in other clusters; labels and sums stay as they are.")
+      .def("round_moved", &py_round_moved<float>, "x"_a.noconvert(), nb::arg("weights").none(), "rows"_a, "to"_a,
+           "out"_a.noconvert(), "threads"_a, nb::arg("rest").noconvert() = nb::none())
       .def(
           "round_sums",
           [](LloydMemory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& rest) {

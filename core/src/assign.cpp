@@ -214,6 +214,19 @@ AssignCounts assign(Csr<T, I> x, View<const double, 2> centers, View<int32_t, 1>
   return {(x.rows + rechecks) * sparse.k, rechecks};
 }
 
+template <class T>
+void own_distances(View<const T, 2> x, View<const double, 2> centers, View<const int32_t, 1> labels,
+                   View<double, 1> out, Run run) {
+  const auto rows_of_centers = contiguous(centers);
+  const int64_t n = x.shape[0], d = x.shape[1];
+  for_chunks(n, fair_grain(n, d, kGrain), run, [&](int64_t, int64_t begin, int64_t end) {
+    one_distances(
+        x, end - begin, [&](int64_t l) { return begin + l; },
+        [&](int64_t l) { return &rows_of_centers[static_cast<size_t>(labels(begin + l) * d)]; },
+        [&](int64_t l, double value) { out(begin + l) = value; });
+  });
+}
+
 template <class T, class O>
 void center_distances(View<const T, 2> x, View<const double, 2> centers, View<O, 2> out, Run run) {
   roots(x.shape[0], centers, out, run, packer(x));
@@ -223,9 +236,10 @@ void center_distances(Csr<T, I> x, View<const double, 2> centers, View<O, 2> out
   roots(x.rows, centers, out, run, packer(x));
 }
 
-#define KNOLL_DENSE(T)                                                                                           \
-  template AssignCounts assign(View<const T, 2>, View<const double, 2>, View<int32_t, 1>, View<double, 1>, Run); \
-  template void center_distances(View<const T, 2>, View<const double, 2>, View<float, 2>, Run);                  \
+#define KNOLL_DENSE(T)                                                                                                \
+  template AssignCounts assign(View<const T, 2>, View<const double, 2>, View<int32_t, 1>, View<double, 1>, Run);      \
+  template void own_distances(View<const T, 2>, View<const double, 2>, View<const int32_t, 1>, View<double, 1>, Run); \
+  template void center_distances(View<const T, 2>, View<const double, 2>, View<float, 2>, Run);                       \
   template void center_distances(View<const T, 2>, View<const double, 2>, View<double, 2>, Run)
 #define KNOLL_CSR(T, I)                                                                                   \
   template AssignCounts assign(Csr<T, I>, View<const double, 2>, View<int32_t, 1>, View<double, 1>, Run); \

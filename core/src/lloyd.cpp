@@ -64,6 +64,26 @@ void LloydMemory::round_sums(View<double, 1> out, Run run, View<double, 1> rest)
 }
 
 template <class T>
+void LloydMemory::round_moved(View<const T, 2> x, View<const double, 1> weights, View<const int64_t, 1> rows,
+                              View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> rest) {
+  const auto move = [&](double sign) {  // there, or back
+    ClusterDelta delta(exponents_, largest_weight_, *totals_);
+    for (int64_t r = 0; r < rows.shape[0]; ++r) {
+      const int64_t i = rows(r);
+      const double w = sign * (weights.empty() ? 1.0 : weights(i));
+      delta.add(&x(i, 0), x.stride[1], -w, labels_[static_cast<size_t>(i)]);
+      delta.add(&x(i, 0), x.stride[1], w, to(r));
+    }
+    delta.flush();
+  };
+  whole_ = false;  // should it be cancelled on the way
+  move(1);
+  round_totals(*totals_, exponents_, largest_weight_, out, rest, run);
+  move(-1);
+  whole_ = true;
+}
+
+template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
   std::fill(labels_.begin(), labels_.end(), -1);
   int64_t* const limbs = sums_.get();
@@ -256,6 +276,11 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
 
 template StepCounts LloydMemory::step(View<const float, 2>, View<const double, 1>, View<const double, 2>, Run);
 template StepCounts LloydMemory::step(View<const double, 2>, View<const double, 1>, View<const double, 2>, Run);
+
+template void LloydMemory::round_moved(View<const float, 2>, View<const double, 1>, View<const int64_t, 1>,
+                                       View<const int32_t, 1>, View<double, 1>, Run, View<double, 1>);
+template void LloydMemory::round_moved(View<const double, 2>, View<const double, 1>, View<const int64_t, 1>,
+                                       View<const int32_t, 1>, View<double, 1>, Run, View<double, 1>);
 
 // Measured for 3 to 128 columns and 64 to 1000 centres (docs/decisions/0008).
 LloydAlgorithm best_lloyd(int64_t, int64_t d, int64_t k) {

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from knoll import _core
-from knoll.steps.assignment import add_sums, assign, no_sums
+from knoll.steps.assignment import add_sums, assign, memory_for, no_sums
 from knoll.steps.blocks import Block
 from knoll.steps.empty_clusters import relocate
 
@@ -105,6 +105,20 @@ def test_the_farthest_points_move(kind, form):
                 assert moved is None
             else:
                 np.testing.assert_array_equal(rounded(moved.sums), expected)
+            if len(blocks) == 1:  # who remembers the labels gives the same, and changes nothing
+                memory = memory_for(X, k, "hamerly")
+                memory.step(X, weights, centers, threads)
+                labels, before = memory.labels.copy(), rounded(memory.sums)
+                moved = relocate(lambda: iter(blocks), centers, mass == 0, threads, memory)  # noqa: B023
+                assert (moved is None) == (expected is None)
+                if moved is not None:
+                    table = np.empty((2, len(before)))
+                    rows = moved.moves.rows, moved.moves.to
+                    memory.round_moved(X, weights, *rows, table[0], threads, table[1])
+                    np.testing.assert_array_equal(table[0], expected)
+                    assert (np.abs(table[1]) <= np.spacing(np.abs(expected)) / 2).all()
+                np.testing.assert_array_equal(memory.labels, labels)
+                np.testing.assert_array_equal(rounded(memory.sums), before)
 
 
 def scattered(X):

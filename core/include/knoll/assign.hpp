@@ -30,6 +30,14 @@ template <class T, class I>
 AssignCounts assign(Csr<T, I> x, View<const double, 2> centers, View<int32_t, 1> labels, View<double, 1> distance2,
                     Run run);
 
+// out(i) = the one distance of row i to centre labels(i).
+template <class T>
+void own_distances(View<const T, 2> x,             // in  (n, d)
+                   View<const double, 2> centers,  // in  (k, d)
+                   View<const int32_t, 1> labels,  // in  (n), each in [0, k)
+                   View<double, 1> out,            // out (n)
+                   Run run);
+
 // out(i, c) = ‖x_i − μ_c‖: roots of the one distance.
 template <class T, class O>
 void center_distances(View<const T, 2> x,             // in  (n, d)

@@ -42,12 +42,17 @@ class LloydMemory {
   int64_t rows() const { return n_; }
   int64_t columns() const { return d_; }
   int64_t clusters() const { return k_; }
+  bool whole() const { return whole_; }  // a step was made, and to its end
   View<int32_t, 1> labels() { return vector_view(labels_.data(), n_); }
   View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
   // The sums as doubles, each rounded once: what exact_round_columns makes of sums(), sooner.
   void round_sums(View<double, 1> out,         // out (k·(d+1))
                   Run run,                     //
                   View<double, 1> rest = {});  // out (k·(d+1)) or empty: what rounding leaves
+  // The same with rows[i] in cluster to[i] instead of its own; labels and sums stay as they are.
+  template <class T>
+  void round_moved(View<const T, 2> x, View<const double, 1> weights, View<const int64_t, 1> rows,
+                   View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> rest = {});
 
  private:
   struct Free {

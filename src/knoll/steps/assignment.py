@@ -24,6 +24,7 @@ __all__ = [
     "exact_spread",
     "memory_for",
     "no_sums",
+    "own_distances",
     "spread",
     "squared_error",
 ]
@@ -43,6 +44,16 @@ def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, thre
     else:
         evaluated, again = _core.assign(points, centers, labels, d2, threads)
     return int(evaluated), int(again)
+
+
+def own_distances(points: Any, centers: Floats, labels: Labels, threads: int) -> Floats:
+    """Compute the squared distance of each row to its own centre, the closest, which is known."""
+    d2 = np.empty(points.shape[0])
+    if is_sparse(points):
+        assign(points, centers, np.empty_like(labels), d2, threads)
+    else:
+        _core.own_distances(points, centers, labels, d2, threads)
+    return d2
 
 
 def distances(points: Any, centers: Floats, threads: int) -> NDArray[Any]:
@@ -119,6 +130,18 @@ class Memory(Protocol):
     def round_sums(self, out: Floats, threads: int, rest: Floats | None = None) -> None:
         """Write the sums, each rounded once, (k·(d+1),), and where wanted what that leaves, rounded likewise."""
 
+    def round_moved(
+        self,
+        x: Any,
+        weights: Floats | None,
+        rows: NDArray[np.int64],
+        to: Labels,
+        out: Floats,
+        threads: int,
+        rest: Floats | None = None,
+    ) -> None:
+        """As round_sums, with some rows in other clusters; labels and sums stay as they are."""
+
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         """Assign every row; return how many labels changed, distances evaluated, rechecks."""
 
@@ -132,6 +155,22 @@ class _LabelsOnly:
 
     def round_sums(self, out: Floats, threads: int, rest: Floats | None = None) -> None:
         _core.exact_round(self.sums, out, threads, rest)
+
+    def round_moved(
+        self,
+        x: Any,
+        weights: Floats | None,
+        rows: NDArray[np.int64],
+        to: Labels,
+        out: Floats,
+        threads: int,
+        rest: Floats | None = None,
+    ) -> None:
+        labels = self.labels.copy()
+        labels[rows] = to
+        sums = np.zeros_like(self.sums)
+        add_sums(Block(x, weights), labels, sums, threads)
+        _core.exact_round(sums, out, threads, rest)
 
     def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
         labels = np.empty_like(self.labels)

@@ -14,23 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll.steps.assignment import Blocks, add_sums, assign, no_sums
+from knoll.steps.assignment import Blocks, Memory, add_sums, assign, no_sums, own_distances
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import dense_rows, is_sparse
 
-__all__ = ["Moved", "relocate"]
+__all__ = ["Moved", "Moves", "relocate"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Moved:
-    """The exact sums of the clusters after the moves, and what the search took."""
+class Moves:
+    """Rows of one block, and the clusters that they move to."""
 
-    sums: NDArray[np.int64]
+    block: Block
+    rows: Ints  # (m,)
+    to: NDArray[np.int32]  # (m,)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What the search took, and the moves: as such where a memory has the sums, else the exact sums after them."""
+
     distances: int
     rechecks: int
+    moves: Moves | None = None
+    sums: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,66 +51,95 @@ class _Far:
     d2: Floats  # (m,)
     labels: NDArray[np.int32]  # (m,)
     copies: Ints  # (m,): rows that are this point
-    rows: list[Ints]  # (m,): which, in their block; what was merged has none
+    rows: Ints  # (Σ copies): which, in their block, point by point; what was merged has none
+
+    def moved(self, goes: dict[int, int]) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the rows that move, and where to; `goes` is by the places of the points."""
+        ends = np.cumsum(self.copies)
+        places = np.array(sorted(goes), dtype=np.int64)
+        rows = [self.rows[ends[place] - self.copies[place] : ends[place]] for place in places.tolist()]
+        to = np.array([goes[place] for place in places.tolist()], dtype=np.int32)
+        return np.concatenate([*rows, np.empty(0, dtype=np.int64)]), np.repeat(to, self.copies[places])
 
 
-def relocate(blocks: Blocks, centers: Floats, empty: NDArray[np.bool_], threads: int) -> Moved | None:
-    """Give each empty cluster a far point; None where no point is off its centre, or none can be spared."""
+def relocate(
+    blocks: Blocks, centers: Floats, empty: NDArray[np.bool_], threads: int, memory: Memory | None = None
+) -> Moved | None:
+    """Give each empty cluster a far point; None where no point is off its centre, or none can be spared.
+
+    A memory is that of the only block, which was assigned to these centres.
+    """
     k, d = centers.shape
-    far: _Far | None = None
-    only: tuple[NDArray[np.int32], _Far] | None = None  # one block is not searched twice
-    left = np.zeros(k, dtype=np.int64)  # rows that count, per cluster
+    if memory is not None:
+        block = next(blocks())
+        d2 = own_distances(block.points, centers, memory.labels, threads)
+        far = _far(block, memory.labels, d2, k, threads)
+        goes = _choose(far, _count(block, memory.labels, k), empty)
+        return Moved(len(d2), 0, moves=Moves(block, *far.moved(goes))) if goes else None
+
+    found: _Far | None = None
+    left = np.zeros(k, dtype=np.int64)
     spent = np.zeros(2, dtype=np.int64)
     for block in blocks():
-        labels, found, counted = _search(block, centers, threads)
+        labels, far, counted = _search(block, centers, threads)
         spent += counted
-        left += np.bincount(labels if block.weights is None else labels[block.weights > 0], minlength=k)
-        far, only = (found, (labels, found)) if far is None else (_merge(far, found, k), None)
-
-    goes: dict[bytes, int] = {}  # a point and the cluster that it moves to
-    assert far is not None
-    candidates = iter(range(len(far.copies)))
-    for cluster in np.flatnonzero(empty).tolist():
-        for place in candidates:
-            label, copies = far.labels[place], far.copies[place]
-            if left[label] > copies:
-                left[label] -= copies
-                goes[_key(far.points[place])] = cluster
-                break
+        left += _count(block, labels, k)
+        found = far if found is None else _merge(found, far, k)
+    assert found is not None
+    goes = _choose(found, left, empty)
     if not goes:
         return None
-
+    by_point = {_key(found.points[place]): cluster for place, cluster in goes.items()}
     sums = no_sums(k, d)
     for block in blocks():
-        if only is not None:
-            labels, found = only
-        else:
-            labels, found, counted = _search(block, centers, threads)
-            spent += counted
-        for point, rows in zip(found.points, found.rows):
-            cluster = goes.get(_key(point), -1)
-            if cluster >= 0:
-                labels[rows] = cluster
+        labels, far, counted = _search(block, centers, threads)
+        spent += counted
+        here = {place: by_point.get(_key(point), -1) for place, point in enumerate(far.points)}
+        rows, to = far.moved({place: cluster for place, cluster in here.items() if cluster >= 0})
+        labels[rows] = to
         add_sums(block, labels, sums, threads)
-    return Moved(sums, int(spent[0]), int(spent[1]))
+    return Moved(int(spent[0]), int(spent[1]), sums=sums)
+
+
+def _choose(far: _Far, left: Ints, empty: NDArray[np.bool_]) -> dict[int, int]:
+    """Choose a point for each empty cluster, by its place; `left` has the rows that count of each cluster."""
+    goes: dict[int, int] = {}
+    candidates = iter(zip(far.labels.tolist(), far.copies.tolist(), strict=True))
+    place = 0
+    for cluster in np.flatnonzero(empty).tolist():
+        for label, copies in candidates:
+            place += 1
+            if left[label] > copies:
+                left[label] -= copies
+                goes[place - 1] = cluster
+                break
+    return goes
+
+
+def _count(block: Block, labels: NDArray[np.int32], k: int) -> Ints:
+    return np.bincount(labels if block.weights is None else labels[block.weights > 0], minlength=k)
 
 
 def _search(block: Block, centers: Floats, threads: int) -> tuple[NDArray[np.int32], _Far, tuple[int, int]]:
-    """Assign the rows of a block, and find its k farthest points.
+    """Assign the rows of a block, and find its far points."""
+    n = block.points.shape[0]
+    labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
+    counted = assign(block.points, centers, labels, d2, threads)
+    return labels, _far(block, labels, d2, len(centers), threads), counted
+
+
+def _far(block: Block, labels: NDArray[np.int32], d2: Floats, k: int, threads: int) -> _Far:
+    """Find the k farthest points of a block.
 
     No more can be needed: each cluster but the empty ones may have to keep one of them.
     """
-    n, k = block.points.shape[0], len(centers)
-    labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
-    counted = assign(block.points, centers, labels, d2, threads)
-    rows = _farthest(block.points, block.weights, d2, k, threads)
-    first = np.array([some[0] for some in rows], dtype=np.int64)
-    copies = np.array([len(some) for some in rows], dtype=np.int64)
-    return labels, _Far(dense_rows(block.points, first), d2[first], labels[first], copies, rows), counted
+    rows, copies = _farthest(block.points, block.weights, d2, k, threads)
+    first = rows[np.cumsum(copies) - copies]
+    return _Far(dense_rows(block.points, first), d2[first], labels[first], copies, rows)
 
 
-def _farthest(points: Any, weights: Floats | None, d2: Floats, k: int, threads: int) -> list[Ints]:
-    """Return the rows of each of the k farthest distinct points, or of fewer if there are no more."""
+def _farthest(points: Any, weights: Floats | None, d2: Floats, k: int, threads: int) -> tuple[Ints, Ints]:
+    """Return the rows of the k farthest distinct points, or of fewer if there are no more, and how many each has."""
     rows, ends = np.empty(points.shape[0], dtype=np.int64), np.empty(k, dtype=np.int64)
     if is_sparse(points):
         if not points.has_canonical_format:  # the core walks along columns that rise
@@ -110,17 +149,18 @@ def _farthest(points: Any, weights: Floats | None, d2: Floats, k: int, threads: 
         count = _core.farthest_points_csr(*parts, weights, d2, rows, ends, threads)
     else:
         count = _core.farthest_points(points, weights, d2, rows, ends, threads)
-    return np.split(rows[: ends[count - 1]], ends[: count - 1]) if count else []
+    return rows[: ends[count - 1] if count else 0], np.diff(ends[:count], prepend=0)
 
 
 def _merge(a: _Far, b: _Far, k: int) -> _Far:
     """Join what two blocks have; a point of both has the copies of both."""
     points, d2 = np.concatenate([a.points, b.points]), np.concatenate([a.d2, b.d2])
     labels, copies = np.concatenate([a.labels, b.labels]), np.concatenate([a.copies, b.copies])
-    places = _farthest(points, None, d2, k, 1)
-    first = np.array([some[0] for some in places], dtype=np.int64)
-    joined = np.array([copies[some].sum() for some in places], dtype=np.int64)
-    return _Far(points[first], d2[first], labels[first], joined, [])
+    places, times = _farthest(points, None, d2, k, 1)
+    starts = np.cumsum(times) - times
+    first = places[starts]
+    joined = np.add.reduceat(copies[places], starts) if len(starts) else copies[:0]
+    return _Far(points[first], d2[first], labels[first], joined, copies[:0])
 
 
 def _key(point: NDArray[Any]) -> bytes:

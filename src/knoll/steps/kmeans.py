@@ -23,7 +23,7 @@ from knoll.steps.assignment import (
     squared_error,
 )
 from knoll.steps.blocks import Block
-from knoll.steps.empty_clusters import relocate
+from knoll.steps.empty_clusters import Moves, relocate
 from knoll.steps.loop import History, StepReport, iterate
 from knoll.steps.scaling import Scale, largest_of
 
@@ -65,6 +65,7 @@ class KMeansSums:
     relabelled: int | None  # labels that differ from the step before; None: nobody remembers those
     distances: int  # evaluated
     rechecks: int  # rows that were decided again by the one distance
+    moves: Moves | None = None  # of rows whose cluster is another than their label in the memory says
 
     @property
     def sums(self) -> NDArray[np.int64]:
@@ -85,6 +86,9 @@ class KMeansSums:
         high, low = np.empty((2, k * (d + 1)))
         if self.own is not None:
             _core.exact_round(self.own, high, threads, low)
+        elif self.memory is not None and self.moves is not None:
+            block, rows, to = self.moves.block, self.moves.rows, self.moves.to
+            self.memory.round_moved(block.points, block.weights, rows, to, high, threads, low)
         elif self.memory is not None:
             self.memory.round_sums(high, threads, low)
         return high.reshape(k, d + 1), low.reshape(k, d + 1)
@@ -229,12 +233,12 @@ def alternate(
             known.append(_spread(stats, state, blocks, threads, whole=memory is not None))
         new, report = finish(stats, state, known[0], threads)
         if relocates and np.count_nonzero(report.masses) < len(report.masses):
-            moved = relocate(blocks, state.centers, report.masses == 0, threads)
+            moved = relocate(blocks, state.centers, report.masses == 0, threads, memory)
             if moved is not None:
                 spent[0] += moved.distances
                 spent[1] += moved.rechecks
                 spent_here = stats.distances + moved.distances, stats.rechecks + moved.rechecks
-                stats = KMeansSums(stats.rows, moved.sums, None, stats.relabelled, *spent_here)
+                stats = KMeansSums(stats.rows, moved.sums, memory, stats.relabelled, *spent_here, moved.moves)
                 new, report = finish(stats, state, known[0], threads)
         if not report.certain and look_closer():
             new, report = finish(stats, state, known[0], threads)
