@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <tuple>
 
 #include "door.hpp"
@@ -364,11 +365,14 @@ void bind_kmeans(nb::module_& m) {
       .def_prop_ro(
           "sums",
           [](LloydMemory& self) {
-            const auto sums = self.sums();
+            const auto columns = self.clusters() * (self.columns() + 1);
+            auto sums = std::make_unique<int64_t[]>(static_cast<size_t>(kLimbs * columns));
+            self.add_sums(matrix_view(sums.get(), kLimbs, columns));
+            const nb::capsule owner(sums.get(), [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
             return nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(
-                sums.data, {static_cast<size_t>(sums.shape[0]), static_cast<size_t>(sums.shape[1])}, nb::handle());
+                sums.release(), {static_cast<size_t>(kLimbs), static_cast<size_t>(columns)}, owner);
           },
-          nb::rv_policy::reference_internal, "The exact sums (limbs, k*(d+1)) of the last step.");
+          nb::rv_policy::automatic, "The exact sums (limbs, k*(d+1)) of the last step.");
   m.def("cluster_means", &py_cluster_means, "high"_a, "low"_a, "before"_a, "origin"_a, "spread"_a,
         "centers"_a.noconvert(), "threads"_a,
         "Means of clusters from their sums (k, d+1) = high + low; returns the objective, its error, the squared shift. "

@@ -32,8 +32,9 @@ float round_up(double v) {
 // Some rows, evenly spread: for choices that may be wrong but not slow.
 template <class T>
 std::vector<std::vector<double>> sample_rows(View<const T, 2> x) {
-  constexpr int64_t kRows = 33;
-  const int64_t n = x.shape[0], count = std::min(n, kRows);
+  constexpr int64_t kNumbers = 1 << 16, kRows = 33, kFewRows = 9;
+  const int64_t n = x.shape[0],
+                count = std::min(n, std::clamp(kNumbers / std::max<int64_t>(x.shape[1], 1), kFewRows, kRows));
   std::vector<std::vector<double>> rows;
   for (int64_t s = 0; s < count; ++s) {
     const int64_t i = (2 * s + 1) * n / (2 * count);
@@ -140,10 +141,7 @@ Decider<T>::Decider(View<const T, 2> x, const Frame& frame, const PackedCenters&
     : x_(x),
       frame_(frame),
       centers_(centers),
-      copies_(x.rows_contiguous() ? 0 : static_cast<size_t>(kPanel * x.shape[1])),
-      panel_(static_cast<size_t>(kPanel * x.shape[1])),
-      columns_(static_cast<size_t>(kPoints * x.shape[1])),
-      tile_(static_cast<size_t>(kPoints * kTileCenters)) {}
+      copies_(x.rows_contiguous() ? 0 : static_cast<size_t>(kPanel * x.shape[1])) {}
 
 template <class T>
 const T* Decider<T>::row(int64_t i, int64_t slot) {
@@ -155,6 +153,7 @@ const T* Decider<T>::row(int64_t i, int64_t slot) {
 
 template <class T>
 const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) {
+  panel_.resize(static_cast<size_t>(kPanel * x_.shape[1]));
   const T* row_of[kPanel];
   for (int64_t l = 0; l < count; ++l) row_of[l] = row(rows[l], l);
   const auto& kernel = kernels().kmeans;
@@ -204,6 +203,8 @@ void Decider<T>::decide(const int64_t* rows, int64_t count, int32_t* label, floa
 template <class T>
 void Decider<T>::decide_again(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label) {
   const int64_t d = x_.shape[1], k = centers_.k;
+  columns_.resize(static_cast<size_t>(kPoints * d));
+  tile_.resize(static_cast<size_t>(kPoints * kTileCenters));
   for (int64_t j = 0; j < d; ++j)
     for (int64_t l = 0; l < kPoints; ++l)
       columns_[static_cast<size_t>(j * kPoints + l)] = static_cast<double>(x_(rows[which[l < count ? l : 0]], j));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
+#include <new>
 
 #include "knoll/one_distance.hpp"
 #include "knoll/parallel.hpp"
@@ -32,7 +34,10 @@ constexpr int64_t kCarryAfter = kSafeAdds / 4;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-double power(int exponent) { return std::ldexp(1.0, exponent); }
+double power(int exponent) {
+  return exponent > -1023 && exponent < 1024 ? std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52)
+                                             : std::ldexp(1.0, exponent);
+}
 
 int exponent_above(double magnitude) {  // magnitude < 2^result
   int e = 0;
@@ -49,6 +54,12 @@ void add_integer(int64_t* limbs, int64_t stride, int64_t v, int exponent) {
   limb[0] += static_cast<int64_t>(low & 0xffffffff);
   limb[stride] += static_cast<int64_t>(low >> 32);
   limb[2 * stride] += (v >> 1) >> (63 - r);
+}
+
+void add_units(int64_t* limbs, int64_t stride, int unit, int64_t high, int64_t low, int64_t least) {
+  add_integer(limbs, stride, high, unit);
+  add_integer(limbs, stride, low, unit - kStep);
+  add_integer(limbs, stride, least, unit - 2 * kStep);
 }
 
 // The exponent of each column's high unit, the mass last.
@@ -89,7 +100,7 @@ Digits digits_of(double x) {
 // nothing has to be looked at then, unless it leaves many terms a rest below the low unit. Else what the numbers have
 // above and below the units is counted, and there is as much room above the chosen exponent as leaves twice of it
 // below.
-constexpr int64_t kLookedAt = 1 << 16, kSomeRows = 33, kManyRows = 257;
+constexpr int64_t kLookedAt = 1 << 16, kSomeRows = 9, kManyRows = 257;
 constexpr size_t kRare = 64;   // one rest in so many terms does not count
 constexpr size_t kEnough = 8;  // fewer numbers tell nothing
 int exponent_for(const std::vector<Digits>& some, int above_all) {
@@ -199,14 +210,31 @@ std::vector<int> column_exponents(Csr<T, I> x, bool& beyond) {
   return exponents;
 }
 
+ClusterTotals::ClusterTotals(int64_t clusters, int64_t columns)
+    : k(clusters),
+      d(columns),
+      ld(padded(columns + 1)),
+      high(static_cast<size_t>(k * ld), 0),
+      low(static_cast<size_t>(k * ld), 0),
+      in_limbs(static_cast<size_t>(k * ld), 0) {}
+
 ClusterTotals::ClusterTotals(int64_t clusters, int64_t columns, View<int64_t, 2> sums)
     : k(clusters),
       d(columns),
       ld(padded(columns + 1)),
       limbs(sums),
-      high(static_cast<size_t>(k * ld), 0),
-      low(static_cast<size_t>(k * ld), 0),
-      in_limbs(static_cast<size_t>(k * ld), 0) {}
+      in_limbs(static_cast<size_t>(k * ld), 0),
+      in_units(false) {}
+
+View<int64_t, 2>& ClusterTotals::room() {
+  if (limbs.empty()) {
+    const int64_t count = k * (d + 1);
+    own.reset(static_cast<int64_t*>(std::calloc(static_cast<size_t>(kLimbs * count), sizeof(int64_t))));
+    if (own == nullptr) throw std::bad_alloc();
+    limbs = matrix_view(own.get(), kLimbs, count);
+  }
+  return limbs;
+}
 
 void ClusterTotals::added(int64_t terms) {
   if ((additions += terms) < kCarryAfter) return;
@@ -248,7 +276,7 @@ void ClusterDelta::to_limbs(double t, int64_t c, int64_t j) {
 void ClusterDelta::bring_waiting() {
   for (const Waiting& w : waiting_) {
     totals_.in_limbs[static_cast<size_t>(w.c * ld_ + w.j)] = 1;
-    exact_add(&totals_.limbs(0, column_of(w.c, w.j, d_)), w.t, totals_.limbs.stride[0]);
+    exact_add(&totals_.room()(0, column_of(w.c, w.j, d_)), w.t, totals_.room().stride[0]);
   }
   totals_.added(static_cast<int64_t>(waiting_.size()));
   waiting_.clear();
@@ -347,32 +375,31 @@ void ClusterDelta::add(const T* data, const I* indices, int64_t count, double w,
 void ClusterDelta::flush() {
   std::lock_guard lock(totals_.mutex);
   bring_waiting();
-  if (!least_.empty() && totals_.least.empty()) totals_.least.assign(least_.size(), 0);
+  if (!least_.empty() && totals_.least.empty() && totals_.in_units) totals_.least.assign(least_.size(), 0);
   for (int64_t c = 0; c < k_; ++c) {
     if (touched_[static_cast<size_t>(c)] == 0) continue;
     touched_[static_cast<size_t>(c)] = 0;
     for (int64_t j = 0; j <= d_; ++j) {
       const auto at = static_cast<size_t>(c * ld_ + j);
-      const int unit = unit_[static_cast<size_t>(j)];
-      int64_t* const limbs = &totals_.limbs(0, column_of(c, j, d_));
-      add_integer(limbs, totals_.limbs.stride[0], high_[at], unit);
-      add_integer(limbs, totals_.limbs.stride[0], low_[at], unit - kStep);
-      totals_.high[at] += high_[at];
-      totals_.low[at] += low_[at];
+      if (totals_.in_units) {
+        totals_.high[at] += high_[at];
+        totals_.low[at] += low_[at];
+        if (!least_.empty()) totals_.least[at] += least_[at];
+      } else {
+        add_units(&totals_.room()(0, column_of(c, j, d_)), totals_.room().stride[0], unit_[static_cast<size_t>(j)],
+                  high_[at], low_[at], least_.empty() ? 0 : least_[at]);
+      }
       high_[at] = low_[at] = 0;
-      if (least_.empty()) continue;
-      add_integer(limbs, totals_.limbs.stride[0], least_[at], unit - 2 * kStep);
-      totals_.least[at] += least_[at];
-      least_[at] = 0;
+      if (!least_.empty()) least_[at] = 0;
     }
   }
-  totals_.added(3);
+  if (!totals_.in_units) totals_.added(3);
   pending_ = 0;
 }
 
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
                   View<double, 1> out, View<double, 1> rest, Run run) {
-  if (!totals.in_units) return exact_round_columns(totals.limbs, out, run, rest);
+  if (!totals.in_units && !totals.limbs.empty()) return exact_round_columns(totals.limbs, out, run, rest);
   const std::vector<int> unit = units(exponents, largest_weight);
   std::vector<double> scale;  // the low units: normal numbers, so that products by them are exact
   for (int one : unit) scale.push_back(power(std::min(one - kStep, 1023)));
@@ -381,13 +408,15 @@ void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents
       for (int64_t j = 0; j <= totals.d; ++j) {
         const auto at = static_cast<size_t>(c * totals.ld + j);
         const int64_t column = column_of(c, j, totals.d);
+        const int64_t least = totals.least.empty() ? 0 : totals.least[at];
         if (totals.in_limbs[at] != 0) {
-          const View<const int64_t, 2> one{&totals.limbs(0, column), {kLimbs, 1}, {totals.limbs.stride[0], 1}};
-          exact_round_columns(one, vector_view(&out(column), 1), {},
+          int64_t limbs[kLimbs];
+          for (int64_t l = 0; l < kLimbs; ++l) limbs[l] = totals.limbs(l, column);
+          add_units(limbs, 1, unit[static_cast<size_t>(j)], totals.high[at], totals.low[at], least);
+          exact_round_columns(matrix_view<const int64_t>(limbs, kLimbs, 1), vector_view(&out(column), 1), {},
                               rest.empty() ? rest : vector_view(&rest(column), 1));
           continue;
         }
-        const int64_t least = totals.least.empty() ? 0 : totals.least[at];
         Twofold sum;
         if (least == 0) {
           sum = round_sum(totals.high[at], totals.low[at]);
@@ -401,6 +430,19 @@ void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents
         if (!rest.empty()) rest(column) = sum.low;
       }
   });
+}
+
+void whole_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                  View<int64_t, 2> sums) {
+  const std::vector<int> unit = units(exponents, largest_weight);
+  for (int64_t l = 0; l < kLimbs && !totals.limbs.empty(); ++l)
+    for (int64_t i = 0; i < sums.shape[1]; ++i) sums(l, i) += totals.limbs(l, i);
+  for (int64_t c = 0; c < totals.k && totals.in_units; ++c)
+    for (int64_t j = 0; j <= totals.d; ++j) {
+      const auto at = static_cast<size_t>(c * totals.ld + j);
+      add_units(&sums(0, column_of(c, j, totals.d)), sums.stride[0], unit[static_cast<size_t>(j)], totals.high[at],
+                totals.low[at], totals.least.empty() ? 0 : totals.least[at]);
+    }
 }
 
 template <class T>

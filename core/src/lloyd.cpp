@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 
 #include "knoll/cluster_sums.hpp"
@@ -46,21 +44,19 @@ struct Worker {
 
 }  // namespace
 
-void LloydMemory::Free::operator()(int64_t* p) const { std::free(p); }
-
 LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorithm)
-    : n_(n), d_(d), k_(k), algorithm_(algorithm), labels_(static_cast<size_t>(n), -1) {
-  sums_.reset(static_cast<int64_t*>(std::calloc(static_cast<size_t>(kLimbs * k * (d + 1)), sizeof(int64_t))));
-  if (sums_ == nullptr) throw std::bad_alloc();
-}
+    : n_(n),
+      d_(d),
+      k_(k),
+      algorithm_(algorithm),
+      labels_(static_cast<size_t>(n), -1),
+      totals_(std::make_unique<ClusterTotals>(k, d)),
+      exponents_(static_cast<size_t>(d), 0) {}
 
-View<int64_t, 2> LloydMemory::sums() { return matrix_view(sums_.get(), kLimbs, k_ * (d_ + 1)); }
+void LloydMemory::add_sums(View<int64_t, 2> sums) const { whole_totals(*totals_, exponents_, largest_weight_, sums); }
 
 void LloydMemory::round_sums(View<double, 1> out, Run run, View<double, 1> rest) {
-  if (whole_)
-    round_totals(*totals_, exponents_, largest_weight_, out, rest, run);
-  else
-    exact_round_columns(sums(), out, run, rest);
+  round_totals(*totals_, exponents_, largest_weight_, out, rest, run);
 }
 
 template <class T>
@@ -86,10 +82,7 @@ void LloydMemory::round_moved(View<const T, 2> x, View<const double, 1> weights,
 template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
   std::fill(labels_.begin(), labels_.end(), -1);
-  int64_t* const limbs = sums_.get();
-  for (int64_t i = 0; i < kLimbs * k_ * (d_ + 1) && totals_ != nullptr; ++i)  // nobody has touched them before
-    if (limbs[i] != 0) limbs[i] = 0;
-  totals_ = std::make_unique<ClusterTotals>(k_, d_, sums());
+  totals_ = std::make_unique<ClusterTotals>(k_, d_);
   totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, the units might overflow
   exponents_ = column_exponents(x, totals_->beyond, run);
   if (!weights.empty()) {

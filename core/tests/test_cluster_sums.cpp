@@ -46,9 +46,8 @@ std::vector<double> numbers(const std::string& kind, int64_t n, int64_t d, unsig
 class Sums {
  public:
   template <class T>
-  Sums(View<const T, 2> x, int64_t k, double largest_weight)
-      : d_(x.shape[1]), largest_(largest_weight), limbs_(static_cast<size_t>(kLimbs * k * (d_ + 1)), 0) {
-    totals = std::make_unique<ClusterTotals>(k, d_, matrix_view(limbs_.data(), kLimbs, k * (d_ + 1)));
+  Sums(View<const T, 2> x, int64_t k, double largest_weight) : d_(x.shape[1]), largest_(largest_weight) {
+    totals = std::make_unique<ClusterTotals>(k, d_);
     exponents_ = column_exponents(x, totals->beyond, Run{2});
     for (int t = 0; t < 3; ++t) deltas.push_back(std::make_unique<ClusterDelta>(exponents_, largest_, *totals));
   }
@@ -60,7 +59,10 @@ class Sums {
                                                                                        slow_rest = slow;
     round_totals(*totals, exponents_, largest_, vector_view(fast.data(), count), vector_view(fast_rest.data(), count),
                  Run{1});
-    exact_round_columns(totals->limbs, vector_view(slow.data(), count), Run{1}, vector_view(slow_rest.data(), count));
+    std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * count), 0);
+    whole_totals(*totals, exponents_, largest_, matrix_view(limbs.data(), kLimbs, count));
+    exact_round_columns(matrix_view<const int64_t>(limbs.data(), kLimbs, count), vector_view(slow.data(), count),
+                        Run{1}, vector_view(slow_rest.data(), count));
     CHECK(fast == slow);
     CHECK(fast_rest == slow_rest);
     return fast;
@@ -72,7 +74,6 @@ class Sums {
  private:
   int64_t d_;
   double largest_;
-  std::vector<int64_t> limbs_;
   std::vector<int> exponents_;
 };
 

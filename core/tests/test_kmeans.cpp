@@ -93,6 +93,13 @@ View<const double, 2> matrix(const std::vector<double>& x, int64_t d) {
   return matrix_view(x.data(), static_cast<int64_t>(x.size()) / d, d);
 }
 
+std::vector<int64_t> limbs_of(const LloydMemory& memory) {
+  const int64_t columns = memory.clusters() * (memory.columns() + 1);
+  std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * columns), 0);
+  memory.add_sums(matrix_view(limbs.data(), kLimbs, columns));
+  return limbs;
+}
+
 }  // namespace
 
 TEST("kmeans: panels are centred, scaled, turned and padded, on every instruction set") {
@@ -504,7 +511,8 @@ TEST_LONG("kmeans: every algorithm takes the plain path, on any number of thread
             const auto labels = memories[m].labels();
             CHECK_SAY(std::equal(expected.begin(), expected.end(), labels.data),
                       kind << ", algorithm " << m << ", step " << step);
-            exact_round_columns(memories[m].sums(), vector_view(sums.data(), k * (d + 1)));
+            exact_round_columns(matrix_view<const int64_t>(limbs_of(memories[m]).data(), kLimbs, k * (d + 1)),
+                                vector_view(sums.data(), k * (d + 1)));
             if (m == 0) first = sums;
             CHECK(sums == first);
             memories[m].round_sums(vector_view(sums.data(), k * (d + 1)), Run{threads[m]});

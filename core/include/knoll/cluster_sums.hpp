@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "knoll/csr.hpp"
+#include "knoll/large_array.hpp"
 #include "knoll/run.hpp"
 #include "knoll/view.hpp"
 
@@ -22,22 +23,28 @@ std::vector<int> column_exponents(View<const T, 2> x,  // in  (n, d)
                                   bool& beyond,        // out: some magnitudes are not below
                                   Run run);
 
-// What the threads have added up so far, and where terms go that cannot wait.
+// What the threads have added up so far: in units that are fixed for each column, and in limbs what these do not hold;
+// or all of it in limbs, where the caller has them or units might overflow.
 struct ClusterTotals {
-  ClusterTotals(int64_t k, int64_t d, View<int64_t, 2> sums);
+  ClusterTotals(int64_t k, int64_t d);                         // in units
+  ClusterTotals(int64_t k, int64_t d, View<int64_t, 2> sums);  // in these limbs (kLimbs, k·(d+1))
 
   int64_t k, d, ld;                // ld: d + 1 columns, the mass the last of them, padded to a multiple of 4
-  View<int64_t, 2> limbs;          // in, out (kLimbs, k·(d+1)): all of it
-  std::vector<int64_t> high, low;  // (k, ld): the same in units, as long as `in_units`, but for what
-  std::vector<int64_t> least;      // (k, ld) holds below them (empty: nothing),
-  std::vector<char> in_limbs;      // (k, ld) and for sums of which the limbs alone hold a part
+  View<int64_t, 2> limbs;          // (kLimbs, k·(d+1)); empty: nobody has needed them
+  std::vector<int64_t> high, low;  // (k, ld) in units, and
+  std::vector<int64_t> least;      // (k, ld) below them (empty: nothing)
+  std::vector<char> in_limbs;      // (k, ld): sums of which limbs hold a part
   bool in_units = true;
   bool beyond = false;    // rows may have terms that are too large for the units; set before any delta is made
   int64_t additions = 0;  // to the limbs, since the last carries
   std::mutex mutex;       // guards all of this
 
+  View<int64_t, 2>& room();  // limbs, made ready: zeros that nobody has touched take no memory; under the mutex
   // Tells of additions to the limbs; under the mutex.
   void added(int64_t terms);
+
+ private:
+  LargeArray<int64_t> own;
 };
 
 // What one thread adds up before it goes into the totals. Every term is cut at two powers of two that are fixed for its
@@ -93,6 +100,10 @@ void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents
                   View<double, 1> out,   // out (k·(d+1))
                   View<double, 1> rest,  // out (k·(d+1)) or empty: what that leaves, rounded likewise
                   Run run);
+
+// sums += all of the totals, as limbs.
+void whole_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
+                  View<int64_t, 2> sums);  // in, out (kLimbs, k·(d+1))
 
 // sums += the rows of x, each in its cluster; rows whose label is negative are left out.
 template <class T>

@@ -44,8 +44,8 @@ class LloydMemory {
   int64_t clusters() const { return k_; }
   bool whole() const { return whole_; }  // a step was made, and to its end
   View<int32_t, 1> labels() { return vector_view(labels_.data(), n_); }
-  View<int64_t, 2> sums();  // (kLimbs, k·(d+1)), as cluster_sums.hpp says
-  // The sums as doubles, each rounded once: what exact_round_columns makes of sums(), sooner.
+  void add_sums(View<int64_t, 2> sums) const;  // += (kLimbs, k·(d+1)), as cluster_sums.hpp says
+  // The sums as doubles, each rounded once: what exact_round_columns makes of them, sooner.
   void round_sums(View<double, 1> out,         // out (k·(d+1))
                   Run run,                     //
                   View<double, 1> rest = {});  // out (k·(d+1)) or empty: what rounding leaves
@@ -55,10 +55,6 @@ class LloydMemory {
                    View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> rest = {});
 
  private:
-  struct Free {
-    void operator()(int64_t* p) const;
-  };
-
   template <class T>
   void begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
   void move(View<const double, 2> centers, Run run);
@@ -68,11 +64,10 @@ class LloydMemory {
 
   int64_t n_, d_, k_;
   LloydAlgorithm algorithm_;
-  bool whole_ = false;                     // what follows belongs to one step
-  std::vector<int32_t> labels_;            // (n); −1: none yet
-  std::unique_ptr<int64_t[], Free> sums_;  // zeros that nobody has touched take no memory
-  std::unique_ptr<ClusterTotals> totals_;  // of them
-  std::vector<int> exponents_;             // (d)
+  bool whole_ = false;           // what follows belongs to one step
+  std::vector<int32_t> labels_;  // (n); −1: none yet
+  std::unique_ptr<ClusterTotals> totals_;
+  std::vector<int> exponents_;  // (d)
   double largest_weight_ = 1;
   Frames frames_;
   int tries_ = 0;                // to look from several places
