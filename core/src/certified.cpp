@@ -95,9 +95,10 @@ PackedCenters::PackedCenters(const Frame& frame, View<const double, 2> centers, 
   const int64_t padded_k = (k + multiple - 1) / multiple * multiple;
   blocks.assign(static_cast<size_t>(padded_k * d), 0.0f);
   half.assign(static_cast<size_t>(padded_k), kInf);  // centres that do not exist never win
-  const double columns = static_cast<double>(d), inflate = 1.01;
-  bounds.margin = round_up((2 * columns + 12) * kUnit * inflate);
-  bounds.radius = round_up((3 * columns + 24) * kUnit * inflate);
+  const int64_t additions = d <= kSumColumns ? d : kSumColumns + (d + kSumColumns - 1) / kSumColumns;
+  const double length = static_cast<double>(additions), inflate = 1.01;
+  bounds.margin = round_up((2 * length + 12) * kUnit * inflate);
+  bounds.radius = round_up((3 * length + 24) * kUnit * inflate);
   bounds.slack = round_up(6 * kUnit);
   bounds.floor = 0x1p-100f;
   const double far = kFar * frame.norm2;

@@ -15,8 +15,8 @@ namespace {
 using Lanes = std::array<double, kPoints>;
 
 // ‖x − o‖² of kPoints rows as high + low, d columns added in their order: plain loops over the lanes, which compilers
-// turn into vectors. All of it is exact but the additions to low, whose terms are below (d + 4)u of the sum: so the
-// error is below 4(d + 4)²u² of it.
+// turn into vectors. All of it is exact but the additions to low, which stays below u of the sum: three of them a
+// column, and what they leave of the squares, come to less than 4(d + 4)u² of it.
 void squares(const double* columns,  // in  (d, kPoints)
              const double* origin,   // in  (d)
              int64_t d, Lanes& high, Lanes& low) {
@@ -28,8 +28,9 @@ void squares(const double* columns,  // in  (d, kPoints)
       const Twofold t = two_sum(columns[static_cast<size_t>(j) * kPoints + l], -o);
       const Split split(t.high);
       const Twofold square = two_product(t.high, split, t.high, split), sum = two_sum(high[l], square.high);
-      high[l] = sum.high;
-      low[l] += sum.low + (square.low + 2 * t.high * t.low);
+      const double rest = low[l] + (sum.low + (square.low + 2 * t.high * t.low));
+      high[l] = sum.high + rest;
+      low[l] = rest - (high[l] - sum.high);
     }
   }
 }

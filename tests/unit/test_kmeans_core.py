@@ -241,6 +241,28 @@ def test_clouds_that_part_later_are_seen_from_several_places(algorithm):
     np.testing.assert_array_equal(memory.labels, nearest(X, pairs - 0.1))
 
 
+@pytest.mark.parametrize("far", [1e30, 1e38, 1e39, 1e60, 1e120])
+@pytest.mark.parametrize("d", [3, 40])
+@pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
+def test_ways_beyond_float32_leave_no_bound_behind(algorithm, d, far):
+    """Centres go far out and come back; what was known of the rows must not outlive it."""
+    X = data("normal", n=600, d=d, seed=12)
+    X[:3] *= far
+    rng = np.random.default_rng(13)
+    centers = X[rng.choice(np.arange(3, 600), 20, replace=False)]
+    memory = _core.LloydMemory(*X.shape, 20, algorithm)
+    for step in range(40):
+        memory.step(X, None, centers, 2)
+        np.testing.assert_array_equal(memory.labels, nearest(X, centers))
+        totals = round_sums(memory.sums, 20)
+        centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 1), centers)
+        if step % 7 == 4:
+            centers[rng.integers(0, 20)] = X[rng.integers(0, 3)]
+        if step % 7 == 6:
+            centers += 0.3 * rng.normal(size=centers.shape)
+            centers[np.abs(centers).max(axis=1) > 100] = X[rng.integers(3, 600)]
+
+
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
 def test_one_long_way_is_forgotten(algorithm):
     """A start far off moves once; bounds are as good afterwards as if it had been near."""

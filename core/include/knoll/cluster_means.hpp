@@ -38,7 +38,7 @@ Objective cluster_means(ClusterSums sums, Spread about, View<const double, 2> be
 Objective cluster_objective(ClusterSums sums, Spread about, View<const double, 2> centers,  // in  (k, d)
                             Run run);
 
-// sum += Σ w‖x − origin‖²: each row's term is a function of the row alone, in two doubles, within 4(d + 4)²·2^−106 of
+// sum += Σ w‖x − origin‖²: each row's term is a function of the row alone, in two doubles, within 4(d + 4)·2^−106 of
 // the truth, and the terms are summed exactly. (`spread` rounds each term to one double, and is sooner there.)
 template <class T>
 void add_exact_spread(View<const T, 2> x,             // in  (n, d)

@@ -10,6 +10,9 @@ constexpr int kGroup = 8;        // centres that share a bound
 constexpr int kBoundLanes = 32;  // bounds in units that are looked at together
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
+// Sums over many columns are taken over blocks of so many first: the errors of a sum grow with the longer of the two.
+constexpr int kSumColumns = 256;
+
 constexpr int kQuad = 4;                 // columns of seven bits in a word
 constexpr int kShortMost = 63;           // such a number is between −kShortMost and kShortMost
 constexpr int kShortBlock = 2;           // centres side by side in a packed block (quads, kShortBlock, kQuad)

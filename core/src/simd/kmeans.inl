@@ -41,14 +41,12 @@ KNOLL_INLINE void pack_quads(const float* const* row, int64_t j, const float* pi
   for (int q = 0; q < 4; ++q) out[q] = (out[q] - broadcast(pivot[j + q])) * broadcast(scale);
 }
 
-constexpr int64_t kPackColumns = 128;  // of a panel stay in the first cache level while all lanes are filled
-
 template <class T>
 KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const T* pivot, T scale, float* panel,
                              float* norm2) {
   f32 sum[kPanelVectors] = {};
-  for (int64_t from = 0; from < d; from += kPackColumns) {
-    const int64_t to = d - from < kPackColumns ? d : from + kPackColumns;
+  for (int64_t from = 0; from < d; from += kSumColumns) {  // so much stays in the first cache level
+    const int64_t to = d - from < kSumColumns ? d : from + kSumColumns;
     for (int v = 0; v < kPanelVectors; ++v) {
       const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
       for (int l = 0; l < kLanes32; ++l) {
@@ -56,21 +54,23 @@ KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, con
         row[l] = rows[r < count ? r : 0];
       }
       float* const out = panel + v * kLanes32;
+      f32 part = {};
       int64_t j = from;
       for (; j + 4 <= to; j += 4) {
         f32 turned[4];
         pack_quads(row, j, pivot, scale, turned);
         for (int q = 0; q < 4; ++q) {
           store(out + (j + q) * kPanel, turned[q]);
-          sum[v] = fma(turned[q], turned[q], sum[v]);
+          part = fma(turned[q], turned[q], part);
         }
       }
       for (; j < to; ++j) {
         f32 y;
         for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
         store(out + j * kPanel, y);
-        sum[v] = fma(y, y, sum[v]);
+        part = fma(y, y, part);
       }
+      sum[v] = sum[v] + part;
     }
   }
   for (int v = 0; v < kPanelVectors; ++v) store(norm2 + v * kLanes32, sum[v]);
@@ -102,10 +102,14 @@ template <class T>
 KNOLL_INLINE float pack_row(const T* x, int64_t d, const T* pivot, T scale, float* y) {
   f32 sum = {};
   int64_t j = 0;
-  for (; j + kLanes32 <= d; j += kLanes32) {
-    const f32 v = pack_eight(x + j, pivot + j, scale);
-    store(y + j, v);
-    sum = fma(v, v, sum);
+  while (j + kLanes32 <= d) {
+    f32 part = {};
+    for (const int64_t end = j + 4 * kSumColumns; j + kLanes32 <= d && j < end; j += kLanes32) {
+      const f32 v = pack_eight(x + j, pivot + j, scale);
+      store(y + j, v);
+      part = fma(v, v, part);
+    }
+    sum = sum + part;
   }
   float norm2 = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
   for (; j < d; ++j) {
@@ -153,16 +157,27 @@ KNOLL_INLINE void nearest_two_narrow(const float* panel, const float* centers, c
 // Four centres against a panel: twelve sums in registers; visit(v, score, t) takes them.
 template <class Visit>
 KNOLL_INLINE void score_block(const float* y, int64_t d, const float* p, const float* half, Visit visit) {
-  f32 score[kCenterBlock][kPanelVectors];
+  f32 score[kCenterBlock][kPanelVectors], before[kCenterBlock][kPanelVectors];
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[t]);
-  for (int64_t j = 0; j < d; ++j, y += kPanel, p += kCenterBlock) {
-    f32 point[kPanelVectors];
-    for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
-    for (int t = 0; t < kCenterBlock; ++t) {
-      const f32 center = broadcast(p[t]);
-      for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
+  for (int64_t from = 0;;) {
+    const int64_t to = d - from <= kSumColumns ? d : from + kSumColumns;
+    for (; from < to; ++from, y += kPanel, p += kCenterBlock) {
+      f32 point[kPanelVectors];
+      for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
+      for (int t = 0; t < kCenterBlock; ++t) {
+        const f32 center = broadcast(p[t]);
+        for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
+      }
     }
+    for (int t = 0; t < kCenterBlock; ++t)
+      for (int v = 0; v < kPanelVectors && to > kSumColumns; ++v) score[t][v] = score[t][v] + before[t][v];
+    if (to == d) break;
+    for (int t = 0; t < kCenterBlock; ++t)
+      for (int v = 0; v < kPanelVectors; ++v) {
+        before[t][v] = score[t][v];
+        score[t][v] = f32{};
+      }
   }
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) visit(v, score[t][v], t);
@@ -272,11 +287,14 @@ static bool failing_groups(const uint16_t* lower, const uint16_t* travel, int64_
 }
 
 static float score_row(const float* y, int64_t d, const float* center, float half) {
-  f32 sum[2] = {};
+  f32 all = {};
   int64_t j = 0;
-  for (; j + 2 * kLanes32 <= d; j += 2 * kLanes32)
-    for (int h = 0; h < 2; ++h) sum[h] = fma(load(y + j + h * kLanes32), load(center + j + h * kLanes32), sum[h]);
-  const f32 all = sum[0] + sum[1];
+  while (j + 2 * kLanes32 <= d) {
+    f32 sum[2] = {};
+    for (const int64_t end = j + 8 * kSumColumns; j + 2 * kLanes32 <= d && j < end; j += 2 * kLanes32)
+      for (int h = 0; h < 2; ++h) sum[h] = fma(load(y + j + h * kLanes32), load(center + j + h * kLanes32), sum[h]);
+    all = all + (sum[0] + sum[1]);
+  }
   float score = half + (((all[0] + all[1]) + (all[2] + all[3])) + ((all[4] + all[5]) + (all[6] + all[7])));
   for (; j < d; ++j) score += y[j] * center[j];
   return score;

@@ -109,7 +109,7 @@ class Spread:
         d = len(self.origin)
         if self.rest is None:
             return self.value, 0.0, (d + 4) * _UNIT * self.value
-        return self.value, self.rest, (4 * (d + 4) ** 2 + 2) * _UNIT**2 * self.value
+        return self.value, self.rest, (4 * (d + 4) + 2) * _UNIT**2 * self.value
 
     @property
     def mean_variance(self) -> float:
