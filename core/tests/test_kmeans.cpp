@@ -139,7 +139,7 @@ TEST("kmeans: panels are centred, scaled, turned and padded, on every instructio
 
 TEST("kmeans: the two lowest scores and the first index, infinite padding included, on every instruction set") {
   std::mt19937_64 random(3);
-  for (int64_t d : {1, 2, 3, 4, 17, 300})
+  for (int64_t d : {1, 2, 3, 4, 17, 300, 512, 1100})
     for (int64_t k : {1, 3, 4, 9, 50}) {
       const int64_t padded_k = (k + 3) / 4 * 4;
       std::vector<float> panel(static_cast<size_t>(d * kPanel)), centers(static_cast<size_t>(padded_k * d), 0.0f);

@@ -263,6 +263,34 @@ def test_ways_beyond_float32_leave_no_bound_behind(algorithm, d, far):
             centers[np.abs(centers).max(axis=1) > 100] = X[rng.integers(3, 600)]
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [255, 256, 257, 513, 3001])
+def test_many_columns_and_near_ties(d, dtype):
+    """Sums go by blocks of columns there; differences of the last digits decide."""
+    rng = np.random.default_rng(d)
+    X = (rng.integers(-1, 2, size=(400, d)) + 1e-6 * rng.normal(size=(400, d))).astype(dtype)
+    pairs = X[:6].astype(np.float64)
+    centers = np.vstack([pairs, pairs + 1e-6 * rng.normal(size=pairs.shape), np.roll(pairs, 1, axis=1)])
+    expected = nearest(X, centers)
+    for name in ALGORITHMS:
+        memory = _core.LloydMemory(*X.shape, len(centers), name)
+        for _ in range(2):
+            memory.step(X, None, centers, 2)
+            np.testing.assert_array_equal(memory.labels, expected)
+    spread_out = X * (1 + np.arange(400)[:, None] % 7).astype(dtype)
+    labels, _, (_, rechecks) = assign(spread_out, centers)
+    np.testing.assert_array_equal(labels, nearest(spread_out, centers))
+    assert rechecks <= 400
+
+
+@pytest.mark.parametrize("d", [784, 5000])
+def test_many_columns_are_left_to_float32(d):
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(8, d))[rng.integers(0, 8, 2000)] * 0.5 + rng.normal(size=(2000, d))
+    _, _, (_, rechecks) = assign(X, X[:12])
+    assert rechecks < 100
+
+
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
 def test_one_long_way_is_forgotten(algorithm):
     """A start far off moves once; bounds are as good afterwards as if it had been near."""
