@@ -163,7 +163,8 @@ const float* Decider<T>::pack(const int64_t* rows, int64_t count, float* norm2) 
   else
     kernel.pack_f32(row_of, count, x_.shape[1], frame_.pivot32.data(), static_cast<float>(frame_.scale), panel_.data(),
                     norm2);
-  for (int64_t l = 0; l < kPanel; ++l) norm2[l] = centers_.norm2(norm2[l]);
+  if (centers_.widest < kInf)
+    for (int64_t l = 0; l < kPanel; ++l) norm2[l] = centers_.norm2(norm2[l]);
   return panel_.data();
 }
 

@@ -41,39 +41,42 @@ KNOLL_INLINE void pack_quads(const float* const* row, int64_t j, const float* pi
   for (int q = 0; q < 4; ++q) out[q] = (out[q] - broadcast(pivot[j + q])) * broadcast(scale);
 }
 
+// Columns [from, to) of eight rows; returns the sums of their squares.
+template <class T>
+KNOLL_INLINE f32 pack_lanes(const T* const* row, int64_t from, int64_t to, const T* pivot, T scale, float* out) {
+  f32 sum = {};
+  int64_t j = from;
+  for (; j + 4 <= to; j += 4) {
+    f32 turned[4];
+    pack_quads(row, j, pivot, scale, turned);
+    for (int q = 0; q < 4; ++q) {
+      store(out + (j + q) * kPanel, turned[q]);
+      sum = fma(turned[q], turned[q], sum);
+    }
+  }
+  for (; j < to; ++j) {
+    f32 y;
+    for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
+    store(out + j * kPanel, y);
+    sum = fma(y, y, sum);
+  }
+  return sum;
+}
+
 template <class T>
 KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, const T* pivot, T scale, float* panel,
                              float* norm2) {
-  f32 sum[kPanelVectors] = {};
-  for (int64_t from = 0; from < d; from += kSumColumns) {  // so much stays in the first cache level
-    const int64_t to = d - from < kSumColumns ? d : from + kSumColumns;
+  const T* row[kPanel];  // lanes past the last row repeat a row, and are cleared below
+  for (int64_t l = 0; l < kPanel; ++l) row[l] = rows[l < count ? l : 0];
+  const int64_t some = d < kSumColumns ? d : kSumColumns;
+  for (int v = 0; v < kPanelVectors; ++v)
+    store(norm2 + v * kLanes32, pack_lanes(row + v * kLanes32, 0, some, pivot, scale, panel + v * kLanes32));
+  for (int64_t from = some; from < d; from += kSumColumns)  // a block stays in the first cache level
     for (int v = 0; v < kPanelVectors; ++v) {
-      const T* row[kLanes32];  // lanes past the last row repeat a row, and are cleared below
-      for (int l = 0; l < kLanes32; ++l) {
-        const int64_t r = v * kLanes32 + l;
-        row[l] = rows[r < count ? r : 0];
-      }
-      float* const out = panel + v * kLanes32;
-      f32 part = {};
-      int64_t j = from;
-      for (; j + 4 <= to; j += 4) {
-        f32 turned[4];
-        pack_quads(row, j, pivot, scale, turned);
-        for (int q = 0; q < 4; ++q) {
-          store(out + (j + q) * kPanel, turned[q]);
-          part = fma(turned[q], turned[q], part);
-        }
-      }
-      for (; j < to; ++j) {
-        f32 y;
-        for (int l = 0; l < kLanes32; ++l) y[l] = (float)((row[l][j] - pivot[j]) * scale);
-        store(out + j * kPanel, y);
-        part = fma(y, y, part);
-      }
-      sum[v] = sum[v] + part;
+      const int64_t to = d - from < kSumColumns ? d : from + kSumColumns;
+      const f32 more = pack_lanes(row + v * kLanes32, from, to, pivot, scale, panel + v * kLanes32);
+      store(norm2 + v * kLanes32, load(norm2 + v * kLanes32) + more);
     }
-  }
-  for (int v = 0; v < kPanelVectors; ++v) store(norm2 + v * kLanes32, sum[v]);
   for (int64_t l = count; l < kPanel; ++l) {
     norm2[l] = 0.0f;
     for (int64_t j = 0; j < d; ++j) panel[j * kPanel + l] = 0.0f;
@@ -154,30 +157,42 @@ KNOLL_INLINE void nearest_two_narrow(const float* panel, const float* centers, c
   }
 }
 
-// Four centres against a panel: twelve sums in registers; visit(v, score, t) takes them.
+// Four centres against a panel: twelve sums in registers.
+typedef f32 Scores[kCenterBlock][kPanelVectors];
+KNOLL_INLINE void add_columns(const float* y, int64_t d, const float* p, Scores& score) {
+  for (int64_t j = 0; j < d; ++j, y += kPanel, p += kCenterBlock) {
+    f32 point[kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
+    for (int t = 0; t < kCenterBlock; ++t) {
+      const f32 center = broadcast(p[t]);
+      for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
+    }
+  }
+}
+// All columns but those of the first block, block by block.
+__attribute__((noinline)) static void add_blocks(const float* y, int64_t d, const float* p, Scores& score) {
+  for (int64_t from = kSumColumns; from < d; from += kSumColumns) {
+    Scores part = {};
+    add_columns(y + from * kPanel, d - from < kSumColumns ? d - from : kSumColumns, p + from * kCenterBlock, part);
+    for (int t = 0; t < kCenterBlock; ++t)
+      for (int v = 0; v < kPanelVectors; ++v) score[t][v] = score[t][v] + part[t][v];
+  }
+}
+
+// visit(v, score, t) takes the sums.
 template <class Visit>
 KNOLL_INLINE void score_block(const float* y, int64_t d, const float* p, const float* half, Visit visit) {
-  f32 score[kCenterBlock][kPanelVectors], before[kCenterBlock][kPanelVectors];
+  Scores score;
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[t]);
-  for (int64_t from = 0;;) {
-    const int64_t to = d - from <= kSumColumns ? d : from + kSumColumns;
-    for (; from < to; ++from, y += kPanel, p += kCenterBlock) {
-      f32 point[kPanelVectors];
-      for (int v = 0; v < kPanelVectors; ++v) point[v] = load(y + v * kLanes32);
-      for (int t = 0; t < kCenterBlock; ++t) {
-        const f32 center = broadcast(p[t]);
-        for (int v = 0; v < kPanelVectors; ++v) score[t][v] = fma(point[v], center, score[t][v]);
-      }
-    }
+  add_columns(y, d < kSumColumns ? d : kSumColumns, p, score);
+  if (d > kSumColumns) {
+    Scores all;  // apart from those in registers, whose address nobody has
     for (int t = 0; t < kCenterBlock; ++t)
-      for (int v = 0; v < kPanelVectors && to > kSumColumns; ++v) score[t][v] = score[t][v] + before[t][v];
-    if (to == d) break;
+      for (int v = 0; v < kPanelVectors; ++v) all[t][v] = score[t][v];
+    add_blocks(y, d, p, all);
     for (int t = 0; t < kCenterBlock; ++t)
-      for (int v = 0; v < kPanelVectors; ++v) {
-        before[t][v] = score[t][v];
-        score[t][v] = f32{};
-      }
+      for (int v = 0; v < kPanelVectors; ++v) score[t][v] = all[t][v];
   }
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) visit(v, score[t][v], t);
