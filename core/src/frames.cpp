@@ -84,6 +84,59 @@ std::vector<size_t> spread_places(const std::vector<double>& d2, size_t m, size_
   return places;
 }
 
+// Places at some of these rows, each with the rows that are nearest to it: frames of the scale that there is.
+struct Place {
+  Frame frame;
+  std::vector<int64_t> rows;
+};
+template <class T>
+std::vector<Place> make_places(View<const T, 2> x, const std::vector<int64_t>& rows, size_t most, const Frame& only) {
+  const size_t m = rows.size();
+  const std::vector<double> d2 = pairs(x, rows);
+  const std::vector<size_t> at = spread_places(d2, m, most);
+  std::vector<Place> places(at.size());
+  std::vector<std::vector<double>> norm2(at.size());
+  for (size_t s = 0; s < m; ++s) {
+    size_t nearest = 0;
+    for (size_t p = 1; p < at.size(); ++p)
+      if (d2[at[p] * m + s] < d2[at[nearest] * m + s]) nearest = p;
+    places[nearest].rows.push_back(rows[s]);
+    norm2[nearest].push_back(d2[at[nearest] * m + s] * only.scale * only.scale);
+  }
+  for (size_t p = 0; p < at.size(); ++p) {
+    Frame& frame = places[p].frame = only;
+    for (int64_t j = 0; j < x.shape[1]; ++j)
+      frame.pivot[static_cast<size_t>(j)] = static_cast<double>(x(rows[at[p]], j));
+    if (std::is_same_v<T, float>) frame.pivot32.assign(frame.pivot.begin(), frame.pivot.end());
+    if (norm2[p].empty()) continue;
+    const auto middle = norm2[p].begin() + static_cast<int64_t>(norm2[p].size() / 2);
+    std::nth_element(norm2[p].begin(), middle, norm2[p].end());
+    frame.norm2 = *middle;
+  }
+  std::erase_if(places, [](const Place& place) { return place.rows.empty(); });  // where one before is, too
+  return places;
+}
+
+// The nearest place of every row, seen from the only one so far.
+template <class T>
+std::vector<uint8_t> nearest_places(View<const T, 2> x, const Frame& only, const std::vector<Frame>& places, Run run) {
+  const int64_t n = x.shape[0], d = x.shape[1], count = static_cast<int64_t>(places.size());
+  std::vector<double> pivots;
+  for (const Frame& place : places) pivots.insert(pivots.end(), place.pivot.begin(), place.pivot.end());
+  const PackedCenters packed(only, matrix_view<const double>(pivots.data(), count, d));
+  std::vector<uint8_t> of(static_cast<size_t>(n));
+  Slots<Decider<T>> slots([&] { return std::make_unique<Decider<T>>(x, only, packed); });
+  for_chunks(n, fair_grain(n, count * d, kGrain), run, [&](int64_t, int64_t begin, int64_t end) {
+    typename Slots<Decider<T>>::Loan decider(slots);
+    std::vector<int64_t> rows(static_cast<size_t>(end - begin));
+    std::vector<int32_t> label(rows.size());
+    std::iota(rows.begin(), rows.end(), begin);
+    decider->decide(rows.data(), end - begin, label.data(), nullptr, run);
+    std::copy(label.begin(), label.end(), of.begin() + begin);
+  });
+  return of;
+}
+
 }  // namespace
 
 template <class T>
@@ -91,53 +144,19 @@ bool spread_out(Frames& frames, View<const T, 2> x, View<const double, 2> center
   const int64_t n = x.shape[0], d = x.shape[1], k = centers.shape[0];
   const int64_t most = std::min({kMostPlaces, kPacked / std::max<int64_t>(k * d, 1), n / kRowsAPlace});
   const std::vector<int64_t> rows = some_rows(n);
-  const auto m = static_cast<int64_t>(rows.size());
-  if (frames.several() || frames.scale() == 0 || k < 2 || most < 2 || m < kLeast) return false;
+  const auto tried = static_cast<int64_t>(rows.size());
+  if (frames.several() || frames.scale() == 0 || k < 2 || most < 2 || tried < kLeast) return false;
   const int64_t before = undecided(x, frames.places[0], centers, rows, run);
-  if (before < m / kMany) return false;
+  if (before < tried / kMany) return false;
 
-  const std::vector<double> d2 = pairs(x, rows);
-  const std::vector<size_t> at = spread_places(d2, static_cast<size_t>(m), static_cast<size_t>(most));
-  std::vector<Frame> places;
   int64_t after = 0;
-  for (size_t p = 0; p < at.size(); ++p) {
-    Frame place = frames.places[0];
-    for (int64_t j = 0; j < d; ++j) place.pivot[static_cast<size_t>(j)] = static_cast<double>(x(rows[at[p]], j));
-    if (std::is_same_v<T, float>) place.pivot32.assign(place.pivot.begin(), place.pivot.end());
-    std::vector<int64_t> own;
-    std::vector<double> norm2;
-    for (size_t s = 0; s < static_cast<size_t>(m); ++s) {
-      const auto length = [&](size_t q) { return d2[at[q] * static_cast<size_t>(m) + s]; };
-      bool here = true;
-      for (size_t q = 0; q < at.size() && here; ++q) here = q < p ? length(p) < length(q) : length(p) <= length(q);
-      if (!here) continue;
-      own.push_back(rows[s]);
-      norm2.push_back(length(p) * place.scale * place.scale);
-    }
-    if (own.empty()) continue;  // the same place as one before
-    const auto middle = norm2.begin() + static_cast<int64_t>(norm2.size() / 2);
-    std::nth_element(norm2.begin(), middle, norm2.end());
-    place.norm2 = *middle;
-    after += undecided(x, place, centers, own, run);
-    places.push_back(std::move(place));
+  std::vector<Frame> places;
+  for (Place& place : make_places(x, rows, static_cast<size_t>(most), frames.places[0])) {
+    after += undecided(x, place.frame, centers, place.rows, run);
+    places.push_back(std::move(place.frame));
   }
   if (places.size() < 2 || 2 * after > before) return false;
-
-  std::vector<double> pivots;
-  for (const Frame& place : places) pivots.insert(pivots.end(), place.pivot.begin(), place.pivot.end());
-  const PackedCenters packed(frames.places[0],
-                             matrix_view<const double>(pivots.data(), static_cast<int64_t>(places.size()), d));
-  std::vector<uint8_t> of(static_cast<size_t>(n));
-  Slots<Decider<T>> slots([&] { return std::make_unique<Decider<T>>(x, frames.places[0], packed); });
-  for_chunks(n, fair_grain(n, static_cast<int64_t>(places.size()) * d, kGrain), run,
-             [&](int64_t, int64_t begin, int64_t end) {
-               typename Slots<Decider<T>>::Loan decider(slots);
-               std::vector<int64_t> here(static_cast<size_t>(end - begin));
-               std::vector<int32_t> label(here.size());
-               std::iota(here.begin(), here.end(), begin);
-               decider->decide(here.data(), end - begin, label.data(), nullptr, run);
-               std::copy(label.begin(), label.end(), of.begin() + begin);
-             });
+  auto of = nearest_places(x, frames.places[0], places, run);
   frames = {std::move(places), std::move(of)};
   return true;
 }
