@@ -10,6 +10,7 @@
 #include "knoll/cluster_sums.hpp"
 #include "knoll/lloyd.hpp"
 #include "knoll/sum.hpp"
+#include "limbs.hpp"
 
 using namespace knoll;
 
@@ -82,13 +83,6 @@ Twofold exact_spread(const Problem& problem, const std::vector<double>& origin, 
                    limbs.data(), Run{threads});
   const double high = exact_round(limbs.data());
   return {high, exact_rest(limbs.data(), high)};
-}
-
-std::vector<int64_t> limbs_of(const LloydMemory& memory) {
-  const int64_t columns = memory.clusters() * (memory.columns() + 1);
-  std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * columns), 0);
-  memory.add_sums(matrix_view(limbs.data(), kLimbs, columns));
-  return limbs;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "knoll/lloyd.hpp"
 #include "knoll/sum.hpp"
 #include "knoll/tile.hpp"
+#include "limbs.hpp"
 
 using namespace knoll;
 
@@ -91,13 +92,6 @@ std::vector<double> some_rows(const std::vector<double>& x, int64_t d, int64_t k
 
 View<const double, 2> matrix(const std::vector<double>& x, int64_t d) {
   return matrix_view(x.data(), static_cast<int64_t>(x.size()) / d, d);
-}
-
-std::vector<int64_t> limbs_of(const LloydMemory& memory) {
-  const int64_t columns = memory.clusters() * (memory.columns() + 1);
-  std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * columns), 0);
-  memory.add_sums(matrix_view(limbs.data(), kLimbs, columns));
-  return limbs;
 }
 
 }  // namespace
