@@ -329,8 +329,9 @@ class PlusPlus {
   }
   // Points that gain nothing add nothing, so it does not matter which of them are looked at.
   double gain(int64_t tile, uint32_t points, const Batch& candidates, size_t t) const {
-    int64_t hit[kPoints], count = 0;
-    double d2[kPoints], sum = 0.0;
+    if (points == 0) return 0.0;
+    int64_t hit[kPoints] = {}, count = 0;
+    double d2[kPoints] = {}, sum = 0.0;
     for (; points != 0; points &= points - 1) hit[count++] = tile * kPoints + std::countr_zero(points);
     cloud_.distances2(hit, count, candidates, t, d2);
     for (int64_t h = 0; h < count; ++h) {
@@ -346,8 +347,8 @@ class PlusPlus {
     const auto hits = [&](int64_t tile) { return hits_[static_cast<size_t>(tile) * trials + best]; };
     std::atomic<int64_t> evaluated{0};
     for_cells([&](int64_t cell) {
-      int64_t hit[kCell], count = 0;
-      double d2[kCell];
+      int64_t hit[kCell] = {}, count = 0;
+      double d2[kCell] = {};
       for (int64_t tile = cell * kTiles; tile < (cell + 1) * kTiles; ++tile)
         for (uint32_t points = hits(tile); points != 0; points &= points - 1)
           hit[count++] = tile * kPoints + std::countr_zero(points);
