@@ -21,6 +21,11 @@ METRICS = ["euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "havers
 BACKENDS = ["auto", "cells", "tree", "tiles"]
 P = 3.5
 
+# The functions of the C library, as in the core: NumPy's own are off by other bits where it has AVX-512.
+power, sine, cosine_of, arcsine = (
+    np.vectorize(f, otypes=[np.float64]) for f in (math.pow, math.sin, math.cos, math.asin)
+)
+
 
 def distances(X, Y, metric):
     """Every metric's own formula in float64, coordinates added in order: (n, m)."""
@@ -33,11 +38,11 @@ def distances(X, Y, metric):
     if metric == "chebyshev":
         return np.max(np.abs(differences), axis=0)
     if metric == "minkowski":
-        return sum(np.abs(d) ** P for d in differences) ** (1 / P)
+        return power(sum(power(np.abs(d), P) for d in differences), 1 / P)
     if metric == "haversine":
-        s, t = np.sin(0.5 * differences[0]), np.sin(0.5 * differences[1])
-        h = s * s + np.cos(X[:, None, 0]) * np.cos(Y[None, :, 0]) * t * t
-        return 2 * np.arcsin(np.sqrt(np.clip(h, 0, 1)))
+        s, t = sine(0.5 * differences[0]), sine(0.5 * differences[1])
+        h = s * s + cosine_of(X[:, None, 0]) * cosine_of(Y[None, :, 0]) * t * t
+        return 2 * arcsine(np.sqrt(np.clip(h, 0, 1)))
     dot = sum(X[:, None, j] * Y[None, :, j] for j in range(X.shape[1]))
     length = np.sqrt(sum(x * x for x in X.T))[:, None] * np.sqrt(sum(y * y for y in Y.T))
     with np.errstate(invalid="ignore"):
