@@ -106,7 +106,7 @@ class CellSums {
   Scatter scatter_;
   std::vector<std::vector<double>> centers_;
   std::vector<bool> zero_;  // (k) whether the centre is the origin, so that no difference needs to be taken
-  std::vector<double> sums_;
+  AlignedVector<double> sums_;
   std::vector<double> reach_;  // (2, ld) the largest |y_j| of the tiles so far and 1 / y_j², where strips are summed
   std::vector<double> spent_;  // (k) what was left out of the second moments, as a sum of λ
 
@@ -149,7 +149,7 @@ struct Total {
 
 // Wide points are much work, and the cells of little data share badly over threads. So a cell is cut into pieces of
 // whole tiles, always the same ones, and whoever finishes the last of them adds them up in their order.
-constexpr int64_t kPiece = 22 * kMixturePoints / 2;
+inline int64_t piece_rows(int64_t d) { return d <= 12 ? kGrain : 22 * tile_points(d); }
 
 // Sums for pieces: those that are done wait for the others of their cell, those that are free are used again.
 class Pieces {
@@ -202,7 +202,7 @@ class Pieces {
 template <class T, class F>
 void for_cells(View<const T, 2> x, View<const double, 1> weights, Frame frame, int64_t rows_of_joint,
                const CellSums& empty, Total total, View<double, 1> peaks, Run run, F&& body) {
-  const int64_t n = x.shape[0], d = x.shape[1], piece = tile_points(d) < kMixturePoints ? kPiece : kGrain;
+  const int64_t n = x.shape[0], d = x.shape[1], piece = piece_rows(d);
   const int64_t in_cell = chunk_count(kGrain, piece);
   Pieces pieces(empty, n, in_cell, piece);
   for_chunks(chunk_count(n, kGrain) * in_cell, 1, run, [&](int64_t index, int64_t, int64_t) {

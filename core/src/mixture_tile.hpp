@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "knoll/aligned.hpp"
 #include "knoll/mixture.hpp"
 #include "knoll/tile.hpp"
 
@@ -19,7 +20,7 @@ inline size_t size_of(int64_t n) { return static_cast<size_t>(n); }
 inline double lanes_sum(const double* s) { return (s[0] + s[1]) + (s[2] + s[3]); }
 
 // Points of a tile: what a first cache level holds. Depends on the width alone.
-inline int64_t tile_points(int64_t d) { return d <= 12 ? kMixturePoints : kMixturePoints / 2; }
+inline int64_t tile_points(int64_t d) { return d <= 20 ? kMixturePoints : kMixturePoints / 2; }
 
 inline std::vector<double> row_of(View<const double, 2> matrix, int64_t r) {
   std::vector<double> row(size_of(matrix.shape[1]));
@@ -106,7 +107,8 @@ struct Tile {
   int64_t d, points;
   std::vector<double> origin;
   double scale;
-  std::vector<double> columns, strips, scratch, away, other, joint, log_p, weights, peaks;
+  AlignedVector<double> columns, strips, away, other, joint, log_p, weights, peaks;
+  std::vector<double> scratch;
 
   Tile(int64_t width, Frame frame, int64_t rows, bool with_strips)
       : d(width),

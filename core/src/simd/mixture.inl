@@ -22,29 +22,33 @@ KNOLL_INLINE void put_square(f64 v[4], int64_t l, int64_t points, double* column
   for (int t = 0; t < 4; ++t) store(columns + t * points + l, v[t]);
 }
 
+// Four rows and the first `Count` of four columns, those after `there` rows zeros. Loops of known length, so that g++
+// keeps v in registers.
+template <int Count, class T>
+KNOLL_INLINE void load_square(const T* x, int64_t stride, int64_t there, f64 o, f64 s, f64 v[4]) {
+  if (there >= 4) {
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Count>(x + t * stride) - o) * s;
+  } else {
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) v[t] = t < there ? (load_some_as_f64<Count>(x + t * stride) - o) * s : f64{};
+  }
+}
+
 // Four rows at a time, from left to right. Of the last strip `Last` columns are there, all where that is 0.
 template <int Last, class T>
 KNOLL_INLINE void pack_squares(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                                const double* origin, double scale, double* columns, double* strips) {
   const int64_t whole = d - Last;
   const f64 s = broadcast(scale), last = load_tail(origin + whole, Last, 0.0);
+  f64 v[4];
   for (int64_t l = 0; l < points; l += 4, x += 4 * stride) {
-    const int64_t there = rows - l < 4 ? rows - l : 4;
     for (int64_t j = 0; j < whole; j += 4) {
-      const f64 o = load(origin + j);
-      f64 v[4] = {};
-      if (there == 4)
-        for (int t = 0; t < 4; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
-      else
-        for (int t = 0; t < there; ++t) v[t] = (load_as_f64(x + t * stride + j) - o) * s;
+      load_square<4>(x + j, stride, rows - l, load(origin + j), s, v);
       put_square(v, l, points, columns + j * points, strips == nullptr ? nullptr : strips + j * points);
     }
     if constexpr (Last > 0) {
-      f64 v[4] = {};
-      if (there == 4)
-        for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
-      else
-        for (int t = 0; t < there; ++t) v[t] = (load_some_as_f64<Last>(x + t * stride + whole) - last) * s;
+      load_square<Last>(x + whole, stride, rows - l, last, s, v);
       put_square(v, l, points, columns + whole * points, strips == nullptr ? nullptr : strips + whole * points);
     }
   }
@@ -343,324 +347,7 @@ static void mixture_best(const double* rows, int64_t k, int64_t points, double c
   }
 }
 
-// ---- the sums of the M step, about a centre o ----
-
-// sums by lanes: mass (4), then first (ld, 4) += λ (x − o)_j, then, if `second`, (ld, 4) += λ (x − o)_j².
-static void mixture_column_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
-                                const double* center, bool second, double* sums) {
-  const int64_t ld = (d + 3) / 4 * 4;
-  f64 mass = load(sums);
-  for (int64_t l = 0; l < points; l += kLanes) mass += load(lambda + l);
-  store(sums, mass);
-  double* const first = sums + kLanes;
-  double* const squares = first + ld * kLanes;
-  for (int64_t j = 0; j < d; j += 4) {
-    f64 o[4], s[4], q[4] = {};
-    for (int t = 0; t < 4; ++t) {
-      o[t] = broadcast(j + t < d ? center[j + t] : 0.0);
-      s[t] = load(first + (j + t) * kLanes);
-      if (second) q[t] = load(squares + (j + t) * kLanes);
-    }
-    const double* const y = columns + j * points;
-    if (second)
-      for (int64_t l = 0; l < points; l += kLanes) {
-        const f64 r = load(lambda + l);
-        for (int t = 0; t < 4; ++t) {
-          const f64 u = load(y + t * points + l) - o[t], ru = r * u;
-          s[t] += ru;
-          q[t] = fma(ru, u, q[t]);
-        }
-      }
-    else
-      for (int64_t l = 0; l < points; l += kLanes) {
-        const f64 r = load(lambda + l);
-        for (int t = 0; t < 4; ++t) s[t] = fma(r, load(y + t * points + l) - o[t], s[t]);
-      }
-    for (int t = 0; t < 4; ++t) {
-      store(first + (j + t) * kLanes, s[t]);
-      if (second) store(squares + (j + t) * kLanes, q[t]);
-    }
-  }
-}
-
-template <int D>
-KNOLL_INLINE void small_sums_of(const double* columns, int64_t points, const double* lambda, const double* center,
-                                double* sums) {
-  constexpr int kSums = 1 + D + D * (D + 1) / 2;
-  f64 s[kSums];
-  for (int i = 0; i < kSums; ++i) s[i] = load(sums + i * kLanes);
-  for (int64_t l = 0; l < points; l += kLanes) {
-    const f64 r = load(lambda + l);
-    f64 u[D];
-    for (int i = 0; i < D; ++i) u[i] = load(columns + i * points + l) - broadcast(center[i]);
-    s[0] += r;
-    int at = 1 + D;
-    for (int i = 0; i < D; ++i) {
-      const f64 ru = r * u[i];
-      s[1 + i] += ru;
-      for (int j = i; j < D; ++j, ++at) s[at] = fma(ru, u[j], s[at]);
-    }
-  }
-  for (int i = 0; i < kSums; ++i) store(sums + i * kLanes, s[i]);
-}
-
-// d ≤ 3; sums by lanes: mass (4), first (d, 4), then λ (x − o)_i (x − o)_j for i ≤ j, row by row (…, 4).
-static void mixture_small_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
-                               const double* center, double* sums) {
-  if (d == 1) small_sums_of<1>(columns, points, lambda, center, sums);
-  if (d == 2) small_sums_of<2>(columns, points, lambda, center, sums);
-  if (d == 3) small_sums_of<3>(columns, points, lambda, center, sums);
-}
-
-// Points wider than this are summed from √λ (x − o) alone, times itself: λ (x − o) beside x − o would not fit into the
-// first cache level.
-constexpr int64_t kRooted = 32;
-
-// The rows of `scatter`, all of them or those listed in `from`, in strips. Shares are λ, away = x − o and weighted =
-// λ (x − o); where `Rooted`, shares are √λ, and there is weighted = √λ (x − o) alone. first += λ (x − o).
-template <bool All, bool Centred, bool Rooted>
-KNOLL_INLINE void weigh_rows(const double* strips, int64_t points, int64_t d, const double* shares, const int32_t* from,
-                             int64_t kept, const double* center, double* away, double* weighted, double* first) {
-  for (int64_t j = 0; j < d; j += 4, strips += 4 * points, away += 4 * points, weighted += 4 * points) {
-    f64 o = {};
-    if constexpr (Centred) o = d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j);
-    f64 s[4] = {load(first + j)};
-    for (int64_t r = 0; r < kept; r += 4)
-      for (int t = 0; t < 4; ++t) {
-        f64 x = load(strips + 4 * (All ? r + t : from[r + t]));
-        if constexpr (Centred) x -= o;
-        if constexpr (!Rooted) store(away + (r + t) * 4, x);
-        const f64 share = broadcast(shares[r + t]), a = share * x;
-        store(weighted + (r + t) * 4, a);
-        s[t] = Rooted ? fma(share, a, s[t]) : s[t] + a;
-      }
-    store(first + j, (s[0] + s[1]) + (s[2] + s[3]));
-  }
-}
-
-// `from` is null for all rows, `center` for o = 0.
-template <bool Rooted>
-KNOLL_INLINE void weigh_some(const double* strips, int64_t points, int64_t d, const double* shares, const int32_t* from,
-                             int64_t kept, const double* center, double* away, double* weighted, double* first) {
-  if (from == nullptr && center == nullptr)
-    weigh_rows<true, false, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
-  else if (from == nullptr)
-    weigh_rows<true, true, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
-  else if (center == nullptr)
-    weigh_rows<false, false, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
-  else
-    weigh_rows<false, true, Rooted>(strips, points, d, shares, from, kept, center, away, weighted, first);
-}
-
-// The same for V strips, all rows and o = 0, where x itself is `away`, while the first four rows of the product are
-// made: c(u, j) += x_u λ x_j.
-template <int V>
-KNOLL_INLINE void weigh_product(const double* strip, const double* x, int64_t height, const double* lambda,
-                                double* weighted, double* first, double* c, int64_t ldc) {
-  f64 s[4][V], sum[V];
-  for (int v = 0; v < V; ++v) {
-    sum[v] = load(first + v * kLanes);
-    for (int u = 0; u < 4; ++u) s[u][v] = load(c + u * ldc + v * kLanes);
-  }
-  int64_t r = 0;
-  do {
-    const f64 share = broadcast(lambda[r]);
-    f64 y[V];
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      y[v] = share * load(x + (v * height + r) * kLanes);
-      store(weighted + (v * height + r) * kLanes, y[v]);
-      sum[v] += y[v];
-    }
-#pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
-      const f64 g = broadcast(strip[r * kLanes + u]);
-#pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) s[u][v] = fma(g, y[v], s[u][v]);
-    }
-  } while (++r < height);
-  for (int v = 0; v < V; ++v) {
-    store(first + v * kLanes, sum[v]);
-    for (int u = 0; u < 4; ++u) store(c + u * ldc + v * kLanes, s[u][v]);
-  }
-}
-
-// Four rows and as many columns of c, from one strip of a and one of b: two points at a time, so that enough sums are
-// under way. `rows` is even.
-KNOLL_INLINE void product_single(const double* a, const double* b, int64_t rows, double* c, int64_t ldc) {
-  f64 even[4], odd[4] = {};
-  for (int u = 0; u < 4; ++u) even[u] = load(c + u * ldc);
-  int64_t r = 0;
-  do {
-    const f64 y = load(b + r), z = load(b + r + kLanes);
-#pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
-      even[u] = fma(broadcast(a[r + u]), y, even[u]);
-      odd[u] = fma(broadcast(a[r + kLanes + u]), z, odd[u]);
-    }
-    r += 2 * kLanes;
-  } while (r < rows * kLanes);
-  for (int u = 0; u < 4; ++u) store(c + u * ldc, even[u] + odd[u]);
-}
-
-// The last three blocks of an upper triangle, of its last two strips.
-KNOLL_INLINE void product_corner(const double* a, const double* b, int64_t height, int64_t rows, double* c,
-                                 int64_t ldc) {
-  f64 s[4], t[4], w[4];
-  double* const below = c + 4 * ldc + kLanes;
-  for (int u = 0; u < 4; ++u) s[u] = load(c + u * ldc), t[u] = load(c + u * ldc + kLanes), w[u] = load(below + u * ldc);
-  int64_t r = 0;
-  do {
-    const f64 y = load(b + r), z = load(b + height * kLanes + r);
-#pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) {
-      const f64 x = broadcast(a[r + u]);
-      s[u] = fma(x, y, s[u]);
-      t[u] = fma(x, z, t[u]);
-      w[u] = fma(broadcast(a[height * kLanes + r + u]), z, w[u]);
-    }
-    r += kLanes;
-  } while (r < rows * kLanes);
-  for (int u = 0; u < 4; ++u) store(c + u * ldc, s[u]), store(c + u * ldc + kLanes, t[u]), store(below + u * ldc, w[u]);
-}
-
-// The upper triangle of c (ld, ld) from row `i` on, in blocks of 4 × 4, += Σ_r a(r, i)·b(r, j); both in strips, `rows`
-// even. Not inlined, so that g++ has registers for all sums of a block.
-static __attribute__((noinline)) void triangle_product(const double* a, const double* b, int64_t height, int64_t rows,
-                                                       int64_t i, double* c, int64_t ld) {
-  for (; i < ld; i += 4) {
-    const double* const strip = a + i * height;
-    double* const row = c + i * ld;
-    if (ld - i == 8) return product_corner(strip, b + i * height, height, rows, row + i, ld);
-    for (int64_t j = i; j < ld;) {
-      const int64_t left = (ld - j) / kLanes;
-      if (left == 3 || left > 4) {
-        product_block<3>(strip, b + j * height, height, rows, row + j, ld);
-        j += 3 * kLanes;
-      } else if (left > 1) {
-        product_block<2>(strip, b + j * height, height, rows, row + j, ld);
-        j += 2 * kLanes;
-      } else {
-        product_single(strip, b + j * height, rows, row + j, ld);
-        j += kLanes;
-      }
-    }
-  }
-}
-
-// reach[j] = the largest |x_j| of the tile, where that is more; reach[ld + j] = 1 / reach[j]².
-static void mixture_reach(const double* columns, int64_t points, int64_t d, double* reach) {
-  double* const inverse = reach + (d + 3) / 4 * 4;
-  for (int64_t j = 0; j < d; ++j, columns += points) {
-    f64 top = broadcast(reach[j]);
-    for (int64_t l = 0; l < points; l += kLanes) {
-      const f64 x = load(columns + l);
-      top = at_least(at_least(top, x), -x);
-    }
-    for (int t = 0; t < kLanes; ++t) reach[j] = top[t] > reach[j] ? top[t] : reach[j];
-    inverse[j] = 1 / (reach[j] * reach[j]);
-  }
-}
-
-// So much of a sum may be left out, all points of a piece together: a sum of 4096 terms is expected to round off as
-// much. Where a component's mean lies three standard deviations from the centre it costs the variance ten times that.
-constexpr double kNothing = 0x1p-47;
-
-// A λ of t times this adds at most the share t to any second moment about o, whose diagonal has come to second[j, j].
-// Those off the diagonal, and the first moments, are then as small beside √(second[i, i] second[j, j]) and √(mass
-// second[j, j]), because no point lies further out than `reach`.
-KNOLL_INLINE double least_share(int64_t d, const double* center, const double* reach, const double* second,
-                                double mass) {
-  const int64_t ld = (d + 3) / 4 * 4;
-  double least = mass;  // second[j, j] ≤ mass · reach²
-  auto seen = [&](double share) __attribute__((always_inline)) {
-    if (!(share >= least)) least = share >= 0 ? share : 0.0;  // 0 where all of a column lies in the centre
-  };
-  if (center == nullptr)
-    for (int64_t j = 0; j < d; ++j) seen(second[j * (ld + 1)] * reach[ld + j]);
-  else
-    for (int64_t j = 0; j < d; ++j) {
-      const double r = reach[j] + __builtin_fabs(center[j]);
-      seen(second[j * (ld + 1)] / (r * r));
-    }
-  return least;
-}
-
-// The largest of three bars such that all shares up to it add up to at most `room`. Returns that sum.
-KNOLL_INLINE double choose_bar(const double* shares, int64_t points, double room, double& bar) {
-  bar = room;
-  for (int tries = 0; tries < 2; ++tries, bar *= 0.125) {
-    f64 sum = {};
-    for (int64_t l = 0; l < points; l += kLanes) {
-      const f64 r = load(shares + l);
-      sum += select(less(broadcast(bar), r), f64{}, r);
-    }
-    const double below = hsum(sum);
-    if (below <= room) return below;
-  }
-  bar = room / static_cast<double>(points);
-  double below = 0;
-  for (int64_t l = 0; l < points; ++l) below += shares[l] > bar ? 0.0 : shares[l];
-  return below;
-}
-
-// mass (4) += λ by lanes; first[j] += λ (x − o)_j; second (ld, ld) += λ (x − o)_i (x − o)_j, the upper triangle in
-// blocks of 4 × 4. A null centre is o = 0. Points whose λ is negligible count in the mass alone, and *spent is the sum
-// of what was left out so far; few of them are not worth the search. Returns how many are left. `away` and `weighted`
-// have room for strips.
-static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, const double* lambda,
-                               const double* center, const double* reach, double* away, double* weighted, double* spent,
-                               double* mass, double* first, double* second) {
-  const int64_t ld = (d + 3) / 4 * 4;
-  const bool rooted = d > kRooted;
-  double shares[kMixturePoints + 4];
-  f64 m = load(mass);
-  const double before = hsum(m);
-  const f64 bar = broadcast(kNothing * before);  // what is above is not negligible in any case
-  i64 large = {};
-  for (int64_t l = 0; l < points; l += kLanes) {
-    const f64 r = load(lambda + l);
-    m += r;
-    large += less(bar, r);
-    store(shares + l, r);
-  }
-  store(mass, m);
-  const bool all = points + (large[0] + large[1] + large[2] + large[3]) < points / 8;
-  if (all && !rooted && center == nullptr) {
-    int64_t j = 0;
-    for (; j + 8 <= ld; j += 8)
-      weigh_product<2>(strips, strips + j * points, points, lambda, weighted + j * points, first + j, second + j, ld);
-    if (j < ld)
-      weigh_product<1>(strips, strips + j * points, points, lambda, weighted + j * points, first + j, second + j, ld);
-    triangle_product(strips, weighted, points, points, 4, second, ld);
-    return points;
-  }
-  int32_t from[kMixturePoints + 4];
-  int64_t kept = points;
-  if (!all) {
-    const double room = kNothing * least_share(d, center, reach, second, before) - *spent;
-    double least = 0;
-    if (room > 0) *spent += choose_bar(shares, points, room, least);
-    kept = 0;
-    for (int64_t l = 0; l < points; ++l) {
-      shares[kept] = shares[l];
-      from[kept] = static_cast<int32_t>(l);
-      kept += lambda[l] > least ? 1 : 0;
-    }
-    if (kept == 0) return 0;
-    for (int64_t r = kept; r < kept + 4; ++r) shares[r] = 0.0, from[r] = 0;  // so that the last four are four
-  }
-  const int32_t* const listed = all ? nullptr : from;
-  if (rooted) {
-    for (int64_t r = 0; r < kept; r += kLanes) store(shares + r, root(load(shares + r)));
-    weigh_some<true>(strips, points, d, shares, listed, kept, center, away, weighted, first);
-    tall_product(weighted, ld, weighted, ld, points, kept, second, ld, true, nullptr, 0);
-  } else {
-    weigh_some<false>(strips, points, d, shares, listed, kept, center, away, weighted, first);
-    triangle_product(away, weighted, points, kept + kept % 2, 0, second, ld);
-  }
-  return kept;
-}
+#include "mixture_sums.inl"
 
 static constexpr MixtureKernels mixture_kernels = {
     .pack_f64 = mixture_pack_f64,

@@ -87,6 +87,21 @@ KNOLL_INLINE void product_block(const double* a, const double* b, int64_t height
     for (int v = 0; v < V; ++v) store(c + u * ldc + v * kLanes, s[u][v]);
 }
 
+// The same for any number of strips of b.
+KNOLL_INLINE void product_band(const double* a, const double* b, int64_t height, int64_t rows, double* c, int64_t ldc,
+                               int64_t strips) {
+  while (strips > 0) {
+    const int64_t wide = strips == 3 || strips > 4 ? 3 : strips > 1 ? 2 : 1;
+    if (wide == 3)
+      product_block<3>(a, b, height, rows, c, ldc);
+    else if (wide == 2)
+      product_block<2>(a, b, height, rows, c, ldc);
+    else
+      product_block<1>(a, b, height, rows, c, ldc);
+    b += wide * kLanes * height, c += wide * kLanes, strips -= wide;
+  }
+}
+
 // c[i, j] += Σ_r a(r, i)·b(r, j) for i < p, j < q: the tall-skinny product of two tiles in strips. p and q are
 // multiples of 4. With `upper`, blocks of 4 × 4 that lie wholly below the diagonal are left alone. The `ahead_size`
 // bytes at `ahead` are what will be read next: asked for a few at a time, they arrive while this works.
@@ -96,20 +111,8 @@ static void tall_product(const double* a, int64_t p, const double* b, int64_t q,
   for (int64_t i = 0; i < p; i += 4) {
     const char* const wanted = static_cast<const char*>(ahead) + i / 4 * share;
     for (int64_t line = 0; line < share; line += 64) __builtin_prefetch(wanted + line);
-    double* const row = c + i * ldc;
-    for (int64_t j = upper ? i : 0; j < q;) {
-      const int64_t left = (q - j) / kLanes;
-      if (left == 3 || left > 4) {
-        product_block<3>(a + i * height, b + j * height, height, rows, row + j, ldc);
-        j += 3 * kLanes;
-      } else if (left > 1) {
-        product_block<2>(a + i * height, b + j * height, height, rows, row + j, ldc);
-        j += 2 * kLanes;
-      } else {
-        product_block<1>(a + i * height, b + j * height, height, rows, row + j, ldc);
-        j += kLanes;
-      }
-    }
+    const int64_t j = upper ? i : 0;
+    product_band(a + i * height, b + j * height, height, rows, c + i * ldc + j, ldc, (q - j) / kLanes);
   }
 }
 
