@@ -88,6 +88,7 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
       run.poll();
       const int64_t rows = std::min(tile.points, end - from);
       tile.pack(x.rows(from, from + rows));
+      tile.expect_next(x, from + rows);
       tile.weigh({}, from, rows);
       tile.fill_joint(prepared);
       if (!log_joint.empty())

@@ -78,84 +78,79 @@ struct Weighing {
   const double* center;  // (d) o
   const double* shares;  // λ of the rows taken, or √λ where points are wide
   const int32_t* from;   // which rows those are; not read where all are taken
-  int64_t rows, height;
-  double* away;      // x − o of the rows taken
-  double* weighted;  // shares · (x − o)
-  double* first;     // (ld) += λ (x − o)
-  double* second;    // (ld, ld)
+  int64_t rows, height;  // rows are even
+  double* away;          // x − o of the rows taken
+  double* weighted;      // shares · (x − o)
+  double* first;         // (ld) += λ (x − o)
+  double* second;        // (ld, ld)
   int64_t d, ld;
 
   f64 center_at(int64_t j) const { return d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j); }
 };
 
-// The products among the four columns of two strips, a and b, with y = λ x: `squares` y_t x_t of each, `near` y_0 x_1
-// of a, of b, y_2 x_3 of a, of b, `apart` y_0 x_2 and y_1 x_3 of a, of b, and `across` y_0 x_3 and y_1 x_2 of a, of b.
-struct SquareSums {
-  f64 squares_a = {}, squares_b = {}, near = {}, apart = {}, across = {};
+// The products among the four columns of a strip, two rows at a time, with y = λ x: `same` y_t x_t, `next` y_0 x_1,
+// y_1 x_2, y_2 x_3 and y_3 x_0, and `apart` y_0 x_2 and y_1 x_3 of one row, y_2 x_0 and y_3 x_1 of the other. So ten
+// products are ten lanes, where four rows of a block would be sixteen.
+struct StripSums {
+  f64 first = {}, same = {}, next = {}, apart = {};
 
-  __attribute__((always_inline)) void add(f64 a, f64 ya, f64 b, f64 yb) {
-    squares_a = fma(ya, a, squares_a);
-    squares_b = fma(yb, b, squares_b);
-    near = fma(__builtin_shufflevector(ya, yb, 0, 4, 2, 6), __builtin_shufflevector(a, b, 1, 5, 3, 7), near);
-    const f64 low = __builtin_shufflevector(ya, yb, 0, 1, 4, 5), high = __builtin_shufflevector(a, b, 2, 3, 6, 7);
-    apart = fma(low, high, apart);
-    across = fma(low, __builtin_shufflevector(high, high, 1, 0, 3, 2), across);
+  // Rows r and r + 1 of a strip: stores y, and x where `away` is not null.
+  template <bool Centred, bool Rooted>
+  __attribute__((always_inline)) void add(const double* row, const double* row2, f64 o, const double* shares,
+                                          double* away, double* weighted) {
+    f64 x = load(row), x2 = load(row2);
+    if constexpr (Centred) x -= o, x2 -= o;
+    if (away != nullptr) store(away, x), store(away + 4, x2);
+    const f64 y = broadcast(shares[0]) * x, y2 = broadcast(shares[1]) * x2;
+    store(weighted, y);
+    store(weighted + 4, y2);
+    if constexpr (Rooted) {
+      first = fma(broadcast(shares[1]), y2, fma(broadcast(shares[0]), y, first));
+      x = y, x2 = y2;
+    } else {
+      first += y + y2;
+    }
+    same = fma(y, x, same);
+    next = fma(y, __builtin_shufflevector(x, x, 1, 2, 3, 0), next);
+    same = fma(y2, x2, same);
+    next = fma(y2, __builtin_shufflevector(x2, x2, 1, 2, 3, 0), next);
+    apart = fma(__builtin_shufflevector(y, y2, 0, 1, 6, 7), __builtin_shufflevector(x, x2, 2, 3, 4, 5), apart);
   }
 
-  // Into the upper triangles of the squares at c, and 4 rows and columns further on.
-  __attribute__((always_inline)) void put(bool two, double* c, int64_t ld) const {
-    for (int s = 0; s < (two ? 2 : 1); ++s, c += 4 * (ld + 1)) {
-      const f64 squares = s == 0 ? squares_a : squares_b;
-      for (int t = 0; t < 4; ++t) c[t * (ld + 1)] += squares[t];
-      c[1] += near[s], c[2 * (ld + 1) + 1] += near[2 + s];
-      c[2] += apart[2 * s], c[ld + 3] += apart[2 * s + 1];
-      c[3] += across[2 * s], c[ld + 2] += across[2 * s + 1];
-    }
+  // Into the first moments and the upper triangle of the square at c.
+  __attribute__((always_inline)) void put(double* moments, double* c, int64_t ld) const {
+    store(moments, load(moments) + first);
+    for (int t = 0; t < 4; ++t) c[t * (ld + 1)] += same[t];
+    for (int t = 0; t < 3; ++t) c[t * (ld + 1) + 1] += next[t];
+    c[3] += next[3];
+    c[2] += apart[0] + apart[2];
+    c[ld + 3] += apart[1] + apart[3];
   }
 };
 
-// Strips j and j + 4 (or j alone): weighs them, and adds all products among their columns. The rows are all there are,
-// or those listed; `Rooted` as above. `away` is written where it is not x itself and will be read.
-template <bool Two, bool All, bool Centred, bool Rooted>
+// Weighs strips j … j + 4 (Count − 1), and adds the products within each of them. The rows are all there are, or those
+// listed; `Rooted` as above. `away` is written where it is not x itself and will be read.
+template <int Count, bool All, bool Centred, bool Rooted>
 KNOLL_INLINE void weigh_strips(const Weighing& w, int64_t j) {
   constexpr bool kAway = !Rooted && !(All && !Centred);
   const int64_t next = 4 * w.height, at = j * w.height;
-  const double* const x = w.strips + at;
+  const double *const x = w.strips + at, *const shares = w.shares;
   double *const away = w.away + at, *const weighted = w.weighted + at;
-  f64 oa = {}, ob = {};
-  if constexpr (Centred) {
-    oa = w.center_at(j);
-    if constexpr (Two) ob = w.center_at(j + 4);
-  }
-  SquareSums squares;
-  f64 sum_a = {}, sum_b = {};
+  f64 o[Count] = {};
+  if constexpr (Centred)
+    for (int s = 0; s < Count; ++s) o[s] = w.center_at(j + 4 * s);
+  StripSums sums[Count];
   int64_t r = 0;
   do {
     const double* const row = x + 4 * (All ? r : w.from[r]);
-    const f64 share = broadcast(w.shares[r]);
-    f64 a = load(row), b = {};
-    if constexpr (Two) b = load(row + next);
-    if constexpr (Centred) a -= oa, b -= ob;
-    if constexpr (kAway) {
-      store(away + 4 * r, a);
-      if constexpr (Two) store(away + next + 4 * r, b);
-    }
-    const f64 ya = share * a, yb = share * b;
-    store(weighted + 4 * r, ya);
-    sum_a = Rooted ? fma(share, ya, sum_a) : sum_a + ya;
-    if constexpr (Two) {
-      store(weighted + next + 4 * r, yb);
-      sum_b = Rooted ? fma(share, yb, sum_b) : sum_b + yb;
-    }
-    if constexpr (Rooted)
-      squares.add(ya, ya, yb, yb);
-    else
-      squares.add(a, ya, b, yb);
-  } while (++r < w.rows);
-  double* const c = w.second + j * (w.ld + 1);
-  squares.put(Two, c, w.ld);
-  store(w.first + j, load(w.first + j) + sum_a);
-  if constexpr (Two) store(w.first + j + 4, load(w.first + j + 4) + sum_b);
+    const double* const row2 = x + 4 * (All ? r + 1 : w.from[r + 1]);
+#pragma GCC unroll 2
+    for (int s = 0; s < Count; ++s)
+      sums[s].template add<Centred, Rooted>(row + s * next, row2 + s * next, o[s], shares + r,
+                                            kAway ? away + s * next + 4 * r : nullptr, weighted + s * next + 4 * r);
+    r += 2;
+  } while (r < w.rows);
+  for (int s = 0; s < Count; ++s) sums[s].put(w.first + j + 4 * s, w.second + (j + 4 * s) * (w.ld + 1), w.ld);
 }
 
 // Of three strips, the first with the second and with the third, and the second with the third.
@@ -184,8 +179,8 @@ KNOLL_INLINE void product_corner(const double* a, const double* b, int64_t heigh
 template <bool All, bool Centred, bool Rooted>
 static __attribute__((noinline)) void weigh(const Weighing& w) {
   int64_t j = 0;
-  for (; j + 8 <= w.ld; j += 8) weigh_strips<true, All, Centred, Rooted>(w, j);
-  if (j < w.ld) weigh_strips<false, All, Centred, Rooted>(w, j);
+  for (; j + 8 <= w.ld; j += 8) weigh_strips<2, All, Centred, Rooted>(w, j);
+  if (j < w.ld) weigh_strips<1, All, Centred, Rooted>(w, j);
   const double* const x = Rooted ? w.weighted : All && !Centred ? w.strips : w.away;
   for (int64_t i = 0; i + 4 < w.ld; i += 4) {
     const double *const a = x + i * w.height, *const b = w.weighted + (i + 4) * w.height;
@@ -273,17 +268,18 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
                                double* mass, double* first, double* second) {
   const int64_t ld = (d + 3) / 4 * 4;
   double shares[kMixturePoints];
-  f64 m = load(mass);
-  const double before = hsum(m);
+  const double before = hsum(load(mass));
   const f64 bar = broadcast(kNothing * before);  // what is above is not negligible in any case
+  f64 m[2] = {load(mass), f64{}};
   i64 large = {};
-  for (int64_t l = 0; l < points; l += kLanes) {
-    const f64 r = load(lambda + l);
-    m += r;
-    large += less(bar, r);
-    store(shares + l, r);
-  }
-  store(mass, m);
+  for (int64_t l = 0; l < points; l += 2 * kLanes)
+    for (int t = 0; t < 2; ++t) {
+      const f64 r = load(lambda + l + t * kLanes);
+      m[t] += r;
+      large += less(bar, r);
+      store(shares + l + t * kLanes, r);
+    }
+  store(mass, m[0] + m[1]);
   const bool all = points + (large[0] + large[1] + large[2] + large[3]) < points / 8;
   int32_t from[kMixturePoints];
   int64_t kept = points;
@@ -298,11 +294,13 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
       kept += lambda[l] > least ? 1 : 0;
     }
     if (kept == 0) return 0;
+    if (kept % 2 != 0) shares[kept] = 0.0, from[kept] = from[kept - 1];  // there is room: points are even
   }
   const bool rooted = d > kRooted;
   if (rooted)
     for (int64_t r = 0; r < kept; r += kLanes) store(shares + r, root(load(shares + r)));
-  const Weighing w{strips, center, shares, all ? nullptr : from, kept, points, away, weighted, first, second, d, ld};
+  const int64_t even = kept + kept % 2;
+  const Weighing w{strips, center, shares, all ? nullptr : from, even, points, away, weighted, first, second, d, ld};
   rooted ? weigh_some<true>(w) : weigh_some<false>(w);
   return kept;
 }
