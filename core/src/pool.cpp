@@ -14,6 +14,8 @@
 #include <pthread.h>
 #endif
 
+#include "knoll/processors.hpp"
+
 namespace knoll {
 namespace {
 
@@ -36,6 +38,7 @@ struct Job {
   // guarded by the pool's mutex
   int seats;      // workers that may still join
   int users = 0;  // workers that have joined and not left
+  Processors processors;
 
   void work() {
     for (;;) {
@@ -75,6 +78,7 @@ class Pool {
         while (static_cast<int>(workers_.size()) < seats) workers_.emplace_back([this] { serve(); });
       } catch (const std::system_error&) {  // no more threads are to be had: go on with those there are
       }
+      (void)job.processors.take();
       jobs_.push_back(&job);
     }
     for (int i = 0; i < seats; ++i) wake_.notify_one();
@@ -101,7 +105,10 @@ class Pool {
       wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
       --job->seats;
       ++job->users;
+      const bool alone = job->processors.take();
+      const Processors processors = job->processors;
       lock.unlock();
+      if (!alone) processors.step_aside();
       job->work();
       lock.lock();
       if (--job->users == 0) left_.notify_all();
