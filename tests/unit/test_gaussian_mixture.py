@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from sklearn.mixture import GaussianMixture as SklearnMixture
 
 from knoll import GaussianMixture, datasets, plots
 from knoll.exceptions import (
@@ -467,3 +468,18 @@ def test_a_warm_start_may_change_the_variance_that_is_held():
     cold = GaussianMixture(2, covariance_type="fixed", fixed_variance=0.5, random_state=0, tol=1e-9).fit(X)
     assert model.fixed_variance_ == 0.5
     np.testing.assert_allclose(model.score_samples(X), cold.score_samples(X), rtol=1e-6)
+
+
+def test_a_faint_component_keeps_the_mean_of_its_points():
+    """Where scikit-learn's share of ten roundings would draw it to zero (docs/guide/coming-from-scikit-learn.md)."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(100, 1, 200), rng.normal(140, 1, 200)])[:, None]
+    start = {"weights_init": np.full(3, 1 / 3), "means_init": [[100.0], [140.0], [400.0]], "max_iter": 1}
+    start["precisions_init"] = np.full(3, 1 / 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = GaussianMixture(3, covariance_type="spherical", **start).fit(X)
+        theirs = SklearnMixture(3, covariance_type="spherical", **start).fit(X)
+    assert 0 < ours.weights_[2] < 1e-15
+    assert X.min() <= ours.means_[2, 0] <= X.max()
+    assert theirs.means_[2, 0] < 1.0
