@@ -105,10 +105,14 @@ class Pool {
       wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
       --job->seats;
       ++job->users;
-      const bool alone = job->processors.take();
-      const Processors processors = job->processors;
+      if (!job->processors.take()) {
+        const Processors processors = job->processors;
+        lock.unlock();
+        processors.step_aside();
+        lock.lock();
+        (void)job->processors.take();  // where it is now, for those who come after it
+      }
       lock.unlock();
-      if (!alone) processors.step_aside();
       job->work();
       lock.lock();
       if (--job->users == 0) left_.notify_all();

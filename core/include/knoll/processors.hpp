@@ -14,7 +14,7 @@ namespace knoll {
 class Processors {
  public:
   Processors();
-  bool take();              // this thread's processor; false where another thread of the job has taken it before
+  bool take();              // this thread's processor; false where it was taken before
   void step_aside() const;  // moves this thread to one that is allowed and not taken, if there is one
 
 #ifdef __linux__

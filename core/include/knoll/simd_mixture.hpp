@@ -1,5 +1,5 @@
-// The part of the table of kernels that belongs to mixtures: bodies in src/simd/mixture.inl, which says what each
-// computes. C headers only.
+// The part of the table of kernels that belongs to mixtures: bodies in src/simd/mixture.inl and
+// mixture_sums.inl, which say what each computes. C headers only.
 #pragma once
 
 #include <stdint.h>

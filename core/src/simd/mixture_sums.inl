@@ -88,13 +88,13 @@ struct Weighing {
   f64 center_at(int64_t j) const { return d - j < 4 ? load_tail(center + j, d - j, 0.0) : load(center + j); }
 };
 
-// The products among the four columns of a strip, two rows at a time, with y = λ x: `same` y_t x_t, `next` y_0 x_1,
-// y_1 x_2, y_2 x_3 and y_3 x_0, and `apart` y_0 x_2 and y_1 x_3 of one row, y_2 x_0 and y_3 x_1 of the other. So ten
-// products are ten lanes, where four rows of a block would be sixteen.
+// The products among the four columns of a strip, two rows at a time, with y = λ x (x and y both √λ x where `Rooted`):
+// `same` y_t x_t, `next` y_0 x_1, y_1 x_2, y_2 x_3 and y_3 x_0, and `apart` y_0 x_2 and y_1 x_3 of one row, y_2 x_0 and
+// y_3 x_1 of the other. So ten products are ten lanes, where four rows of a block would be sixteen.
 struct StripSums {
   f64 first = {}, same = {}, next = {}, apart = {};
 
-  // Rows r and r + 1 of a strip: stores y, and x where `away` is not null.
+  // Two rows of a strip: stores y, and x where `away` is not null.
   template <bool Centred, bool Rooted>
   __attribute__((always_inline)) void add(const double* row, const double* row2, f64 o, const double* shares,
                                           double* away, double* weighted) {
@@ -259,8 +259,8 @@ KNOLL_INLINE double choose_bar(const double* shares, int64_t points, double room
   return below;
 }
 
-// mass (4) += λ by lanes; first[j] += λ (x − o)_j; second (ld, ld) += λ (x − o)_i (x − o)_j, the upper triangle in
-// blocks of 4 × 4. A null centre is o = 0. Points whose λ is negligible count in the mass alone, and *spent is the sum
+// mass (4) += λ by lanes; first[j] += λ (x − o)_j; second (ld, ld) += λ (x − o)_i (x − o)_j, the upper triangle.
+// A null centre is o = 0. Points whose λ is negligible count in the mass alone, and *spent is the sum
 // of what was left out so far; few of them are not worth the search. Returns how many are left. `away` and `weighted`
 // have room for strips.
 static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, const double* lambda,
