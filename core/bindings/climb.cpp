@@ -17,9 +17,24 @@ static int64_t rows_of(const Rows& x) { return static_cast<int64_t>(x.shape(0));
 static int64_t columns_of(const Rows& x) { return static_cast<int64_t>(x.shape(1)); }
 static const double* data_of(const Weights& weights) { return weights ? weights->data() : nullptr; }
 
-static void need_points(const Rows& x, const Weights& weights) {
+static void need_points(const Rows& x, const Weights& weights, double eps) {
   need(x.shape(0) > 0 && x.shape(1) > 0, "x must have rows and columns");
   need(!weights || weights->shape(0) == x.shape(0), "weights must have one entry per row");
+  need_radius(eps, "eps");
+}
+
+// A path ends at a set met before, at a step no longer than tol, or after max_steps: each must be able to happen.
+static ClimbRules rules_of(double eps, std::optional<double> level, double tol, int64_t max_steps) {
+  if (level) need_number(*level, "level");
+  need(tol >= 0, "tol must be >= 0");
+  need(max_steps >= 0, "max_steps must be >= 0");
+  return {eps, level.value_or(0.0), tol, max_steps};
+}
+
+// Points are ordered by their coordinates, and weights are written as digits.
+static void must_be_finite(const Rows& x, const Weights& weights, Run run) {
+  must_be_finite(view<2>(x), "x", run);
+  must_be_finite(view_or_empty<1>(weights), "weights", run);
 }
 
 // A rough number of operations: a path of some ten balls, each of at most a few thousand checks.
@@ -32,15 +47,20 @@ static int64_t py_climb(const Rows& x, const Weights& weights, const In<double, 
                         std::optional<double> level, double tol, int64_t max_steps, bool gaussian,
                         const Out<double, 2>& point, const Out<int64_t, 1>& steps, const Out<double, 1>& weight,
                         const Out<uint8_t, 1>& end, int threads) {
-  need_points(x, weights);
+  check_memory({array("x", x), array("weights", weights), array("starts", starts), array("point", point),
+                array("steps", steps), array("weight", weight), array("end", end)});
+  need_points(x, weights, eps);
   const size_t m = starts.shape(0);
   need(starts.shape(1) == x.shape(1), "starts must have the columns of x");
   need(point.shape(0) == m && point.shape(1) == x.shape(1), "point must be like starts");
-  need(steps.shape(0) == m && weight.shape(0) == m && end.shape(0) == m, "one entry per start is needed");
-  const ClimbRules rules{eps, level.value_or(0.0), tol, max_steps};
+  need(steps.shape(0) == m && weight.shape(0) == m && end.shape(0) == m,
+       "steps, weight and end must have one entry per start");
+  const ClimbRules rules = rules_of(eps, level, tol, max_steps);
   const ClimbEnds ends{view<2>(point), view<1>(steps), view<1>(weight), view<1>(end)};
   int64_t distances = 0;
   call(threads, climbing(x, static_cast<double>(m)), [&](Run run) {
+    must_be_finite(x, weights, run);
+    must_be_finite(view<2>(starts), "starts", run);
     if (gaussian)
       distances = GaussClimb(x.data(), data_of(weights), rows_of(x), columns_of(x), eps, run)
                       .climb(view<2>(starts), rules, ends, run);
@@ -54,9 +74,10 @@ static int64_t py_climb(const Rows& x, const Weights& weights, const In<double, 
 static std::vector<std::vector<double>> py_climb_paths(const Rows& x, const Weights& weights, const Rows& starts,
                                                        double eps, std::optional<double> level, double tol,
                                                        int64_t max_steps, bool gaussian, int threads) {
-  need_points(x, weights);
+  check_memory({array("x", x), array("weights", weights), array("starts", starts)});
+  need_points(x, weights, eps);
   need(starts.shape(1) == x.shape(1), "starts must have the columns of x");
-  const ClimbRules rules{eps, level.value_or(0.0), tol, max_steps};
+  const ClimbRules rules = rules_of(eps, level, tol, max_steps);
   const int64_t n = rows_of(x), d = columns_of(x), m = rows_of(starts);
   std::vector<std::vector<double>> paths(static_cast<size_t>(m));
   const auto each = [&](Run run, auto&& one) {
@@ -65,6 +86,8 @@ static std::vector<std::vector<double>> py_climb_paths(const Rows& x, const Weig
     });
   };
   call(threads, climbing(x, static_cast<double>(m)), [&](Run run) {
+    must_be_finite(x, weights, run);
+    must_be_finite(view<2>(starts), "starts", run);
     if (gaussian) {
       const GaussClimb points(x.data(), data_of(weights), n, d, eps, run);
       each(run, [&](const double* y, auto& path, Run r) { points.climb_path(y, rules, path, r); });
@@ -77,9 +100,12 @@ static std::vector<std::vector<double>> py_climb_paths(const Rows& x, const Weig
 }
 
 static void py_on_sphere(const Rows& x, const In<double, 2>& y, double eps, const Out<uint8_t, 1>& out, int threads) {
-  need_points(x, {});
+  check_memory({array("x", x), array("y", y), array("out", out)});
+  need_points(x, {}, eps);
   need(y.shape(1) == x.shape(1) && out.shape(0) == y.shape(0), "y must have the columns of x, out one entry per row");
   call(threads, climbing(x, static_cast<double>(y.shape(0))), [&](Run run) {
+    must_be_finite(x, {}, run);
+    must_be_finite(view<2>(y), "y", run);
     on_sphere(BallSums(x.data(), nullptr, rows_of(x), columns_of(x), eps, run), view<2>(y), eps, view<1>(out), run);
   });
 }
@@ -87,12 +113,16 @@ static void py_on_sphere(const Rows& x, const In<double, 2>& y, double eps, cons
 static void py_kth_distances(const In<double, 2>& x, const std::optional<In<double, 1>>& weights, double mass,
                              const Out<double, 1>& out, int threads) {
   const auto points = view<2>(x);
-  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const auto w = view_or_empty<1>(weights);
+  check_memory({array("x", x), array("weights", weights), array("out", out)});
   need(!weights || w.shape[0] == points.shape[0], "weights must have one entry per row");
   need(out.shape(0) == x.shape(0), "out must have one entry per row");
+  need_number(mass, "mass");
   const auto n = static_cast<double>(points.shape[0]);
-  call(threads, n * n * static_cast<double>(points.shape[1] + 4),
-       [&](Run run) { kth_distances(points, w, mass, view<1>(out), run); });
+  call(threads, n * n * static_cast<double>(points.shape[1] + 4), [&](Run run) {
+    must_be_finite(points, "x", run);
+    kth_distances(points, w, mass, view<1>(out), run);
+  });
 }
 
 void bind_climb(nb::module_& m) {

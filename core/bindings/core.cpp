@@ -30,8 +30,9 @@ template <class T>
 static void py_add_moments(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const In<double, 1>& origin,
                            const Out<int64_t, 2>& sums, int threads) {
   const auto points = view<2>(x);
-  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const auto w = view_or_empty<1>(weights);
   const int64_t n = points.shape[0], d = points.shape[1];
+  check_memory({array("x", x), array("weights", weights), array("origin", origin), array("sums", sums)});
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
   need(static_cast<int64_t>(sums.shape(0)) == kLimbs && static_cast<int64_t>(sums.shape(1)) == moment_count(d),
@@ -45,6 +46,7 @@ static void py_mahalanobis2(const In<T, 2>& x, const In<double, 1>& mean, const 
                             const Out<double, 1>& out, int threads) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
+  check_memory({array("x", x), array("mean", mean), array("factor", factor), array("out", out)});
   need(static_cast<int64_t>(mean.shape(0)) == d, "mean must have one entry per column");
   need(static_cast<int64_t>(factor.shape(0)) == d && static_cast<int64_t>(factor.shape(1)) == d,
        "factor must be (d, d)");
@@ -55,12 +57,14 @@ static void py_mahalanobis2(const In<T, 2>& x, const In<double, 1>& mean, const 
 
 template <class T>
 static bool py_all_finite(const In<T, 2>& x, int threads) {
+  check_memory({array("x", x)});
   bool finite = true;
   call(threads, static_cast<double>(x.size()) / 4, [&](Run run) { finite = all_finite(view<2>(x), run); });
   return finite;
 }
 
 static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& from, int threads) {
+  check_memory({array("into", into), array("from_", from)});
   need(
       into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) && static_cast<int64_t>(into.shape(0)) == kLimbs,
       "sums must be (limbs, m) and of one shape");
@@ -70,15 +74,16 @@ static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& fr
 
 static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out, int threads,
                            const std::optional<Out<double, 1>>& rest) {
+  check_memory({array("sums", sums), array("out", out), array("rest", rest)});
   need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0) &&
            (!rest || sums.shape(1) == rest->shape(0)),
        "sums must be (limbs, m), out and rest (m)");
-  call(threads, 300.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
-    exact_round_columns(view<2>(sums), view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{});
-  });
+  call(threads, 300.0 * static_cast<double>(sums.shape(1)),
+       [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run, view_or_empty<1>(rest)); });
 }
 
 static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
+  check_memory({array("a", a)});
   need(a.shape(0) == a.shape(1), "a must be square");
   int64_t failed = -1;
   const double d = static_cast<double>(a.shape(0));
@@ -87,6 +92,7 @@ static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
 }
 
 static void py_invert_lower(const In<double, 2>& l, const Out<double, 2>& out) {
+  check_memory({array("l", l), array("out", out)});
   need(l.shape(0) == l.shape(1) && out.shape(0) == l.shape(0) && out.shape(1) == l.shape(0),
        "l and out must be square, of one size");
   const double d = static_cast<double>(l.shape(0));
@@ -95,6 +101,7 @@ static void py_invert_lower(const In<double, 2>& l, const Out<double, 2>& out) {
 
 static void py_colour(const Out<double, 2>& x, const In<double, 1>& mean, const In<double, 2>& lower, int threads) {
   const size_t d = x.shape(1);
+  check_memory({array("x", x), array("mean", mean), array("lower", lower)});
   need(mean.shape(0) == d && lower.shape(0) == d && lower.shape(1) == d, "mean must be (d,), lower (d, d)");
   call(threads, static_cast<double>(x.size()) * static_cast<double>(d + 4) / 2,
        [&](Run run) { colour(view<2>(x), view<1>(mean), view<2>(lower), run); });
@@ -106,15 +113,17 @@ static void py_silhouette(const In<T, 2>& x, const In<double, 1>& weights, const
   const auto points = view<2>(x);
   const auto begins = view<1>(starts);
   const int64_t n = points.shape[0], d = points.shape[1], k = begins.shape[0] - 1;
+  check_memory({array("x", x), array("weights", weights), array("starts", starts), array("out", out)});
   need(static_cast<int64_t>(weights.shape(0)) == n && static_cast<int64_t>(out.shape(0)) == n,
        "weights and out must have one entry per row");
   need(k >= 1 && begins(0) == 0 && begins(k) == n, "starts must go from 0 to the number of rows");
-  for (int64_t c = 0; c < k; ++c) need(begins(c) < begins(c + 1), "no cluster may be empty");
+  for (int64_t c = 0; c < k; ++c) need(begins(c) < begins(c + 1), "starts must rise: no cluster may be empty");
   call(threads, static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(d + 4),
        [&](Run run) { silhouette(points, view<1>(weights), begins, view<1>(out), run); });
 }
 
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
+  check_memory({array("out", out)});
   call(threads, 20.0 * static_cast<double>(out.shape(0)),
        [&](Run run) { rng::fill_normal(seed, static_cast<rng::Purpose>(purpose), first, view<1>(out), run); });
 }
@@ -123,6 +132,10 @@ static void unary(void (*kernel)(const double*, double*, int64_t),
                   const nb::ndarray<const double, nb::ndim<1>, nb::c_contig>& x,
                   const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& y) {
   need(x.shape(0) == y.shape(0), "x and y must have one length");
+  if (x.data() == y.data())  // entry by entry, so in place too
+    check_memory({array("y", y)});
+  else
+    check_memory({array("x", x), array("y", y)});
   kernel(x.data(), y.data(), static_cast<int64_t>(x.shape(0)));
 }
 
@@ -142,8 +155,10 @@ static std::map<std::string, std::string> build_info() {
 }
 
 NB_MODULE(_core, m) {
-  m.doc() =
-      "The native core of knoll: kernels over arrays. Its functions trust their callers; use the package's instead.";
+  m.doc() = "The native core of knoll: kernels over arrays. Its functions are private; use the package's instead.";
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);  // a process that ends during a fit, in a daemon thread, is no leak to report
+#endif
   kernels();  // chosen at load, so that a wrong KNOLL_ISA is told at import
 
   m.attr("version") = KNOLL_VERSION;

@@ -12,12 +12,10 @@
 #include <system_error>
 #include <thread>
 
+#include "checks.hpp"
 #include "knoll/run.hpp"
-#include "knoll/view.hpp"
 
 namespace knoll::python {
-
-namespace nb = nanobind;
 
 template <class T, int R>
 using In = nb::ndarray<const T, nb::ndim<R>, nb::device::cpu>;
@@ -31,21 +29,6 @@ void bind_index(nb::module_& m);
 void bind_climb(nb::module_& m);
 void bind_seeding(nb::module_& m);
 void bind_kernels(nb::module_& m);
-
-inline void need(bool fits, const char* what) {
-  if (!fits) throw nb::value_error(what);
-}
-
-template <int R, class T, class... Args>
-View<T, R> view(const nb::ndarray<T, Args...>& array) {
-  View<T, R> v;
-  v.data = array.data();
-  for (int r = 0; r < R; ++r) {
-    v.shape[r] = static_cast<int64_t>(array.shape(static_cast<size_t>(r)));
-    v.stride[r] = array.stride(static_cast<size_t>(r));
-  }
-  return v;
-}
 
 // Lets go of the GIL, and takes it back at the end. A thread that asks for the GIL while the interpreter is shutting
 // down is ended by CPython (before 3.14) with pthread_exit, which unwinds the stack: through functions that must not
@@ -77,6 +60,7 @@ constexpr double kShort = 5e6;
 
 template <class Kernel>
 void call(int threads, double work, Kernel&& kernel) {
+  need(threads >= 1, "threads must be >= 1");
   std::atomic<bool> cancel{false};
   const Run run{threads, &cancel};
   std::mutex mutex;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -41,11 +42,14 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
                                                    const std::optional<Out<int64_t, 1>>& places) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
-  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const auto w = view_or_empty<1>(weights);
+  check_memory({array("x", x), array("weights", weights), array("labels", labels), array("core", core),
+                array("columns", columns), array("places", places)});
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(labels.shape(0)) == n && static_cast<int64_t>(core.shape(0)) == n,
        "labels and core must have one entry per row");
   need(eps > 0, "eps must be > 0");
+  need_number(min_samples, "min_samples");
   need(!columns || (static_cast<int64_t>(columns->shape(0)) == d * (n + 4) && columns->stride(0) == 1),
        "columns must be one array with room for n_features * (n_samples + 4) numbers");
   need(!places || (static_cast<int64_t>(places->shape(0)) == n && places->stride(0) == 1),
@@ -55,6 +59,8 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
   const Border rule = border_named(border);
   DbscanReport report;
   call(threads, 100.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
+    must_be_finite(points, "x", run);
+    must_be_finite(w, "weights", run);
     report = dbscan(points, eps, min_samples, w, measure, rule, backend, view<1>(labels), bytes(core), run, room);
   });
   nb::dict out;
@@ -78,6 +84,8 @@ void def_dbscan(nb::module_& m) {
 template <class T>
 void py_split_rows(const In<T, 2>& x, const In<bool, 1>& mask, const Out<int64_t, 1>& numbers, const Out<T, 2>& taken,
                    const Out<T, 2>& others, int threads) {
+  check_memory(
+      {array("x", x), array("mask", mask), array("numbers", numbers), array("taken", taken), array("others", others)});
   need(mask.shape(0) == x.shape(0), "mask must have one entry per row");
   need(taken.shape(1) == x.shape(1) && others.shape(1) == x.shape(1), "taken and others must have the columns of x");
   const auto marks = view<1>(mask);
@@ -97,17 +105,23 @@ void def_split_rows(nb::module_& m) {
 // An index and the array that it looks at. Queries are taken as float64, whatever they were.
 struct PyIndex {
   std::unique_ptr<Index> index;
-  nb::object array;  // kept alive
+  nb::object kept;                        // the array, kept alive
+  std::function<void(Run)> still_finite;  // its owner may have written to it since
 
   template <class T>
   static void make(PyIndex* self, const In<T, 2>& x, double radius_hint, const std::string& metric, double p,
                    const std::string& backend, int threads) {
     const auto points = view<2>(x);
+    check_memory({array("x", x)});
+    need_number(radius_hint, "radius_hint");
     const Metric measure = metric_of(metric, p, points.shape[1]);
     auto made = std::make_unique<PyIndex>();
-    made->array = nb::cast(x);
-    call(threads, 100.0 * static_cast<double>(x.size()),
-         [&](Run run) { made->index = Index::make(points, radius_hint, measure, backend, run); });
+    made->kept = nb::cast(x);
+    made->still_finite = [points](Run run) { must_be_finite(points, "x", run); };
+    call(threads, 100.0 * static_cast<double>(x.size()), [&](Run run) {
+      made->still_finite(run);
+      made->index = Index::make(points, radius_hint, measure, backend, run);
+    });
     new (self) PyIndex(std::move(*made));
   }
 
@@ -121,53 +135,70 @@ struct PyIndex {
     const auto v = view<1>(*mask);
     return {reinterpret_cast<const uint8_t*>(v.data), {v.shape[0]}, {v.stride[0]}};
   }
-  double work(const In<double, 2>& queries) const { return 1000.0 * static_cast<double>(queries.size()); }
+
+  // Answers for queries, which must be finite as the rows are.
+  template <class Kernel>
+  void answer(View<const double, 2> queries, int threads, Kernel&& kernel) const {
+    const double work = 1000.0 * static_cast<double>(queries.shape[0]) * static_cast<double>(queries.shape[1]);
+    call(threads, work, [&](Run run) {
+      must_be_finite(queries, "queries", run);
+      kernel(run);
+    });
+  }
 
   void count(const In<double, 2>& queries, double radius, double stop_at, const std::optional<In<double, 1>>& weights,
              const Out<double, 1>& out, int threads) const {
-    need(radius >= 0, "radius must be >= 0");
+    check_memory({array("queries", queries), array("weights", weights), array("out", out)});
+    need_radius(radius, "radius");
+    need_number(stop_at, "stop_at");
     const auto q = check(queries);
     need(!weights || static_cast<int64_t>(weights->shape(0)) == index->size(), "weights must have one entry per row");
     need(out.shape(0) == queries.shape(0), "out must have one entry per query");
-    const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
-    call(threads, work(queries), [&](Run run) { index->count(q, radius, stop_at, w, view<1>(out), run); });
+    const auto w = view_or_empty<1>(weights);
+    answer(q, threads, [&](Run run) { index->count(q, radius, stop_at, w, view<1>(out), run); });
   }
 
   void knn(const In<double, 2>& queries, int64_t k, const Out<double, 2>& distances, const Out<int64_t, 2>& indices,
            int threads) const {
+    check_memory({array("queries", queries), array("distances", distances), array("indices", indices)});
     const auto q = check(queries);
     for (const auto shape : {std::pair{distances.shape(0), distances.shape(1)}, {indices.shape(0), indices.shape(1)}})
       need(shape.first == queries.shape(0) && static_cast<int64_t>(shape.second) == k,
            "distances and indices must be (queries, k)");
-    call(threads, work(queries), [&](Run run) { index->knn(q, view<2>(distances), view<2>(indices), run); });
+    answer(q, threads, [&](Run run) { index->knn(q, view<2>(distances), view<2>(indices), run); });
   }
 
   void nearest(const In<double, 2>& queries, double radius, const std::optional<In<bool, 1>>& mask,
                const Out<int64_t, 1>& indices, const Out<double, 1>& distance, int threads) const {
-    need(radius >= 0, "radius must be >= 0");
+    check_memory(
+        {array("queries", queries), array("mask", mask), array("indices", indices), array("distance", distance)});
+    need_radius(radius, "radius");
     const auto q = check(queries);
     const auto allowed = check_mask(mask);
     need(indices.shape(0) == queries.shape(0) && distance.shape(0) == queries.shape(0),
          "indices and distance must have one entry per query");
-    call(threads, work(queries),
-         [&](Run run) { index->nearest(q, radius, allowed, view<1>(indices), view<1>(distance), run); });
+    answer(q, threads, [&](Run run) { index->nearest(q, radius, allowed, view<1>(indices), view<1>(distance), run); });
   }
 
   void first(const In<double, 2>& queries, double radius, const Out<int64_t, 1>& out, int threads) const {
-    need(radius >= 0, "radius must be >= 0");
+    check_memory({array("queries", queries), array("out", out)});
+    need_radius(radius, "radius");
     const auto q = check(queries);
     need(out.shape(0) == queries.shape(0), "out must have one entry per query");
-    call(threads, work(queries), [&](Run run) { index->first(q, radius, view<1>(out), run); });
+    answer(q, threads, [&](Run run) { index->first(q, radius, view<1>(out), run); });
   }
 
   int64_t components(double radius, const std::optional<In<bool, 1>>& mask, const Out<int64_t, 1>& labels,
                      int threads) const {
-    need(radius >= 0, "radius must be >= 0");
+    check_memory({array("mask", mask), array("labels", labels)});
+    need_radius(radius, "radius");
     const auto allowed = check_mask(mask);
     need(static_cast<int64_t>(labels.shape(0)) == index->size(), "labels must have one entry per row");
     int64_t found = 0;
-    call(threads, 1000.0 * static_cast<double>(index->size()),
-         [&](Run run) { found = index->components(radius, allowed, view<1>(labels), run); });
+    call(threads, 1000.0 * static_cast<double>(index->size()), [&](Run run) {
+      still_finite(run);
+      found = index->components(radius, allowed, view<1>(labels), run);
+    });
     return found;
   }
 };

@@ -31,6 +31,7 @@ double product(std::initializer_list<size_t> sizes) {
 template <class T>
 void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& kind, double a, double b,
                     const Out<double, 2>& out, int threads) {
+  check_memory({array("x", x), array("y", y), array("out", out)});
   need(x.shape(1) == y.shape(1), "x and y must have the same columns");
   need(out.shape(0) == x.shape(0) && out.shape(1) == y.shape(0), "out must be (rows of x, rows of y)");
   const KernelRule rule = kernel_rule(kind, a, b);
@@ -41,6 +42,7 @@ void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& kin
 template <class T>
 void py_kernel_diagonal(const In<T, 2>& x, const std::string& kind, double a, double b, const Out<double, 1>& out,
                         int threads) {
+  check_memory({array("x", x), array("out", out)});
   need(out.shape(0) == x.shape(0), "out must have one entry per row");
   const KernelRule rule = kernel_rule(kind, a, b);
   call(threads, product({x.shape(0), x.shape(1) + 1}),
@@ -57,10 +59,13 @@ struct PyKernelOperator {
   template <class T>
   static void make(PyKernelOperator* self, const In<T, 2>& x, const std::string& kind, double a, double b,
                    double cutoff, int threads) {
+    check_memory({array("x", x)});
     need(x.shape(1) > 0, "x must have a column");
     PyKernelOperator made{kernel_rule(kind, a, b, cutoff), nullptr};
-    call(threads, 100 * product({x.shape(0), x.shape(1)}),
-         [&](Run run) { made.points = std::make_unique<KernelPoints>(view<2>(x), made.rule, run); });
+    call(threads, 100 * product({x.shape(0), x.shape(1)}), [&](Run run) {
+      must_be_finite(view<2>(x), "x", run);
+      made.points = std::make_unique<KernelPoints>(view<2>(x), made.rule, run);
+    });
     new (self) PyKernelOperator(std::move(made));
   }
 
@@ -71,6 +76,7 @@ struct PyKernelOperator {
   }
 
   void apply(const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
+    check_memory({array("b", b), array("out", out)});
     need(b.shape(0) == n(), "b must have one row per row of x");
     need(out.shape(0) == n() && out.shape(1) == b.shape(1), "out must have the shape of b");
     call(threads, product({n(), n(), d() + 20 + 2 * b.shape(1)}) / 2,
@@ -79,6 +85,7 @@ struct PyKernelOperator {
 
   template <class T>
   void apply_rows(const In<T, 2>& y, const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
+    check_memory({array("y", y), array("b", b), array("out", out)});
     need(y.shape(1) == d(), "y must have the columns of x");
     need(b.shape(0) == n(), "b must have one row per row of x");
     need(out.shape(0) == y.shape(0) && out.shape(1) == b.shape(1), "out must be (rows of y, columns of b)");
@@ -88,20 +95,19 @@ struct PyKernelOperator {
 
   void update(const In<int64_t, 1>& rows, const In<int32_t, 1>& old, const In<int32_t, 1>& fresh,
               const std::optional<In<double, 1>>& weights, const Out<double, 2>& g, int threads) const {
+    check_memory(
+        {array("rows", rows), array("old", old), array("new", fresh), array("weights", weights), array("g", g)});
     need(old.shape(0) == rows.shape(0) && fresh.shape(0) == rows.shape(0), "rows, old and new must have one length");
     need(!weights || weights->shape(0) == n(), "weights must have one entry per row of x");
     need(g.shape(0) == n(), "g must have one row per row of x");
     const auto listed = view<1>(rows);
     const auto from = view<1>(old), to = view<1>(fresh);
     const auto columns = static_cast<int64_t>(g.shape(1));
-    for (int64_t t = 0; t < listed.shape[0]; ++t) {
-      need(listed(t) >= 0 && listed(t) < points->n, "rows must be rows of x");
-      need(from(t) < columns && to(t) < columns, "old and new must be columns of g, or negative");
-    }
-    call(threads, product({n(), rows.shape(0), d() + 20}), [&](Run run) {
-      kernel_update(*points, rule, listed, from, to, weights ? view<1>(*weights) : View<const double, 1>{}, view<2>(g),
-                    run);
-    });
+    need_range(listed, 0, points->n, "rows must be rows of x");
+    need_range(from, INT32_MIN, columns, "old must be columns of g, or negative");
+    need_range(to, INT32_MIN, columns, "new must be columns of g, or negative");
+    call(threads, product({n(), rows.shape(0), d() + 20}),
+         [&](Run run) { kernel_update(*points, rule, listed, from, to, view_or_empty<1>(weights), view<2>(g), run); });
   }
 
   using Matrix = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
@@ -110,6 +116,7 @@ struct PyKernelOperator {
 
   std::tuple<Matrix, Rows, Vector> cholesky(int64_t max_rank, double tol, int threads) const {
     need(max_rank >= 0, "max_rank must be >= 0");
+    need_number(tol, "tol");
     auto result = std::make_unique<PivotedCholesky>();
     const auto rank = static_cast<double>(max_rank);
     call(threads, static_cast<double>(n()) * (rank + 1) * (rank + 1) + 5e6,
@@ -138,6 +145,7 @@ void def_points(nb::module_& m, nb::class_<PyKernelOperator>& c) {
 }
 
 void py_tall_inner(const In<double, 2>& a, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  check_memory({array("a", a), array("b", b), array("out", out)});
   need(a.shape(0) == b.shape(0), "a and b must have the same rows");
   need(out.shape(0) == a.shape(1) && out.shape(1) == b.shape(1), "out must be (columns of a, columns of b)");
   call(threads, product({a.shape(0), a.shape(1), b.shape(1)}),
@@ -145,6 +153,7 @@ void py_tall_inner(const In<double, 2>& a, const In<double, 2>& b, const Out<dou
 }
 
 void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<double, 2>& out, int threads) {
+  check_memory({array("a", a), array("c", c), array("out", out)});
   need(a.shape(1) == c.shape(0), "c must have one row per column of a");
   need(out.shape(0) == a.shape(0) && out.shape(1) == c.shape(1), "out must be (rows of a, columns of c)");
   call(threads, product({a.shape(0), a.shape(1), c.shape(1)}),
@@ -154,21 +163,22 @@ void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<dou
 // Compressed rows whose parts fit together; `columns` is how many the matrix has.
 SparseRows sparse_rows(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
                        size_t columns) {
-  need(begin.shape(0) >= 1 && column.shape(0) == value.shape(0), "begin, column and value must fit together");
   const SparseRows rows{view<1>(begin), view<1>(column), view<1>(value)};
   need(rows.begin.stride[0] == 1 && rows.column.stride[0] == 1 && rows.value.stride[0] == 1,
        "begin, column and value must be contiguous");
+  need(begin.shape(0) >= 1 && column.shape(0) == value.shape(0), "begin, column and value must fit together");
   const int64_t entries = rows.column.shape[0];
-  bool fits = rows.begin.data[0] == 0 && rows.begin.data[rows.rows()] == entries;
-  for (int64_t i = 0; i < rows.rows(); ++i) fits = fits && rows.begin.data[i] <= rows.begin.data[i + 1];
-  for (int64_t e = 0; e < entries; ++e)
-    fits = fits && rows.column.data[e] >= 0 && static_cast<size_t>(rows.column.data[e]) < columns;
-  need(fits, "begin must rise from 0 to the number of entries, and columns lie within the matrix");
+  bool rises = rows.begin(0) == 0 && rows.begin(rows.rows()) == entries;
+  for (int64_t i = 0; i < rows.rows(); ++i) rises &= rows.begin(i) <= rows.begin(i + 1);
+  need(rises, "begin must rise from 0 to the number of entries");
+  need_range(rows.column, 0, static_cast<int64_t>(columns), "column must lie within the matrix");
   return rows;
 }
 
 void py_sparse_times(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
                      const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  check_memory(
+      {array("begin", begin), array("column", column), array("value", value), array("b", b), array("out", out)});
   const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
   need(out.shape(0) + 1 == begin.shape(0) && out.shape(1) == b.shape(1), "out must be (rows, columns of b)");
   call(threads, product({column.shape(0), b.shape(1)}),
@@ -177,6 +187,8 @@ void py_sparse_times(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, 
 
 void py_sparse_chebyshev(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
                          double cut, int64_t degree, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
+  check_memory(
+      {array("begin", begin), array("column", column), array("value", value), array("b", b), array("out", out)});
   const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
   need(b.shape(0) + 1 == begin.shape(0), "the matrix must be square, with one row per row of b");
   need(out.shape(0) == b.shape(0) && out.shape(1) == b.shape(1), "out must be of the shape of b");

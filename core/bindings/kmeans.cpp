@@ -28,24 +28,16 @@ View<const double, 1> weights_view(const Weights& weights, int64_t n) {
   return view<1>(*weights);
 }
 
-// A sparse matrix whose arrays fit together, indices in range: a wrong one must not become a wrong address.
 template <class T, class I>
 Csr<T, I> sparse(const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns) {
-  need(data.shape(0) == indices.shape(0), "data and indices must have one length");
-  need(indptr.shape(0) >= 1 && n_columns >= 0, "indptr must have one entry more than there are rows");
-  const Csr<T, I> x{data.data(), indices.data(), indptr.data(), static_cast<int64_t>(indptr.shape(0)) - 1, n_columns};
-  bool fits = indptr.data()[0] == 0 && x.begin(x.rows) <= static_cast<int64_t>(data.shape(0));
-  for (int64_t i = 0; i < x.rows; ++i) fits = fits && x.begin(i) <= x.end(i);
-  need(fits, "indptr must start at 0, never fall, and end within data");
-  for (int64_t p = 0; p < x.begin(x.rows); ++p)
-    fits = fits && x.indices[p] >= 0 && static_cast<int64_t>(x.indices[p]) < n_columns;
-  need(fits, "indices must lie in [0, n_columns)");
-  return x;
+  need_csr(view<1>(indices), view<1>(indptr), static_cast<int64_t>(data.shape(0)), n_columns, false);
+  return {data.data(), indices.data(), indptr.data(), static_cast<int64_t>(indptr.shape(0)) - 1, n_columns};
 }
 
 void need_centers(const In<double, 2>& centers, int64_t d) {
   need(static_cast<int64_t>(centers.shape(1)) == d && centers.shape(0) >= 1,
        "centers must be (k, d), with at least one row and the columns of x");
+  need(centers.shape(0) <= INT32_MAX, "centers must have fewer than 2^31 rows: labels have 31 bits");
 }
 void need_sums(const Out<int64_t, 2>& sums, int64_t d) {
   need(static_cast<int64_t>(sums.shape(0)) == kLimbs && static_cast<int64_t>(sums.shape(1)) % (d + 1) == 0,
@@ -53,9 +45,8 @@ void need_sums(const Out<int64_t, 2>& sums, int64_t d) {
 }
 void need_labels(View<const int32_t, 1> labels, int64_t n, int64_t k, int32_t least = INT32_MIN) {
   need(labels.shape[0] == n, "labels must have one entry per row");
-  bool fits = true;
-  for (int64_t i = 0; i < n; ++i) fits = fits && labels(i) < k && labels(i) >= least;
-  need(fits, least == 0 ? "labels must lie in [0, k)" : "labels must be below the number of clusters");
+  need_range(labels, least, k,
+             least == 0 ? "labels must lie in [0, k)" : "labels must be below the number of clusters");
 }
 double work(int64_t n, int64_t k, int64_t d) {
   return static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(d);
@@ -68,9 +59,8 @@ Counts run_assign(X x, int64_t n, int64_t d, const In<double, 2>& centers, const
   need(static_cast<int64_t>(labels.shape(0)) == n, "labels must have one entry per row");
   need(!distance2 || static_cast<int64_t>(distance2->shape(0)) == n, "distance2 must have one entry per row");
   AssignCounts counts;
-  call(threads, work(n, static_cast<int64_t>(centers.shape(0)), d), [&](Run run) {
-    counts = assign(x, view<2>(centers), view<1>(labels), distance2 ? view<1>(*distance2) : View<double, 1>{}, run);
-  });
+  call(threads, work(n, static_cast<int64_t>(centers.shape(0)), d),
+       [&](Run run) { counts = assign(x, view<2>(centers), view<1>(labels), view_or_empty<1>(distance2), run); });
   return {counts.evaluations, counts.rechecks};
 }
 
@@ -117,6 +107,8 @@ void bind_dense(nb::module_& m) {
       [](const In<T, 2>& x, const In<double, 2>& centers, const Out<int32_t, 1>& labels,
          const std::optional<Out<double, 1>>& distance2, int threads) {
         const auto points = view<2>(x);
+        check_memory(
+            {array("x", x), array("centers", centers), array("labels", labels), array("distance2", distance2)});
         return run_assign(points, points.shape[0], points.shape[1], centers, labels, distance2, threads);
       },
       "x"_a.noconvert(), "centers"_a, "labels"_a.noconvert(), nb::arg("distance2").noconvert().none(), "threads"_a,
@@ -127,6 +119,7 @@ void bind_dense(nb::module_& m) {
          int threads) {
         const auto points = view<2>(x);
         const int64_t n = points.shape[0], d = points.shape[1];
+        check_memory({array("x", x), array("centers", centers), array("labels", labels), array("out", out)});
         need_centers(centers, d);
         need_labels(view<1>(labels), n, static_cast<int64_t>(centers.shape(0)), 0);
         need(static_cast<int64_t>(out.shape(0)) == n, "out must have one entry per row");
@@ -140,6 +133,7 @@ void bind_dense(nb::module_& m) {
       [](const In<T, 2>& x, const Weights& weights, const In<int32_t, 1>& labels, const Out<int64_t, 2>& sums,
          int threads) {
         const auto points = view<2>(x);
+        check_memory({array("x", x), array("weights", weights), array("labels", labels), array("sums", sums)});
         run_sums(points, points.shape[0], points.shape[1], weights, labels, sums, threads);
       },
       "x"_a.noconvert(), nb::arg("weights").none(), "labels"_a, "sums"_a.noconvert(), "threads"_a,
@@ -148,6 +142,7 @@ void bind_dense(nb::module_& m) {
       "spread",
       [](const In<T, 2>& x, const Weights& weights, const In<double, 1>& origin, int threads) {
         const auto points = view<2>(x);
+        check_memory({array("x", x), array("weights", weights), array("origin", origin)});
         return run_spread(points, points.shape[0], points.shape[1], weights, origin, threads);
       },
       "x"_a.noconvert(), nb::arg("weights").none(), "origin"_a, "threads"_a,
@@ -157,6 +152,7 @@ void bind_dense(nb::module_& m) {
       [](const In<T, 2>& x, const Weights& weights, const In<double, 1>& origin, const Out<int64_t, 1>& sum,
          int threads) {
         const auto points = view<2>(x);
+        check_memory({array("x", x), array("weights", weights), array("origin", origin), array("sum", sum)});
         run_exact_spread(points, points.shape[0], points.shape[1], weights, origin, sum, threads);
       },
       "x"_a.noconvert(), nb::arg("weights").none(), "origin"_a, "sum"_a.noconvert(), "threads"_a,
@@ -166,6 +162,7 @@ void bind_dense(nb::module_& m) {
         "center_distances",
         [](const In<T, 2>& x, const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
           const auto points = view<2>(x);
+          check_memory({array("x", x), array("centers", centers), array("out", out)});
           run_distances(points, points.shape[0], points.shape[1], centers, out, threads);
         },
         "x"_a.noconvert(), "centers"_a, "out"_a.noconvert(), "threads"_a, "Euclidean distances (n, k) to the centres.");
@@ -182,6 +179,8 @@ void bind_csr(nb::module_& m) {
       [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns,
          const In<double, 2>& centers, const Out<int32_t, 1>& labels, const std::optional<Out<double, 1>>& distance2,
          int threads) {
+        check_memory({array("data", data), array("indices", indices), array("indptr", indptr),
+                      array("centers", centers), array("labels", labels), array("distance2", distance2)});
         const auto x = sparse<T, I>(data, indices, indptr, n_columns);
         return run_assign(x, x.rows, x.columns, centers, labels, distance2, threads);
       },
@@ -191,6 +190,8 @@ void bind_csr(nb::module_& m) {
       "add_cluster_sums_csr",
       [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
          const In<int32_t, 1>& labels, const Out<int64_t, 2>& sums, int threads) {
+        check_memory({array("data", data), array("indices", indices), array("indptr", indptr),
+                      array("weights", weights), array("labels", labels), array("sums", sums)});
         const auto x = sparse<T, I>(data, indices, indptr, n_columns);
         run_sums(x, x.rows, x.columns, weights, labels, sums, threads);
       },
@@ -200,6 +201,8 @@ void bind_csr(nb::module_& m) {
       "spread_csr",
       [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
          const In<double, 1>& origin, int threads) {
+        check_memory({array("data", data), array("indices", indices), array("indptr", indptr),
+                      array("weights", weights), array("origin", origin)});
         const auto x = sparse<T, I>(data, indices, indptr, n_columns);
         return run_spread(x, x.rows, x.columns, weights, origin, threads);
       },
@@ -209,6 +212,8 @@ void bind_csr(nb::module_& m) {
       "add_exact_spread_csr",
       [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns, const Weights& weights,
          const In<double, 1>& origin, const Out<int64_t, 1>& sum, int threads) {
+        check_memory({array("data", data), array("indices", indices), array("indptr", indptr),
+                      array("weights", weights), array("origin", origin), array("sum", sum)});
         const auto x = sparse<T, I>(data, indices, indptr, n_columns);
         run_exact_spread(x, x.rows, x.columns, weights, origin, sum, threads);
       },
@@ -219,6 +224,8 @@ void bind_csr(nb::module_& m) {
         "center_distances_csr",
         [](const Flat<T>& data, const Flat<I>& indices, const Flat<I>& indptr, int64_t n_columns,
            const In<double, 2>& centers, const Out<O, 2>& out, int threads) {
+          check_memory({array("data", data), array("indices", indices), array("indptr", indptr),
+                        array("centers", centers), array("out", out)});
           const auto x = sparse<T, I>(data, indices, indptr, n_columns);
           run_distances(x, x.rows, x.columns, centers, out, threads);
         },
@@ -250,6 +257,7 @@ template <class T>
 std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2>& x, const Weights& weights,
                                               const In<double, 2>& centers, int threads) {
   const auto points = view<2>(x);
+  check_memory({array("x", x), array("weights", weights), array("centers", centers)});
   need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
   const auto w = weights_view(weights, memory.rows());
   need_centers(centers, memory.columns());
@@ -266,18 +274,18 @@ void py_round_moved(LloydMemory& memory, const In<T, 2>& x, const Weights& weigh
                     const std::optional<Out<double, 1>>& rest) {
   const auto points = view<2>(x);
   need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
+  check_memory({array("x", x), array("weights", weights), array("rows", rows), array("to", to), array("out", out),
+                array("rest", rest)});
   need(memory.whole(), "a step must have been made");
   const auto w = weights_view(weights, memory.rows());
   const auto columns = static_cast<size_t>(memory.clusters() * (memory.columns() + 1));
   need(out.shape(0) == columns && (!rest || rest->shape(0) == columns), "out and rest must be (k*(d+1))");
   const auto which = view<1>(rows);
-  need_labels(view<1>(to), which.shape[0], memory.clusters(), 0);
-  bool fits = true;
-  for (int64_t i = 0; i < which.shape[0]; ++i) fits = fits && which(i) >= 0 && which(i) < memory.rows();
-  need(fits, "rows must lie in [0, n)");
-  call(threads, 20.0 * static_cast<double>(columns), [&](Run run) {
-    memory.round_moved(points, w, which, view<1>(to), view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{});
-  });
+  need(to.shape(0) == rows.shape(0), "rows and to must have one length");
+  need_range(view<1>(to), 0, memory.clusters(), "to must lie in [0, k)");
+  need_range(which, 0, memory.rows(), "rows must lie in [0, n)");
+  call(threads, 20.0 * static_cast<double>(columns),
+       [&](Run run) { memory.round_moved(points, w, which, view<1>(to), view<1>(out), run, view_or_empty<1>(rest)); });
 }
 
 // The sums (k, d+1) of clusters whose centres are (k, d), as two doubles each, and the spread about an origin.
@@ -298,6 +306,8 @@ using Spreads = std::tuple<double, double, double>;
 std::tuple<double, double, double> py_cluster_means(const In<double, 2>& high, const In<double, 2>& low,
                                                     const In<double, 2>& before, const In<double, 1>& origin,
                                                     Spreads spread, const Out<double, 2>& centers, int threads) {
+  check_memory({array("high", high), array("low", low), array("before", before), array("origin", origin),
+                array("centers", centers)});
   const auto sums = cluster_sums(high, low, before);
   const auto about = spread_of(origin, spread, before);
   need(centers.shape(0) == before.shape(0) && centers.shape(1) == before.shape(1), "centers must be (k, d)");
@@ -310,6 +320,7 @@ std::tuple<double, double, double> py_cluster_means(const In<double, 2>& high, c
 std::tuple<double, double> py_cluster_objective(const In<double, 2>& high, const In<double, 2>& low,
                                                 const In<double, 2>& centers, const In<double, 1>& origin,
                                                 Spreads spread, int threads) {
+  check_memory({array("high", high), array("low", low), array("centers", centers), array("origin", origin)});
   const auto sums = cluster_sums(high, low, centers);
   const auto about = spread_of(origin, spread, centers);
   Objective found;
@@ -333,7 +344,10 @@ void bind_kmeans(nb::module_& m) {
       .def(
           "__init__",
           [](LloydMemory* self, int64_t n, int64_t d, int64_t k, const std::string& algorithm) {
-            need(n >= 0 && d >= 1 && k >= 1, "n must be ≥ 0, d and k ≥ 1");
+            need(n >= 0 && n <= kMostEntries, "n must be >= 0, and no more than memory holds");
+            need(d >= 1 && d <= kMostEntries / kLimbs, "d must be >= 1, and no more than memory holds");
+            need(k >= 1 && k <= INT32_MAX, "k must lie in [1, 2^31)");
+            need(k <= kMostEntries / kLimbs / (d + 1), "k·(d+1) must be no more than memory holds");
             new (self) LloydMemory(n, d, k, algorithm_of(algorithm));
           },
           "n"_a, "d"_a, "k"_a, "algorithm"_a)
@@ -348,20 +362,22 @@ void bind_kmeans(nb::module_& m) {
       .def(
           "round_sums",
           [](LloydMemory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& rest) {
+            check_memory({array("out", out), array("rest", rest)});
             const auto columns = static_cast<size_t>(self.clusters() * (self.columns() + 1));
             need(out.shape(0) == columns && (!rest || rest->shape(0) == columns), "out and rest must be (k*(d+1))");
             call(threads, 20.0 * static_cast<double>(out.shape(0)),
-                 [&](Run run) { self.round_sums(view<1>(out), run, rest ? view<1>(*rest) : View<double, 1>{}); });
+                 [&](Run run) { self.round_sums(view<1>(out), run, view_or_empty<1>(rest)); });
           },
           "out"_a.noconvert(), "threads"_a, nb::arg("rest").noconvert() = nb::none(),
           "What exact_round makes of sums, sooner.")
       .def_prop_ro(
           "labels",
           [](LloydMemory& self) {
-            return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(self.labels().data, {static_cast<size_t>(self.rows())},
-                                                                nb::handle());
+            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(self.labels().data,
+                                                                      {static_cast<size_t>(self.rows())}, nb::handle());
           },
-          nb::rv_policy::reference_internal, "The labels (n,) of the last step.")
+          nb::rv_policy::reference_internal,
+          "The labels (n,) of the last step: read-only, since the next one trusts them.")
       .def_prop_ro(
           "sums",
           [](LloydMemory& self) {

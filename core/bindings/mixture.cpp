@@ -54,7 +54,8 @@ static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const Vie
                        Scatter scatter) {
   need(sums.shape[0] == kLimbs && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
        "sums must be (limbs, sums)");
-  need(used.shape[0] == 2 && 0 <= used(0) && used(1) <= kLimbs, "used must be two numbers from 0 to limbs");
+  need(used.shape[0] == 2 && 0 <= used(0) && used(0) <= kLimbs && 0 <= used(1) && used(1) <= kLimbs,
+       "used must be two numbers from 0 to limbs");
   need(peaks.shape[0] == k, "peaks must have one entry per component");
 }
 
@@ -70,8 +71,11 @@ static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>
                            const In<double, 2>& centers, int scatter, int64_t rest, const Out<int64_t, 2>& sums,
                            const Out<int64_t, 1>& used, const Out<double, 1>& peaks, int threads) {
   const auto points = view<2>(x);
-  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
+  const auto w = view_or_empty<1>(weights);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
+  check_memory({array("x", x), array("weights", weights), array("origin", origin), array("means", means),
+                array("factors", factors), array("constants", constants), array("centers", centers),
+                array("sums", sums), array("used", used), array("peaks", peaks)});
   const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
   const Scatter which = scatter_of(scatter);
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
@@ -91,17 +95,20 @@ static void py_add_given(const In<T, 2>& x, const std::optional<In<double, 1>>& 
                          const Out<int64_t, 2>& sums, const Out<int64_t, 1>& used, const Out<double, 1>& peaks,
                          int threads) {
   const auto points = view<2>(x);
-  const auto w = weights ? view<1>(*weights) : View<const double, 1>{};
-  const auto lambda = given ? view<2>(*given) : View<const double, 2>{};
-  const auto who = labels ? view<1>(*labels) : View<const int64_t, 1>{};
+  const auto w = view_or_empty<1>(weights);
+  const auto lambda = view_or_empty<2>(given);
+  const auto who = view_or_empty<1>(labels);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(centers.shape(0));
   const Scatter which = scatter_of(scatter);
+  check_memory({array("x", x), array("weights", weights), array("given", given), array("labels", labels),
+                array("origin", origin), array("centers", centers), array("sums", sums), array("used", used),
+                array("peaks", peaks)});
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(centers.shape(1)) == d, "centers must be (k, d)");
   need(given.has_value() != labels.has_value(), "give responsibilities or labels");
   need(!given || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
   need(!labels || who.shape[0] == n, "labels must have one entry per row");
-  for (int64_t i = 0; labels && i < n; ++i) need(who(i) < k, "labels must be below k");
+  need_range(who, INT64_MIN, k, "labels must be below k");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
   const Frame frame = frame_of(origin, scale, d);
   call(threads, work_of(n, d, labels ? 1 : k, which == Scatter::full), [&](Run run) {
@@ -120,10 +127,13 @@ static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>&
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
   const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
-  const auto lambda = resp ? view<2>(*resp) : View<double, 2>{};
-  const auto who = labels ? view<1>(*labels) : View<int64_t, 1>{};
-  const auto lp = log_prob ? view<1>(*log_prob) : View<double, 1>{};
-  const auto joint = log_joint ? view<2>(*log_joint) : View<double, 2>{};
+  const auto lambda = view_or_empty<2>(resp);
+  const auto who = view_or_empty<1>(labels);
+  const auto lp = view_or_empty<1>(log_prob);
+  const auto joint = view_or_empty<2>(log_joint);
+  check_memory({array("x", x), array("origin", origin), array("means", means), array("factors", factors),
+                array("constants", constants), array("resp", resp), array("labels", labels),
+                array("log_prob", log_prob), array("log_joint", log_joint)});
   need(!resp || (lambda.shape[0] == n && (lambda.shape[1] == k || lambda.shape[1] == k + 1)),
        "resp must be (n, k) or (n, k + 1)");
   need(!labels || who.shape[0] == n, "labels must have one entry per row");
@@ -137,6 +147,8 @@ static void py_factorise(const In<double, 2>& covariances, double tolerance, con
                          const Out<double, 1>& log_dets, const Out<int64_t, 1>& failed, int threads) {
   const auto in = view<2>(covariances);
   const auto out = view<2>(whiteners);
+  check_memory({array("covariances", covariances), array("whiteners", whiteners), array("log_dets", log_dets),
+                array("failed", failed)});
   const int64_t k = in.shape[0], d = std::llround(std::sqrt(static_cast<double>(in.shape[1])));
   need(d * d == in.shape[1] && out.shape[0] == k && out.shape[1] == in.shape[1],
        "covariances and whiteners must be (k, d*d)");
@@ -155,9 +167,13 @@ static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1
   const auto k = static_cast<int64_t>(centers.shape(0)), d = static_cast<int64_t>(centers.shape(1));
   const Scatter which = scatter_of(scatter);
   const int64_t wide = which == Scatter::full ? d * d : which == Scatter::columns ? d : 0;
+  check_memory({array("sums", sums), array("used", used), array("peaks", peaks), array("centers", centers),
+                array("pooled", pooled), array("head", head), array("mass", mass), array("mean", mean),
+                array("covariance", covariance), array("alive", alive)});
+  need(k >= 1, "centers must have at least one row");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
   check_rest(rest, k, d, which);
-  const auto all = pooled ? view<2>(*pooled) : View<const double, 2>{};
+  const auto all = view_or_empty<2>(pooled);
   need(rest < 0 || (all.shape[0] == d && all.shape[1] == d), "a rest needs pooled second moments (d, d)");
   need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(mass.shape(0)) == k &&
            static_cast<int64_t>(alive.shape(0)) == k,
