@@ -114,3 +114,10 @@ check-old-x86: $(VENV)/.knoll
 	@$(STEP) 'x86-64 without AVX (qemu)' scripts/core-tests.sh old-x86
 check-arm: $(VENV)/.build-tools
 	@$(STEP) 'aarch64 (qemu)' scripts/core-tests.sh arm
+
+# ---- random calls -------------------------------------------------------------------------------------------------------
+
+# Every function of the native core with wrong arguments, under sanitizers:  make fuzz-address SECONDS=60 SEED=1
+.PHONY: fuzz-address
+fuzz-address: $(VENV)/.knoll
+	@scripts/fuzz-address.sh $(or $(SECONDS),600) $(or $(SEED),0)

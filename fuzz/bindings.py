@@ -29,12 +29,22 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.bindings_mutate import mutate
-from fuzz.bindings_seeds import Seed, copied, targets
+from .bindings_mutate import mutate
+from .bindings_seeds import Seed, copied, targets
 
 LIMIT = 20.0  # seconds for a call
+START_LIMIT = 300.0  # seconds for imports, which take long under sanitizers
 REFUSALS = (TypeError, ValueError, MemoryError, OverflowError)
 VALID, ACCEPTED, REFUSED, WRONG = range(4)  # columns of the counts
+# Arguments (their numbers) that say how much is to be done: more than this is not wrong, only long.
+AMOUNTS = {
+    "LloydMemory": {0: 10**5, 1: 100, 2: 1000},
+    "climb": {6: 1000},
+    "climb_paths": {6: 1000},
+    "kmeans_plus_plus": {5: 100},
+    "kmeans_plus_plus_csr": {8: 100},
+    "sparse_chebyshev": {4: 1000},
+}
 # How sanitizers die of a request that is too large, which is no fault: elsewhere it is a MemoryError.
 TOO_LARGE = ("allocation-size-too-big", "out-of-memory", "calloc-overflow", "allocator is out of memory")
 
@@ -89,7 +99,11 @@ def prepared(core: types.ModuleType, seed: Seed) -> Any:
 def changed(seed: Seed, rng: np.random.Generator) -> tuple[list[Any], list[str]]:
     """Make arguments of a seed wrong; keyword arguments follow the others."""
     args = [copied(a) for a in (*seed.args, *seed.kwargs.values())]
-    return args, mutate(args, rng)
+    words = mutate(args, rng)
+    for i, most in AMOUNTS.get(seed.name, {}).items():
+        if i < len(args) and type(args[i]) is int:
+            args[i] = min(args[i], most)
+    return args, words
 
 
 class Calls:
@@ -165,13 +179,15 @@ def work(core: str | None, seeds: str, seed: int, first: int, shared: str) -> No
 class Worker:
     """A child process that makes calls, and the file through which it is watched."""
 
-    def __init__(self, core: str | None, seeds: str, seed: int, first: int, folder: Path) -> None:
+    def __init__(self, core: str | None, preload: str | None, seeds: str, seed: int, first: int, folder: Path) -> None:
         self.errors = folder / "errors.txt"
         words = [sys.executable, "-m", "fuzz.bindings", "--work", str(first), "--seeds", seeds, "--seed", str(seed)]
         words += ["--board", str(folder / "board")] + (["--core", core] if core else [])
         root = Path(__file__).parents[1]
         with self.errors.open("wb") as out:
             environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONMALLOC": "malloc"}
+            if preload:
+                environment["LD_PRELOAD"] = preload
             self.process = subprocess.Popen(words, stdout=out, stderr=out, cwd=root, env=environment)
 
     def end(self) -> None:
@@ -180,25 +196,39 @@ class Worker:
         self.process.wait()
 
 
-def watch(worker: Worker, board: Any, until: float) -> str | None:
-    """Wait until the worker fails, or its time is over; say how it failed."""
-    number, since = int(board[0]), time.monotonic()
-    while time.monotonic() < until:
+def watch(worker: Worker, board: Any, seconds: float) -> tuple[float, str | None]:
+    """Wait until the worker fails, or has worked so long; return how long it has worked, and how it failed."""
+    number = -1  # as long as it imports
+    begun = since = time.monotonic()
+    while True:
+        now = time.monotonic()
         code = worker.process.poll()
         if code is not None:
-            return f"ended with code {code}"
+            return now - begun, f"ended with code {code}"
         if board[0] != number:
-            number, since = int(board[0]), time.monotonic()
-        elif time.monotonic() - since > LIMIT and number >= 0:
-            return f"did not end within {LIMIT:.0f} s"
+            begun = now if number < 0 else begun
+            number, since = int(board[0]), now
+        elif now - since > (LIMIT if number >= 0 else START_LIMIT):
+            return now - begun, f"did not end within {LIMIT:.0f} s"
+        if number >= 0 and now - begun > seconds:
+            return now - begun, None
         time.sleep(0.05)
-    return None
 
 
 def main(
-    seconds: float, seed: int, *, core: str | None = None, seeds: str | None = None, most_faults: int = 20
+    seconds: float,
+    seed: int,
+    *,
+    core: str | None = None,
+    preload: str | None = None,
+    seeds: str | None = None,
+    most_faults: int = 20,
 ) -> Result:
-    """Fuzz for some seconds, after the valid calls have been made."""
+    """Fuzz for some seconds, and at least until the valid calls have been made.
+
+    `core` is the file of another build of the core, `preload` what that build needs loaded first, and `seeds` a file of
+    recorded calls, which are recorded anew otherwise.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if seeds is None:
@@ -211,16 +241,17 @@ def main(
         calls = Calls(pickle.loads(Path(seeds).read_bytes()), names, seed)
         board: Any = np.memmap(folder / "board", np.int64, "w+", shape=(1 + len(names) * 4,))
         result = Result(names, board[1:].reshape(len(names), 4))
-        first, until = 0, time.monotonic() + seconds
-        while first < len(calls.valid) or time.monotonic() < until:
+        first, left = 0, seconds
+        while first < len(calls.valid) or left > 0:
             board[0] = -1
-            worker = Worker(core, seeds, seed, first, folder)
-            how = watch(worker, board, max(until, time.monotonic() + 1))
+            worker = Worker(core, preload, seeds, seed, first, folder)
+            spent, how = watch(worker, board, max(left, 1.0))
             worker.end()
-            first = int(board[0]) + 1
+            left -= spent
             said = worker.errors.read_text(errors="replace")
-            if first == 0:
-                raise RuntimeError(f"the worker did not begin:\n{said}")
+            if board[0] < 0:
+                raise RuntimeError(f"the worker did not begin: {how}\n{said}")
+            first = int(board[0]) + 1
             if how is not None and not any(words in said for words in TOO_LARGE):
                 result.faults.append(f"{how}: {calls.describe(first - 1)}\n{said[-4000:]}")
                 if len(result.faults) >= most_faults:
@@ -247,6 +278,7 @@ def command() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--core", help="the file of another build of the core")
+    parser.add_argument("--preload", help="libraries to load before it, as the runtime of a sanitizer")
     parser.add_argument("--seeds", help="recorded calls (fuzz.bindings_seeds); recorded anew where none are named")
     parser.add_argument("--only", type=int, help="make this one call again")
     parser.add_argument("--faults", type=int, default=20, help="stop after so many")
@@ -258,7 +290,14 @@ def command() -> int:
     if chosen.only is not None:
         again(chosen.seed, chosen.only, chosen.core, chosen.seeds)
         return 0
-    result = main(chosen.seconds, chosen.seed, core=chosen.core, seeds=chosen.seeds, most_faults=chosen.faults)
+    result = main(
+        chosen.seconds,
+        chosen.seed,
+        core=chosen.core,
+        preload=chosen.preload,
+        seeds=chosen.seeds,
+        most_faults=chosen.faults,
+    )
     print(result.table())
     for fault in result.faults:
         print("\nFAULT", fault)

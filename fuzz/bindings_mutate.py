@@ -16,7 +16,24 @@ Generator = np.random.Generator
 Mutation = Callable[[Arguments, Generator], str | None]
 
 INTEGERS = [-(2**63), -(2**31) - 1, -2, -1, 0, 1, 2, 3, 7, 65, 2**15, 2**16, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**64]
-FLOATS = [np.nan, np.inf, -np.inf, -1.0, -0.0, 0.0, 5e-324, 1e-310, 1e-160, 0.5, 1.0, 3.0, 1e16, 1e160, 1.7e308, -1.7e308]
+FLOATS = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    -1.0,
+    -0.0,
+    0.0,
+    5e-324,
+    1e-310,
+    1e-160,
+    0.5,
+    1.0,
+    3.0,
+    1e16,
+    1e160,
+    1.7e308,
+    -1.7e308,
+]
 WORDS = [
     "", "auto", "tree", "tiles", "cells", "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine",
     "closest", "first", "noise", "rbf", "heaviside", "poly", "linear", "lloyd", "hamerly", "elkan", "nonsense", "\0",

@@ -47,7 +47,10 @@ class Seed:
 def sketch(value: Any) -> Any:
     """Reduce an argument to its type, and numbers and lengths to their order of magnitude."""
     if isinstance(value, np.ndarray):
-        return (value.dtype.str, *(min(length, 4) if axis else rough(length) for axis, length in enumerate(value.shape)))
+        return (
+            value.dtype.str,
+            *(min(length, 4) if axis else rough(length) for axis, length in enumerate(value.shape)),
+        )
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):
@@ -76,6 +79,7 @@ class Recorder:
         self.shared: dict[str, set[tuple[int, int]]] = {}  # pairs of arguments that share memory
 
     def call(self, function: Callable[..., Any], seed: Seed) -> Any:
+        """Make a call, and keep a copy of its arguments if no call like it was kept."""
         kept = self.seeds.setdefault(seed.name, {})
         arrays = [(i, a) for i, a in enumerate(seed.args) if isinstance(a, np.ndarray)]
         pairs = {(i, j) for i, a in arrays for j, b in arrays if i < j and np.may_share_memory(a, b)}
@@ -103,12 +107,15 @@ class Recorder:
         return proxy
 
     def wrapped(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand in for a function."""
+
         def call(*args: Any, **kwargs: Any) -> Any:
             return self.call(function, Seed(name, args, kwargs))
 
         return call
 
     def wrapped_class(self, name: str, real: type) -> type:
+        """Stand in for a class: its instances keep the calls that they came from."""
         recorder = self
 
         class Instance:
@@ -152,9 +159,11 @@ def fits() -> Iterator[Callable[[], object]]:
     for data in (small, small.astype(np.float32), np.asfortranarray(small), wide, wide.astype(np.float32), line, large):
         for algorithm in ("lloyd", "elkan", "auto"):
             for k in (1, 4, 30):
-                yield lambda X=data, a=algorithm, k=k: knoll.KMeans(
-                    k, algorithm=a, random_state=0, n_init=1, max_iter=5
-                ).fit(X).transform(X)
+                yield (
+                    lambda X=data, a=algorithm, k=k: (
+                        knoll.KMeans(k, algorithm=a, random_state=0, n_init=1, max_iter=5).fit(X).transform(X)
+                    )
+                )
     yield lambda: knoll.KMeans(3, random_state=0).fit(small, sample_weight=weights).score(small)
     yield lambda: knoll.KMeans(3, init="random", random_state=0).fit(small, sample_weight=weights).predict(small)
     yield lambda: knoll.KMeans(8, random_state=0, n_init=2).fit(np.repeat(small[:6], 9, axis=0))
@@ -176,20 +185,38 @@ def fits() -> Iterator[Callable[[], object]]:
         yield lambda X=data: knoll.Gaussian(random_state=0).fit(X, sample_weight=np.arange(1.0, len(X) + 1)).sample(20)
         for shape in ("full", "tied", "diag", "spherical"):
             for noise in (False, 0.1):
-                yield lambda X=data, s=shape, noise=noise: knoll.GaussianMixture(
-                    3, covariance_type=s, noise=noise, random_state=0, max_iter=4, tol=0.5
-                ).fit(X).predict_proba(X)
-            yield lambda X=data, s=shape: knoll.GaussianMixture(
-                3, covariance_type=s, init_params="random", random_state=0, max_iter=3, tol=0.5
-            ).fit(X, sample_weight=np.linspace(0.5, 2, len(X))).score_samples(X)
+                yield (
+                    lambda X=data, s=shape, noise=noise: (
+                        knoll.GaussianMixture(3, covariance_type=s, noise=noise, random_state=0, max_iter=4, tol=0.5)
+                        .fit(X)
+                        .predict_proba(X)
+                    )
+                )
+            yield (
+                lambda X=data, s=shape: (
+                    knoll.GaussianMixture(
+                        3, covariance_type=s, init_params="random", random_state=0, max_iter=3, tol=0.5
+                    )
+                    .fit(X, sample_weight=np.linspace(0.5, 2, len(X)))
+                    .score_samples(X)
+                )
+            )
         for formulation in ("graph", "climbing", "spectral"):
             if n < 100:
                 yield lambda X=data, f=formulation: knoll.DBSCAN(2.0, formulation=f, min_samples=3).fit(X).predict(X)
-        for metric, p in (("euclidean", None), ("manhattan", None), ("chebyshev", None), ("minkowski", 1.5), ("cosine", None)):
+        for metric, p in (
+            ("euclidean", None),
+            ("manhattan", None),
+            ("chebyshev", None),
+            ("minkowski", 1.5),
+            ("cosine", None),
+        ):
             for border in ("closest", "first", "noise"):
-                yield lambda X=data, m=metric, p=p, b=border: knoll.DBSCAN(
-                    0.7, metric=m, p=p, border=b, min_samples=4
-                ).fit(X).predict(X[:20])
+                yield (
+                    lambda X=data, m=metric, p=p, b=border: (
+                        knoll.DBSCAN(0.7, metric=m, p=p, border=b, min_samples=4).fit(X).predict(X[:20])
+                    )
+                )
         yield lambda X=data: knoll.DBSCAN(0.7).fit(X, sample_weight=np.linspace(0.5, 2, len(X)))
         yield lambda X=data: scales.estimate_eps(X)
         yield lambda X=data: scales.estimate_sigma(X)
@@ -201,13 +228,19 @@ def fits() -> Iterator[Callable[[], object]]:
             yield lambda X=data: knoll.MeanShift(bandwidth=2.0, bin_seeding=True).fit(X, sample_weight=np.ones(len(X)))
             for kernel in ("rbf", "poly", "linear", "heaviside"):
                 for search in (False, True):
-                    yield lambda X=data, k=kernel, s=search: knoll.KernelKMeans(
-                        3, kernel=k, eps=2.0, local_search=s, random_state=0, max_iter=5
-                    ).fit(X, sample_weight=np.linspace(0.5, 2, len(X))).predict(X)
+                    yield (
+                        lambda X=data, k=kernel, s=search: (
+                            knoll.KernelKMeans(3, kernel=k, eps=2.0, local_search=s, random_state=0, max_iter=5)
+                            .fit(X, sample_weight=np.linspace(0.5, 2, len(X)))
+                            .predict(X)
+                        )
+                    )
             for operator in ("auto", "tiles", "truncated", "cholesky"):
-                yield lambda X=data, o=operator: knoll.SpectralClustering(
-                    3, operator=o, sigma=1.0, random_state=0, n_init=1
-                ).fit(X).predict(X)
+                yield (
+                    lambda X=data, o=operator: (
+                        knoll.SpectralClustering(3, operator=o, sigma=1.0, random_state=0, n_init=1).fit(X).predict(X)
+                    )
+                )
             yield lambda X=data: knoll.SpectralClustering(3, affinity="nearest_neighbors", random_state=0).fit(X)
     yield lambda: knoll.DBSCAN(0.5, metric="haversine").fit(rng.uniform(-1, 1, (50, 2))).predict(small[:5] / 10)
     yield lambda: knoll.SpectralClustering(3, affinity="nearest_neighbors", n_neighbors=15, random_state=0).fit(large)
@@ -232,11 +265,15 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
         points = x.astype(dtype)
         yield Seed("mahalanobis2", (points, np.zeros(3), np.eye(3), np.empty(40), 1))
         yield Seed("silhouette", (points, np.ones(40), np.array([0, 10, 25, 40]), np.empty(40), 2))
-        yield Seed("split_rows", (points, x[:, 0] > 0, np.empty(40, np.int64), points.copy(), points.copy(), 1))
+        taken = x[:, 0] > 0
+        numbers = np.empty(int(taken.sum()), np.int64)
+        yield Seed("split_rows", (points, taken, numbers, points[taken], points[~taken], 1))
     for gaussian in (False, True):
         for level, tol in ((None, 0.0), (3.0, 0.0), (None, 1e-3)):
             yield Seed("climb_paths", (x, None, x[:5].copy(), 1.0, level, tol, 20, gaussian, 1))
-            yield Seed("climb_paths", (x[:, :1].copy(), np.ones(40), x[:5, :1].copy(), 1.0, level, tol, 20, gaussian, 2))
+            yield Seed(
+                "climb_paths", (x[:, :1].copy(), np.ones(40), x[:5, :1].copy(), 1.0, level, tol, 20, gaussian, 2)
+            )
     begin, column = np.arange(0, 41 * 2, 2), np.tile(np.arange(40, dtype=np.int32), 2)
     value, b = rng.uniform(-0.5, 0.5, 80), rng.normal(size=(40, 4))
     yield Seed("sparse_times", (begin, column, value, b, np.empty((40, 4)), 1))

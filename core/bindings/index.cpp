@@ -45,6 +45,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
   const auto w = view_or_empty<1>(weights);
   check_memory({array("x", x), array("weights", weights), array("labels", labels), array("core", core),
                 array("columns", columns), array("places", places)});
+  need(d >= 1, "x must have a column");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(labels.shape(0)) == n && static_cast<int64_t>(core.shape(0)) == n,
        "labels and core must have one entry per row");
@@ -113,6 +114,7 @@ struct PyIndex {
                    const std::string& backend, int threads) {
     const auto points = view<2>(x);
     check_memory({array("x", x)});
+    need(x.shape(1) >= 1, "x must have a column");
     need_number(radius_hint, "radius_hint");
     const Metric measure = metric_of(metric, p, points.shape[1]);
     auto made = std::make_unique<PyIndex>();

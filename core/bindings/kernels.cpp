@@ -168,10 +168,11 @@ SparseRows sparse_rows(const In<int64_t, 1>& begin, const In<int32_t, 1>& column
        "begin, column and value must be contiguous");
   need(begin.shape(0) >= 1 && column.shape(0) == value.shape(0), "begin, column and value must fit together");
   const int64_t entries = rows.column.shape[0];
+  const char* const rising = "begin must rise from 0 to the number of entries, and columns lie within the matrix";
   bool rises = rows.begin(0) == 0 && rows.begin(rows.rows()) == entries;
   for (int64_t i = 0; i < rows.rows(); ++i) rises &= rows.begin(i) <= rows.begin(i + 1);
-  need(rises, "begin must rise from 0 to the number of entries");
-  need_range(rows.column, 0, static_cast<int64_t>(columns), "column must lie within the matrix");
+  need(rises, rising);
+  need_range(rows.column, 0, static_cast<int64_t>(columns), rising);
   return rows;
 }
 

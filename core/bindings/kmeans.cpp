@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <atomic>
 #include <memory>
 #include <tuple>
 
@@ -236,6 +237,24 @@ void bind_csr(nb::module_& m) {
   distances(float{});
 }
 
+// A memory changes with every step, so one call at a time may use it.
+struct Memory : LloydMemory {
+  using LloydMemory::LloydMemory;
+  std::atomic_flag busy;
+};
+class Turn {
+ public:
+  explicit Turn(Memory& memory) : busy_(memory.busy) {
+    need(!busy_.test_and_set(), "this memory is in use by another call");
+  }
+  ~Turn() { busy_.clear(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
+
 const char* name_of(LloydAlgorithm algorithm) {
   switch (algorithm) {
     case LloydAlgorithm::lloyd:
@@ -254,7 +273,7 @@ LloydAlgorithm algorithm_of(const std::string& name) {
 }
 
 template <class T>
-std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2>& x, const Weights& weights,
+std::tuple<int64_t, int64_t, int64_t> py_step(Memory& memory, const In<T, 2>& x, const Weights& weights,
                                               const In<double, 2>& centers, int threads) {
   const auto points = view<2>(x);
   check_memory({array("x", x), array("weights", weights), array("centers", centers)});
@@ -262,6 +281,7 @@ std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2
   const auto w = weights_view(weights, memory.rows());
   need_centers(centers, memory.columns());
   need(static_cast<int64_t>(centers.shape(0)) == memory.clusters(), "centers must be (k, d) of this memory");
+  const Turn turn(memory);
   StepCounts counts;
   call(threads, work(memory.rows(), memory.clusters(), memory.columns()),
        [&](Run run) { counts = memory.step(points, w, view<2>(centers), run); });
@@ -269,13 +289,14 @@ std::tuple<int64_t, int64_t, int64_t> py_step(LloydMemory& memory, const In<T, 2
 }
 
 template <class T>
-void py_round_moved(LloydMemory& memory, const In<T, 2>& x, const Weights& weights, const In<int64_t, 1>& rows,
+void py_round_moved(Memory& memory, const In<T, 2>& x, const Weights& weights, const In<int64_t, 1>& rows,
                     const In<int32_t, 1>& to, const Out<double, 1>& out, int threads,
                     const std::optional<Out<double, 1>>& rest) {
   const auto points = view<2>(x);
   need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
   check_memory({array("x", x), array("weights", weights), array("rows", rows), array("to", to), array("out", out),
                 array("rest", rest)});
+  const Turn turn(memory);
   need(memory.whole(), "a step must have been made");
   const auto w = weights_view(weights, memory.rows());
   const auto columns = static_cast<size_t>(memory.clusters() * (memory.columns() + 1));
@@ -340,15 +361,15 @@ void bind_kmeans(nb::module_& m) {
   bind_csr<float, int32_t>(m);
   bind_csr<float, int64_t>(m);
 
-  nb::class_<LloydMemory>(m, "LloydMemory", "What one block of rows remembers between the steps of k-means.")
+  nb::class_<Memory>(m, "LloydMemory", "What one block of rows remembers between the steps of k-means.")
       .def(
           "__init__",
-          [](LloydMemory* self, int64_t n, int64_t d, int64_t k, const std::string& algorithm) {
+          [](Memory* self, int64_t n, int64_t d, int64_t k, const std::string& algorithm) {
             need(n >= 0 && n <= kMostEntries, "n must be >= 0, and no more than memory holds");
             need(d >= 1 && d <= kMostEntries / kLimbs, "d must be >= 1, and no more than memory holds");
             need(k >= 1 && k <= INT32_MAX, "k must lie in [1, 2^31)");
             need(k <= kMostEntries / kLimbs / (d + 1), "k·(d+1) must be no more than memory holds");
-            new (self) LloydMemory(n, d, k, algorithm_of(algorithm));
+            new (self) Memory(n, d, k, algorithm_of(algorithm));
           },
           "n"_a, "d"_a, "k"_a, "algorithm"_a)
       .def("step", &py_step<double>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a,
@@ -361,10 +382,11 @@ void bind_kmeans(nb::module_& m) {
            "out"_a.noconvert(), "threads"_a, nb::arg("rest").noconvert() = nb::none())
       .def(
           "round_sums",
-          [](LloydMemory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& rest) {
+          [](Memory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& rest) {
             check_memory({array("out", out), array("rest", rest)});
             const auto columns = static_cast<size_t>(self.clusters() * (self.columns() + 1));
             need(out.shape(0) == columns && (!rest || rest->shape(0) == columns), "out and rest must be (k*(d+1))");
+            const Turn turn(self);
             call(threads, 20.0 * static_cast<double>(out.shape(0)),
                  [&](Run run) { self.round_sums(view<1>(out), run, view_or_empty<1>(rest)); });
           },
@@ -372,7 +394,7 @@ void bind_kmeans(nb::module_& m) {
           "What exact_round makes of sums, sooner.")
       .def_prop_ro(
           "labels",
-          [](LloydMemory& self) {
+          [](Memory& self) {
             return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(self.labels().data,
                                                                       {static_cast<size_t>(self.rows())}, nb::handle());
           },
@@ -380,8 +402,9 @@ void bind_kmeans(nb::module_& m) {
           "The labels (n,) of the last step: read-only, since the next one trusts them.")
       .def_prop_ro(
           "sums",
-          [](LloydMemory& self) {
+          [](Memory& self) {
             const auto columns = self.clusters() * (self.columns() + 1);
+            const Turn turn(self);
             auto sums = std::make_unique<int64_t[]>(static_cast<size_t>(kLimbs * columns));
             self.add_sums(matrix_view(sums.get(), kLimbs, columns));
             const nb::capsule owner(sums.get(), [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <stdexcept>
 
 namespace knoll {
 namespace {
@@ -37,7 +38,9 @@ Digits::Digits(int low, int high, int64_t terms) {
   // |a sum of digits| ≤ terms · 2^bits ≤ 2^61. At most 41 bits, so that three digits fit into 128 bits.
   bits_ = std::min(41, 61 - static_cast<int>(std::bit_width(static_cast<uint64_t>(terms))));
   low_ = std::max(low, -1074);
+  high = std::min(high, 1025);  // so large is what stands for infinity, where a product has overflown
   count_ = std::max(1, (high - low_ + bits_ - 1) / bits_);
+  if (bits_ < 1 || count_ > kMost - 3) throw std::length_error("there are too many rows to sum exactly");
   unit_ = low_ >= -1022 ? std::ldexp(1.0, low_) : 0.0;
   if (count_ == 2 && low_ > -1000 && low_ + bits_ < 900) {
     high_ = std::ldexp(0x1.8p52, low_ + bits_);

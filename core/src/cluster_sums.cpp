@@ -45,15 +45,21 @@ int exponent_above(double magnitude) {  // magnitude < 2^result
   return magnitude == 0 ? -1074 : e;
 }
 
+// into += how many units the sum lies above the cut: the difference of their bits. It wraps around where a term is too
+// large for its unit, as rows may be that are not those of the step before.
+void add_units_above(int64_t& into, double sum, double cut) {
+  add_to_limb(into, static_cast<int64_t>(std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(cut)));
+}
+
 // limbs += v · 2^exponent; the digits are cut as in exact_add.
 void add_integer(int64_t* limbs, int64_t stride, int64_t v, int exponent) {
   if (v == 0) return;
   const int position = exponent + 1074, r = position & 31;
   int64_t* limb = limbs + stride * (position >> 5);
   const uint64_t low = static_cast<uint64_t>(v) << r;
-  limb[0] += static_cast<int64_t>(low & 0xffffffff);
-  limb[stride] += static_cast<int64_t>(low >> 32);
-  limb[2 * stride] += (v >> 1) >> (63 - r);
+  add_to_limb(limb[0], static_cast<int64_t>(low & 0xffffffff));
+  add_to_limb(limb[stride], static_cast<int64_t>(low >> 32));
+  add_to_limb(limb[2 * stride], (v >> 1) >> (63 - r));
 }
 
 void add_units(int64_t* limbs, int64_t stride, int unit, int64_t high, int64_t low, int64_t least) {
@@ -285,7 +291,7 @@ void ClusterDelta::bring_waiting() {
 void ClusterDelta::below_units(double t, int64_t c, int64_t j) {
   if (least_.empty()) least_.assign(high_.size(), 0);
   const double cut = cut_least_[static_cast<size_t>(j)], above = t + cut;
-  least_[static_cast<size_t>(c * ld_ + j)] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
+  add_units_above(least_[static_cast<size_t>(c * ld_ + j)], above, cut);
   const double rest = t - (above - cut);
   if (rest != 0) to_limbs(rest, c, j);
 }
@@ -298,8 +304,8 @@ void ClusterDelta::term(double t, int64_t c, int64_t j) {
     return;
   }
   const double above = t + cut, left = t - (above - cut), below = left + cut_low;
-  high_[at] += std::bit_cast<int64_t>(above) - std::bit_cast<int64_t>(cut);
-  low_[at] += std::bit_cast<int64_t>(below) - std::bit_cast<int64_t>(cut_low);
+  add_units_above(high_[at], above, cut);
+  add_units_above(low_[at], below, cut_low);
   const double rest = left - (below - cut_low);
   if (rest != 0) below_units(rest, c, j);
 }
@@ -382,9 +388,9 @@ void ClusterDelta::flush() {
     for (int64_t j = 0; j <= d_; ++j) {
       const auto at = static_cast<size_t>(c * ld_ + j);
       if (totals_.in_units) {
-        totals_.high[at] += high_[at];
-        totals_.low[at] += low_[at];
-        if (!least_.empty()) totals_.least[at] += least_[at];
+        add_to_limb(totals_.high[at], high_[at]);
+        add_to_limb(totals_.low[at], low_[at]);
+        if (!least_.empty()) add_to_limb(totals_.least[at], least_[at]);
       } else {
         add_units(&totals_.room()(0, column_of(c, j, d_)), totals_.room().stride[0], unit_[static_cast<size_t>(j)],
                   high_[at], low_[at], least_.empty() ? 0 : least_[at]);
@@ -436,7 +442,7 @@ void whole_totals(const ClusterTotals& totals, const std::vector<int>& exponents
                   View<int64_t, 2> sums) {
   const std::vector<int> unit = units(exponents, largest_weight);
   for (int64_t l = 0; l < kLimbs && !totals.limbs.empty(); ++l)
-    for (int64_t i = 0; i < sums.shape[1]; ++i) sums(l, i) += totals.limbs(l, i);
+    for (int64_t i = 0; i < sums.shape[1]; ++i) add_to_limb(sums(l, i), totals.limbs(l, i));
   for (int64_t c = 0; c < totals.k && totals.in_units; ++c)
     for (int64_t j = 0; j <= totals.d; ++j) {
       const auto at = static_cast<size_t>(c * totals.ld + j);

@@ -26,7 +26,8 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   auto carry = [&](int64_t sign) {  // digits of sign · sum; returns what is left above them
     int64_t above = 0;
     for (int i = 0; i < count; ++i) {
-      const int64_t value = sign * limb[i * stride] + above;
+      int64_t value = sign < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(limb[i * stride])) : limb[i * stride];
+      add_to_limb(value, above);
       digits[i] = static_cast<uint64_t>(value) & 0xffffffff;
       above = value >> 32;
     }
@@ -35,7 +36,7 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   int64_t above = carry(1);
   const double sign = above < 0 ? -1.0 : 1.0;
   if (above < 0) above = carry(-1);
-  digits[count] = static_cast<uint64_t>(above);  // below 2³² too: a limb has 63 bits
+  digits[count] = static_cast<uint64_t>(above) & 0xffffffff;  // below 2³² anyhow where limbs are those of a sum
   int top = count;
   while (top > 0 && digits[top] == 0) --top;
   if (digits[top] == 0) return 0.0;

@@ -60,11 +60,12 @@ void for_column_blocks(int64_t columns, Run run, F&& body) {
 void exact_normalise(int64_t* limbs) {
   int64_t carry = 0;
   for (int i = 0; i < kFiniteLimbs - 1; ++i) {
-    const int64_t limb = limbs[i] + carry;
+    int64_t limb = limbs[i];
+    add_to_limb(limb, carry);
     limbs[i] = limb & kDigit;
     carry = limb >> 32;
   }
-  limbs[kFiniteLimbs - 1] += carry;
+  add_to_limb(limbs[kFiniteLimbs - 1], carry);
 }
 
 void exact_merge(int64_t* into, const int64_t* from) {
@@ -77,7 +78,7 @@ void exact_merge(int64_t* into, const int64_t* from) {
     exact_normalise(into);
     from = carried.data();
   }
-  for (int i = 0; i < kLimbs; ++i) into[i] += from[i];
+  for (int i = 0; i < kLimbs; ++i) add_to_limb(into[i], from[i]);
 }
 
 double exact_round(const int64_t* limbs) {
@@ -93,7 +94,7 @@ double exact_round(const int64_t* limbs) {
   exact_normalise(sum.data());
   const bool negative = sum[kFiniteLimbs - 1] < 0;
   if (negative) {
-    for (int64_t& limb : sum) limb = -limb;
+    for (int64_t& limb : sum) limb = static_cast<int64_t>(-static_cast<uint64_t>(limb));
     exact_normalise(sum.data());
   }
   constexpr int below = 2;

@@ -11,7 +11,9 @@ namespace knoll {
 
 class Digits {
  public:
-  static constexpr int kMost = 72;  // digits of a column that spans all of float64, and room to carry
+  // Digits of a column that spans all of float64, 2099 bits of which each digit has at least 26 (2^34 terms), and three
+  // more to carry into.
+  static constexpr int kMost = 84;
 
   Digits() = default;
   // For terms that are multiples of 2^low and below 2^high in magnitude; low > high: all are zero.

@@ -27,6 +27,12 @@ inline constexpr int kLimbs = kFiniteLimbs + 3;
 // So many exact_add (or additions of normalised arrays) may follow a zero, normalised or merged array.
 inline constexpr int64_t kSafeAdds = int64_t{1} << 30;
 
+// limb += digit modulo 2^64. No sum of kSafeAdds terms comes near the end of the range, but limbs that a caller hands
+// in may hold anything.
+inline void add_to_limb(int64_t& limb, int64_t digit) {
+  limb = static_cast<int64_t>(static_cast<uint64_t>(limb) + static_cast<uint64_t>(digit));
+}
+
 // limbs += x; limb i lies at limbs[i · stride], so that a sum may also be a column of an array (kLimbs, m).
 inline void exact_add(int64_t* limbs,  // in, out (kLimbs)
                       double x, int64_t stride = 1) {
@@ -34,7 +40,7 @@ inline void exact_add(int64_t* limbs,  // in, out (kLimbs)
   const uint64_t exponent = (bits >> 52) & 0x7ff;
   const int64_t negative = static_cast<int64_t>(bits) >> 63;  // 0 or −1
   if (exponent == 0x7ff) [[unlikely]] {
-    ++limbs[stride * (x != x ? kNan : kPlusInf - negative)];
+    add_to_limb(limbs[stride * (x != x ? kNan : kPlusInf - negative)], 1);
     return;
   }
   // |x| = mantissa · 2^(shift − 1074); a subnormal has no hidden bit and the exponent of the smallest normal.
@@ -46,9 +52,9 @@ inline void exact_add(int64_t* limbs,  // in, out (kLimbs)
   const uint64_t r = shift & 31;
   const uint64_t low = static_cast<uint64_t>(whole) << r;
   int64_t* limb = limbs + stride * static_cast<int64_t>(shift >> 5);
-  limb[0] += static_cast<int64_t>(low & 0xffffffff);
-  limb[stride] += static_cast<int64_t>(low >> 32);
-  limb[2 * stride] += (whole >> 1) >> (63 - r);  // whole >> (64 − r), also for r = 0
+  add_to_limb(limb[0], static_cast<int64_t>(low & 0xffffffff));
+  add_to_limb(limb[stride], static_cast<int64_t>(low >> 32));
+  add_to_limb(limb[2 * stride], (whole >> 1) >> (63 - r));  // whole >> (64 − r), also for r = 0
 }
 
 // limbs += a·b, as the double nearest to a·b and what it leaves; counts as two additions. Exact unless the

@@ -404,15 +404,16 @@ static int64_t survivors(const float* key, const int32_t* label, int64_t n, cons
   return count;
 }
 
-// Adding 1.5·2^52 units rounds to a unit and leaves the integer in the low bits of the sum.
+// Adding 1.5·2^52 units rounds to a unit and leaves the integer in the low bits of the sum. Integers are added modulo
+// 2^64: terms that are too large for their units must not be undefined behaviour.
 KNOLL_INLINE u64 add_cut(f64 t, const double* cut_high, const double* cut_low, int64_t* high, int64_t* low) {
   const f64 ch = load(cut_high), cl = load(cut_low);
   const f64 above = t + ch, left = t - (above - ch), below = left + cl;
-  i64 h, l;
+  u64 h, l;
   __builtin_memcpy(&h, high, sizeof h);
   __builtin_memcpy(&l, low, sizeof l);
-  h += (i64)above - (i64)ch;
-  l += (i64)below - (i64)cl;
+  h += (u64)above - (u64)ch;
+  l += (u64)below - (u64)cl;
   __builtin_memcpy(high, &h, sizeof h);
   __builtin_memcpy(low, &l, sizeof l);
   return (u64)(left - (below - cl));
@@ -450,9 +451,9 @@ KNOLL_INLINE i64 below(f64 x, const double* limit) {
 // into += v in units of the cut, rounded; returns what is left.
 KNOLL_INLINE f64 take_units(f64 v, const double* cut, int64_t* into) {
   const f64 c = load(cut), above = v + c;
-  i64 sum;
+  u64 sum;
   __builtin_memcpy(&sum, into, sizeof sum);
-  sum += (i64)above - (i64)c;
+  sum += (u64)above - (u64)c;
   __builtin_memcpy(into, &sum, sizeof sum);
   return v - (above - c);
 }
