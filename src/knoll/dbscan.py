@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
+from knoll.schema import Array, Text, not_columns
 from knoll.steps import climb
 from knoll.steps import dbscan as steps
 from knoll.steps import neighbourhoods as near
@@ -134,7 +135,23 @@ class DBSCAN(ClusterMixin, Estimator):
         "formulation": (Choice(("graph", "spectral", "climbing")),),
         "border": (Choice(("closest", "first", "noise")),),
     }
-    _fitted: ClassVar = frozenset({"labels_", "core_sample_indices_", "components_", "other_points_", "fit_weights_"})
+    _fitted: ClassVar = {
+        "labels_": Array("n", "int64", low=-1, below="n", also=not_columns),
+        "core_sample_indices_": Array("c", "int64", low=0, below="n", increasing=True),
+        "components_": Array("c d", sparse=True),
+        "other_points_": Array(
+            "o d",
+            sparse=True,
+            when=lambda model: model.metric != "precomputed",
+            also=lambda model, _: model._no_split(),
+        ),
+        "fit_weights_": Array("n", "float64", none=True),
+        "graph_digest_": Text(),
+        "climbed_": Array("n d", "float64", when=lambda model: model.formulation == "climbing", leftover=True),
+        "climbed_labels_": Array(
+            "n", "int64", low=-1, below="n", when=lambda model: model.formulation == "climbing", leftover=True
+        ),
+    }
 
     def __init__(
         self,
@@ -518,6 +535,15 @@ class DBSCAN(ClusterMixin, Estimator):
         if self.metric == "precomputed" or scipy.sparse.issparse(queries) == scipy.sparse.issparse(self.components_):
             return queries
         return scipy.sparse.csr_array(queries) if isinstance(queries, np.ndarray) else queries.toarray()
+
+    def _no_split(self) -> str:
+        """Tell what keeps `components_` and `other_points_` from being the rows of the fit."""
+        cores, others = self.components_, self.other_points_
+        if type(cores) is not type(others) or cores.dtype != others.dtype:
+            return "is another type of array than components_"
+        if cores.shape[0] + others.shape[0] != len(self.labels_):
+            return f"and components_ have {cores.shape[0] + others.shape[0]} rows, and there are {len(self.labels_)}"
+        return ""
 
     def _fitted_points(self) -> Any:
         """Return the rows of the fit, core points first: the order of `fit_weights_`."""

@@ -217,7 +217,8 @@ def test_forged_headers_are_refused(put, small, change, words):
         ({"class": "DBSCAN"}, "unexpected keyword argument"),
         ({"parameters": []}, "damaged"),
         ({"fitted": {"a_": {"float": "1e"}}}, "damaged"),
-        ({"fitted": {"predict": 1}}, "missing"),
+        ({"fitted": {"predict": 1}}, "predict is no fitted attribute"),
+        ({"fitted": {}}, "n_features_in_ missing"),
         ({"fitted": {"a_": {"array": "fitted.labels_", "object": 3}}}, "unknown entry"),
         ({"fitted": {"a_": {"csr": [], "shape": [1, 2]}}}, "damaged"),
         ({"fitted": {"a_": {"csr": [1, 2, 3], "shape": [1e400, 2]}}}, "damaged"),
@@ -480,11 +481,25 @@ def test_models_that_lie_do_not_crash_the_process(tmp_path):
         ("MeanShift", {"bandwidth_": -1.0}, "bandwidth_ is -1.0"),
         ("MeanShift", {"bandwidth_": "wide"}, "bandwidth_ is 'wide'"),
         ("MeanShift", {"weights_": np.ones(3)}, r"weights_ has the shape \(3,\), which does not fit the others"),
-        ("SpectralClustering", {"n_clusters_": 5, "links_": None}, "it has 5 clusters of 4 rows"),
-        ("GaussianMixture", {"covariance_type_": "odd"}, r"covariances_ has the shape"),
+        ("SpectralClustering", {"n_clusters_": 5, "links_": None}, r"rule_\['matrix'\] has the shape \(2, 2\)"),
+        ("GaussianMixture", {"covariance_type_": "odd"}, "covariance_type_ is 'odd', and must be full or tied or "),
+        ("GaussianMixture", {"covariance_type_": "diag"}, r"covariances_ has the shape \(2, 1, 1\)"),
+        ("GaussianMixture", {"weights_": np.zeros(2)}, "noise_weight_ and weights_ sum to 0, and must sum to 1"),
+        ("GaussianMixture", {"weights_": np.array([1.5, -0.5])}, "weights_ has the entry -0.5, and must be >= 0"),
+        ("GaussianMixture", {"precisions_cholesky_": np.zeros((2, 1, 1))}, "precisions_cholesky_ has a diagonal that"),
+        ("GaussianMixture", {"history_": {"a": np.ones(2), "b": np.ones(1)}}, "history_ has columns of different"),
+        (
+            "DBSCAN",
+            {"core_sample_indices_": np.array([1, 0, 2, 3])},
+            "core_sample_indices_ has entries that do not inc",
+        ),
+        ("DBSCAN", {"formulation": "climbing"}, "climbed_ missing, and needed with these parameters"),
+        ("KMeans", {"labels_": np.array([0, 1, 2, 0], np.int32)}, r"labels_ has entries outside 0 … 1"),
+        ("KMeans", {"labels_": np.array([0.0, 1.0, 1.0, 0.0])}, "labels_ is of kind float64, and must be whole"),
+        ("KMeans", {"feature_names_in_": np.array(["a", "b"], object)}, r"feature_names_in_ has the shape \(2,\)"),
     ],
 )
-def test_what_does_not_fit_together_is_named(model, change, words, tmp_path):
+def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put):
     made = {
         "KMeans": knoll.KMeans(2),
         "DBSCAN": knoll.DBSCAN(2.5, min_samples=2),
@@ -495,9 +510,11 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path):
     liar = made[model].fit(np.array([[0.0], [1.0], [9.0], [7.0]]))
     for name, value in change.items():
         setattr(liar, name, value)
-    knoll.save(liar, tmp_path / "m.knoll")
-    with pytest.raises(ModelFileError, match=words):
-        knoll.load(tmp_path / "m.knoll")
+    with pytest.raises(ModelFileError, match=f"{model} cannot be saved: .*{words}"):
+        knoll.save(liar, tmp_path / "m.knoll")
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(ModelFileError, match=f"m.knoll is damaged: .*{words}"):
+        knoll.load(put(files.of_state(*liar.to_state()), "m.knoll"))
 
 
 def test_the_forger_forges_well(put, small):

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import CLASSES
-from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay
+from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay, parse
 from knoll.models._preparation import Preparation
+from knoll.models._read import model_of
 
 __all__ = ["save", "write"]
 
 _CHUNK = 1 << 24  # bytes
+_SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
 _NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync
 
 
@@ -94,12 +96,15 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
         state, arrays = model.to_state()
     except ModelFileError as error:
         raise ModelFileError(f"{kind.__name__} cannot be saved: {error}") from None
+    if _SECONDS in arrays:
+        arrays[_SECONDS] = np.zeros_like(arrays[_SECONDS])
     header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
     if preparation is not None:
         header["preparation"] = preparation.plain()
     try:
         places = lay(arrays)
         text = dump({**header, "arrays": {name: place._asdict() for name, place in places.items()}})
+        model_of(parse(text), arrays)  # what is written can be read
     except Damage as error:
         raise ModelFileError(f"{kind.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:
