@@ -192,9 +192,9 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             return arrays[path].astype(object) if as_object else arrays[path]
         case {"csr": list(parts), "shape": list(shape)}:
             kind = scipy.sparse.csr_matrix if value.get("matrix") is True else scipy.sparse.csr_array
-            rows: Any = kind(tuple(_unpack(part, arrays) for part in parts), shape=tuple(shape))
-            rows.check_format(full_check=True)  # no index leads outside
-            return rows
+            unpacked = [_unpack(part, arrays) for part in parts]
+            _check_rows(unpacked, shape)
+            return kind(tuple(unpacked), shape=tuple(shape))
         case {"scalar": str(path)}:
             return arrays[path][()]
         case {"float": str(text)}:
@@ -209,6 +209,27 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             raise KeyError(f"unknown entry {value!r:.60}")
         case _:
             return value
+
+
+def _check_rows(parts: list[Any], shape: list[Any]) -> None:
+    """Raise ValueError where compressed rows lead outside of their arrays.
+
+    SciPy's own check leaves all indices alone where the last of indptr is not > 0, and then reads outside.
+    """
+    if len(parts) != 3 or len(shape) != 2 or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"compressed rows have three arrays and two sides, got {len(parts)} and {shape!r:.60}")
+    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        raise ValueError("data, indices and indptr must be arrays of one dimension")
+    data, indices, indptr = parts
+    if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind not in "fiub":
+        raise ValueError("indices and indptr must be whole numbers, and data numbers")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"indptr must go from 0 upwards, one entry more than {shape[0]} rows")
+    if len(data) != len(indices) or indptr[-1] > len(indices):
+        raise ValueError(f"indptr leads to {indptr[-1]}, and there are {len(data)} data and {len(indices)} indices")
+    used = indices[: indptr[-1]]  # SciPy allows room after them
+    if len(used) and not 0 <= used.min() <= used.max() < shape[1]:
+        raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:

@@ -62,10 +62,9 @@ _MISSING = object()
 class Attribute:
     """What is common to all rules: when an attribute is there, and what else must hold."""
 
-    when: Callable[[Any], bool] | None = None  # (model): set where it holds, None or missing elsewhere
-    leftover: bool = False  # elsewhere an earlier fit may have left it: nothing reads it then
+    when: Callable[[Any], bool] | None = None  # (model): set where it holds, None elsewhere
     none: bool = False  # may be None
-    missing: bool = False  # may be missing
+    missing: bool = False  # may be missing; with `when`, elsewhere it may, and what is there an earlier fit has left
     also: Callable[[Any, Any], str] | None = None  # (model, value): what is wrong, "" where nothing is
 
     def check(self, name: str, value: Any, model: Any, sizes: Sizes) -> None:
@@ -84,10 +83,10 @@ class Attribute:
         absent = value is _MISSING or value is None
         if self.when is not None:
             needed = self.when(model)
-            if needed == absent and not (self.leftover and not needed):
-                raise ValueError(
-                    f"{name} {'missing, and' if absent else 'is set, and not'} needed with these parameters"
-                )
+            if needed and absent:
+                raise ValueError(f"{name} missing, and needed with these parameters")
+            if not needed and value is not None and not self.missing:
+                raise ValueError(f"{name} must be None with these parameters")
             return not needed
         if absent and not (self.missing if value is _MISSING else self.none):
             raise ValueError(f"{name} {'missing' if value is _MISSING else 'is None'}")
@@ -139,8 +138,10 @@ class Array(Attribute):
         if self.dtype == "bool" or not entries.size:
             return
         low, high = entries.min(), entries.max()  # NaN where there is one
-        if (self.finite or not self.nan) and not (np.isfinite(entries).all() if self.finite else low == low):
-            raise ValueError(f"{name} has entries that are {'not finite' if self.finite else 'NaN'}")
+        if self.finite and not np.isfinite(entries).all():
+            raise ValueError(f"{name} has entries that are not finite")
+        if low != low and not self.nan:
+            raise ValueError(f"{name} has entries that are NaN")
         if self.below and not self.low <= low <= high < sizes[self.below]:
             raise ValueError(f"{name} has entries outside {self.low} … {sizes[self.below] - 1}")
         if low < self.low or (self.strict and low <= self.low):
@@ -163,7 +164,7 @@ class Real(Attribute):
 
     def check_value(self, name: str, value: Any, model: Any, sizes: Sizes) -> None:
         """Check type and bounds."""
-        good = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+        good = isinstance(value, float | np.floating)  # what every fit sets: a whole number may be beyond float64
         if good and self.nan and value != value:
             return
         inside = good and (self.low < value if self.strict else self.low <= value) and value <= self.high

@@ -204,7 +204,13 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "fit_points_": Array("p d", "float64", when=lambda model: not model._wish().given),
         "graph_": Array("p p", low=0, sparse=True, when=lambda model: model._wish().graph),
         "graph_digest_": Text(),
-        "radius_": Array("p", "float64", low=0, when=lambda model: model._wish().name.endswith("nearest_neighbors")),
+        "radius_": Array(
+            "p",
+            "float64",
+            low=0,
+            when=lambda model: model._wish().name.endswith("nearest_neighbors"),
+            also=lambda model, radius: "" if model.n_neighbors <= len(radius) else "has fewer entries than n_neighbors",
+        ),
         "sigma_": Real(0, strict=True, when=lambda model: model._wish().name in ("rbf", "gaussian")),
         "sigma_reason_": Text(),
         "operator_": Text(),
@@ -212,8 +218,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "cutoff_": Real(0, finite=False),  # so wide a kernel leaves nothing out
         "eigenvalues_": Array("m", "float64", also=not_empty),
         "next_eigenvalue_": Real(none=True, nan=True),
-        "eigen_residual_": Array("m", "float64", low=0),
-        "embedding_": Array("n m"),
+        "eigen_residual_": Array("m", "float64", finite=False, nan=True),  # a report: no method reads it
+        "embedding_": Array("n m", finite=False, nan=True),  # nor computes with this one
         "extension_": Array("p m+1", "float64"),
         "rule_": Record(
             {

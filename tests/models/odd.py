@@ -41,8 +41,8 @@ class Draw:
                 X = X + 1e7
             case "unlike":
                 X = X * 10.0 ** self.random.integers(-8, 9, size=d)
-        X = X * self.one(1.0, 1.0, 1.0, 1.0, 1e-30, 1e30, 1e-120, 1e120, 1e-300, 1e300)
         with np.errstate(all="ignore"):
+            X = np.clip(X * self.one(1.0, 1.0, 1.0, 1.0, 1e-30, 1e30, 1e-120, 1e120, 1e-300, 1e300), -1e307, 1e307)
             single = X.astype(np.float32)
         if self.one(False, False, True) and np.isfinite(single).all():
             X = single
