@@ -117,7 +117,7 @@ class Estimator(BaseEstimator):
             estimator = cls(**parameters)
             if strange := sorted(name for name in fitted if not _is_fitted_name(cls, name)):
                 raise KeyError(f"{', '.join(strange)} is no fitted attribute")
-            vars(estimator).update(fitted)
+            estimator.__dict__.update(fitted)
             estimator._check_parameters()
             check_attributes(estimator, cls._fitted)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

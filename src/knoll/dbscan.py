@@ -206,7 +206,7 @@ class DBSCAN(ClusterMixin, Estimator):
         """
         points, weights = self._door(X, sample_weight)
         for name in ("climbed_", "climbed_labels_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         present = None if weights is None or weights.all() else weights != 0
         if present is None:
             clusters = self._cluster(points, weights)
@@ -545,7 +545,8 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def _no_split(self) -> str:
         """Tell what keeps `components_` and `other_points_` from being the rows of the fit."""
-        cores, others = self.components_, self.other_points_
+        cores: Any = self.components_
+        others: Any = self.other_points_
         if type(cores) is not type(others) or cores.dtype != others.dtype:
             return "is another type of array than components_"
         if cores.shape[0] + others.shape[0] != len(self.labels_):

@@ -17,7 +17,6 @@ rounding can cross a bound, the rule says by how much.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -182,7 +181,8 @@ class Whole(Attribute):
 
     def check_value(self, name: str, value: Any, model: Any, sizes: Sizes) -> None:
         """Check type and bounds; bind the side."""
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not self.low <= value <= self.high:
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or not self.low <= value <= self.high:
             raise ValueError(f"{name} is {value!r:.60}")
         if self.side and sizes.setdefault(self.side, int(value)) != value:
             raise ValueError(f"{name} is {value}, which does not fit the others")
