@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        With the same parameters and fitted attributes, to the bit.
+        With the same parameters and fitted attributes, to the bit; the seconds in `history_` are 0.
 
     Raises
     ------

@@ -30,8 +30,9 @@ _NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says t
 def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
     """Save a fitted estimator in a .knoll file, which `knoll.load` reads; a file of that name is replaced.
 
-    The file holds numbers, text and arrays, and nothing that runs. It is written under another name and renamed when it
-    is complete: at no time is there half a model under `path`.
+    The file holds numbers, text and arrays, and nothing that runs. What is written is checked by the rules of
+    `knoll.load` first, then written under another name and renamed when it is complete: at no time is there half a
+    model under `path`. Equal fits make equal files: the seconds in `history_` are written as zeros.
 
     Parameters
     ----------
@@ -42,6 +43,11 @@ def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation |
         Where to.
     preparation : Preparation, optional
         What was done to the data before: kept in the file for `knoll predict` and `knoll.models.read`.
+
+    Raises
+    ------
+    ModelFileError
+        The model holds what a file cannot, or an attribute breaks a rule of its class, or the file cannot be written.
 
     Examples
     --------
