@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import knoll
 from knoll.exceptions import ModelFileError
+from knoll.schema import Attribute, check_attributes
 from knoll.threads import resolve_threads
 from knoll.validation import N_JOBS, Rule, check_parameters
 
@@ -52,14 +53,15 @@ class Estimator(BaseEstimator):
     """The base of knoll's estimators.
 
     A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters`
-    first thing in `fit`, names its fitted attributes in `_fitted`, and keeps as such only arrays, plain values, and
-    mappings of those, so that `to_state` knows them.
+    first thing in `fit`, declares its fitted attributes in `_fitted` (knoll.schema), and keeps as such only arrays,
+    plain values, and mappings of those, so that `to_state` knows them.
     """
 
     _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
-    _fitted: ClassVar[frozenset[str]] = frozenset()  # the attributes that a fit always sets
+    _fitted: ClassVar[Mapping[str, Attribute]] = {}
 
     def _check_parameters(self) -> None:
+        """Refuse parameters that no data would make right."""
         check_parameters(type(self).__name__, vars(self), self._rules)
 
     def _threads(self) -> int:
@@ -92,7 +94,15 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def from_state(cls, header: Header, arrays: Arrays) -> Self:
-        """Rebuild a fitted estimator from what `to_state` returned."""
+        """Rebuild a fitted estimator from what `to_state` returned; the model and its state share no memory.
+
+        Parameters are checked as in `fit`, attributes by the rules of the class: a state that breaks one is refused.
+        """
+        return cls._of_state(header, {name: np.array(array) for name, array in arrays.items()})
+
+    @classmethod
+    def _of_state(cls, header: Header, arrays: Arrays) -> Self:
+        """Rebuild a fitted estimator around the arrays themselves."""
         if not isinstance(header, dict) or "class" not in header:
             raise ModelFileError(
                 f"This is no state of a knoll estimator: expected a header with 'class', got {header!r:.60}."
@@ -105,17 +115,16 @@ class Estimator(BaseEstimator):
             parameters = _unpack_all(header["parameters"], arrays)
             fitted = _unpack_all(header["fitted"], arrays)
             estimator = cls(**parameters)
-            if missing := sorted(cls._fitted - fitted.keys()):
-                raise KeyError(f"{', '.join(missing)} missing")
             if strange := sorted(name for name in fitted if not _is_fitted_name(cls, name)):
                 raise KeyError(f"{', '.join(strange)} is no fitted attribute")
+            estimator.__dict__.update(fitted)
+            estimator._check_parameters()
+            check_attributes(estimator, cls._fitted)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = error.args[0] if isinstance(error, KeyError) and error.args else error
+            reason = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
             raise ModelFileError(
-                f"The state of this {cls.__name__} is damaged: {reason}. Save the model again."
+                f"The state of this {cls.__name__} is damaged: {reason.rstrip('.')}. Save the model again."
             ) from None
-        for name, value in fitted.items():
-            setattr(estimator, name, value)
         return estimator
 
 
@@ -180,13 +189,12 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
     """Undo `_pack`, trusting nothing."""
     match value:
         case {"array": str(path), "object": bool(as_object)}:
-            array = np.array(arrays[path])  # a copy: the model and its state live apart
-            return array.astype(object) if as_object else array
+            return arrays[path].astype(object) if as_object else arrays[path]
         case {"csr": list(parts), "shape": list(shape)}:
             kind = scipy.sparse.csr_matrix if value.get("matrix") is True else scipy.sparse.csr_array
-            rows: Any = kind(tuple(_unpack(part, arrays) for part in parts), shape=tuple(shape))
-            rows.check_format(full_check=True)  # no index leads outside
-            return rows
+            unpacked = [_unpack(part, arrays) for part in parts]
+            _check_rows(unpacked, shape)
+            return kind(tuple(unpacked), shape=tuple(shape))
         case {"scalar": str(path)}:
             return arrays[path][()]
         case {"float": str(text)}:
@@ -201,6 +209,27 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             raise KeyError(f"unknown entry {value!r:.60}")
         case _:
             return value
+
+
+def _check_rows(parts: list[Any], shape: list[Any]) -> None:
+    """Raise ValueError where compressed rows lead outside of their arrays.
+
+    SciPy's own check leaves all indices alone where the last of indptr is not > 0, and then reads outside.
+    """
+    if len(parts) != 3 or len(shape) != 2 or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"compressed rows have three arrays and two sides, got {len(parts)} and {shape!r:.60}")
+    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        raise ValueError("data, indices and indptr must be arrays of one dimension")
+    data, indices, indptr = parts
+    if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind not in "fiub":
+        raise ValueError("indices and indptr must be whole numbers, and data numbers")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"indptr must go from 0 upwards, one entry more than {shape[0]} rows")
+    if len(data) != len(indices) or indptr[-1] > len(indices):
+        raise ValueError(f"indptr leads to {indptr[-1]}, and there are {len(data)} data and {len(indices)} indices")
+    used = indices[: indptr[-1]]  # SciPy allows room after them
+    if len(used) and not 0 <= used.min() <= used.max() < shape[1]:
+        raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:

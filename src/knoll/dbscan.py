@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
+from knoll.schema import Array, Text, not_columns
 from knoll.steps import climb
 from knoll.steps import dbscan as steps
 from knoll.steps import neighbourhoods as near
@@ -134,7 +135,23 @@ class DBSCAN(ClusterMixin, Estimator):
         "formulation": (Choice(("graph", "spectral", "climbing")),),
         "border": (Choice(("closest", "first", "noise")),),
     }
-    _fitted: ClassVar = frozenset({"labels_", "core_sample_indices_", "components_", "other_points_", "fit_weights_"})
+    _fitted: ClassVar = {
+        "labels_": Array("n", "int64", low=-1, below="n", also=not_columns),
+        "core_sample_indices_": Array("c", "int64", low=0, below="n", increasing=True),
+        "components_": Array("c d", sparse=True),
+        "other_points_": Array(
+            "o d",
+            sparse=True,
+            when=lambda model: model.metric != "precomputed",
+            also=lambda model, _: model._no_split(),
+        ),
+        "fit_weights_": Array("n", "float64", none=True, also=lambda model, weights: model._no_means(weights)),
+        "graph_digest_": Text(),
+        "climbed_": Array("n d", "float64", when=lambda model: model.formulation == "climbing", missing=True),
+        "climbed_labels_": Array(
+            "n", "int64", low=-1, below="n", when=lambda model: model.formulation == "climbing", missing=True
+        ),
+    }
 
     def __init__(
         self,
@@ -188,6 +205,8 @@ class DBSCAN(ClusterMixin, Estimator):
             The fitted estimator.
         """
         points, weights = self._door(X, sample_weight)
+        for name in ("climbed_", "climbed_labels_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         present = None if weights is None or weights.all() else weights != 0
         if present is None:
             clusters = self._cluster(points, weights)
@@ -254,7 +273,11 @@ class DBSCAN(ClusterMixin, Estimator):
     def _door(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Any, NDArray[np.float64] | None]:
         """Check the parameters and the data, once."""
         self._check_parameters()
-        self._check_metric()
+        if self.p is not None and "p" in (self.metric_params or {}):
+            warn_caller(
+                "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
+                SyntaxWarning,
+            )
         points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
         return points, self._check_data(points, sample_weight)
 
@@ -267,7 +290,8 @@ class DBSCAN(ClusterMixin, Estimator):
             raise BadData("DBSCAN: formulation='climbing' takes means, so sample_weight must be >= 0.")
         return weights
 
-    def _check_metric(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not isinstance(self.metric, str) and not callable(self.metric):
             raise InvalidParameter(f"DBSCAN: metric must be a name or a callable, got {self.metric!r}.")
         if self.formulation == "climbing" and self._fast() != "euclidean":
@@ -279,11 +303,6 @@ class DBSCAN(ClusterMixin, Estimator):
             raise InvalidParameter(
                 f"DBSCAN: formulation='spectral' takes metric 'euclidean' or 'precomputed', got {self.metric!r}. "
                 "Pass the matrix of distances with metric='precomputed', or use formulation='graph'."
-            )
-        if self.p is not None and "p" in (self.metric_params or {}):
-            warn_caller(
-                "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
-                SyntaxWarning,
             )
         if self.metric == "minkowski" and self._power() < 1:
             raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {self._power()!r}.")
@@ -519,6 +538,21 @@ class DBSCAN(ClusterMixin, Estimator):
             return queries
         return scipy.sparse.csr_array(queries) if isinstance(queries, np.ndarray) else queries.toarray()
 
+    def _no_means(self, weights: NDArray[np.float64]) -> str:
+        """Tell where a climb finds no means under these weights."""
+        wrong = self.formulation == "climbing" and (weights.min() < 0 or weights.max() <= 0)
+        return "must be >= 0, and one > 0, with formulation='climbing'" if wrong else ""
+
+    def _no_split(self) -> str:
+        """Tell what keeps `components_` and `other_points_` from being the rows of the fit."""
+        cores: Any = self.components_
+        others: Any = self.other_points_
+        if type(cores) is not type(others) or cores.dtype != others.dtype:
+            return "is another type of array than components_"
+        if cores.shape[0] + others.shape[0] != len(self.labels_):
+            return f"and components_ have {cores.shape[0] + others.shape[0]} rows, and there are {len(self.labels_)}"
+        return ""
+
     def _fitted_points(self) -> Any:
         """Return the rows of the fit, core points first: the order of `fit_weights_`."""
         if self.metric == "precomputed":
@@ -585,7 +619,6 @@ class DBSCAN(ClusterMixin, Estimator):
             Memory beyond X, neighbours a row, share of core points, links of the graph.
         """
         self._check_parameters()
-        self._check_metric()
         points = check_points(X, sparse=True, n_jobs=self._threads())
         weights = self._check_data(points, sample_weight)
         n = points.shape[0]

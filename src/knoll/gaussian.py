@@ -17,6 +17,7 @@ from knoll import _core
 from knoll.base import Estimator, all_or_nothing
 from knoll.covariance import FLOOR, Full, Moments
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
+from knoll.schema import Array, Boolean, Columns, Real, no_factor, no_variances
 from knoll.steps import gaussian as steps
 from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport, iterate, live
@@ -124,9 +125,15 @@ class Gaussian(DensityMixin, Estimator):
     """
 
     _rules: ClassVar = {"n_jobs": N_JOBS, "random_state": RANDOM_STATE, "verbose": VERBOSE}
-    _fitted: ClassVar = frozenset(
-        {"mean_", "covariance_", "weight_", "whitener_", "log_det_", "is_singular_", "history_", "n_features_in_"}
-    )
+    _fitted: ClassVar = {
+        "mean_": Array("d"),
+        "covariance_": Array("d d", also=lambda _, matrix: no_variances(matrix)),
+        "weight_": Real(0, strict=True),
+        "whitener_": Array("d d", "float64", also=lambda _, matrix: no_factor(matrix)),
+        "log_det_": Real(),
+        "is_singular_": Boolean(),
+        "history_": Columns(),
+    }
 
     def __init__(self, *, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0) -> None:
         self.n_jobs = n_jobs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from knoll.exceptions import (
     InvalidParameter,
     SuspiciousResultWarning,
 )
+from knoll.schema import Array, Boolean, Columns, Real, Text, Whole, no_factor, no_variances
 from knoll.steps import gaussian_mixture as steps
 from knoll.steps.blocks import BlockSource
 from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
@@ -54,6 +56,33 @@ Floats = NDArray[np.float64]
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares do not stand side by side
 _COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
+
+
+# Shares are rounded: float32 rounds each by 2⁻²⁴ of it, a start in float32 may be off by 1e-6 in all (`check_given`),
+# and sums of float64 by a few units of 2⁻⁵³.
+_ROUNDING = 2e-6
+_SIDES = {"full": "k d d", "tied": "d d", "diag": "k d", "spherical": "k", "fixed": "k"}  # of covariances
+
+
+def _sides(model: Any) -> str:
+    return _SIDES[model.covariance_type_]
+
+
+def _wrong_covariances(model: Any, array: NDArray[Any]) -> str:
+    if _sides(model).endswith("d d"):
+        return no_variances(array)
+    return "" if (array >= 0).all() else "has a negative variance"
+
+
+def _wrong_factors(model: Any, array: NDArray[Any]) -> str:
+    if _sides(model).endswith("d d"):
+        return no_factor(np.swapaxes(array, -1, -2))
+    return "" if (array > 0).all() else "has entries that are not > 0"
+
+
+def _wrong_shares(model: Any) -> str:
+    total = float(np.sum(model.weights_, dtype=np.float64)) + float(model.noise_weight_)
+    return "" if abs(total - 1) <= _ROUNDING else f"and weights_ sum to {total:.9g}, and must sum to 1"
 
 
 @dataclass(frozen=True)
@@ -196,12 +225,25 @@ class GaussianMixture(DensityMixin, Estimator):
         "stop": (Choice(("likelihood", "parameters")),),
         "n_jobs": N_JOBS,
     }
-    _fitted: ClassVar = frozenset(
-        {"weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "noise_weight_"}
-        | {"covariance_type_", "fixed_variance_"}
-        | {"noise_log_density_", "noise_box_", "converged_", "n_iter_", "lower_bound_", "lower_bounds_", "history_"}
-        | {"n_features_in_"}
-    )
+    _fitted: ClassVar = {
+        "covariance_type_": Text(tuple(_SIDES)),
+        "means_": Array("k d"),
+        "weights_": Array("k", low=0, high=1 + _ROUNDING),
+        # squares of 1e160 are infinite, and their inverses 0: methods read the factors alone
+        "covariances_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
+        "precisions_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
+        "precisions_cholesky_": Array(_sides, also=lambda model, array: _wrong_factors(model, array)),
+        "fixed_variance_": Real(0, strict=True, when=lambda model: model.covariance_type_ == "fixed"),
+        "noise_log_density_": Real(high=sys.float_info.max, finite=False),  # −inf: no noise
+        "noise_weight_": Real(0, 1 + _ROUNDING, also=lambda model, _: _wrong_shares(model)),
+        "noise_box_": Array(lambda model: "2 d" if model.noise_log_density_ > -math.inf else "0 d", "float64"),
+        "labels_": Array("n", "int64", low=-1, below="k", missing=True),
+        "n_iter_": Whole(side="steps"),
+        "lower_bounds_": Array("steps", "float64", finite=False),
+        "lower_bound_": Real(finite=False),
+        "converged_": Boolean(),
+        "history_": Columns(),
+    }
 
     def __init__(
         self,

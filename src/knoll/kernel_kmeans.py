@@ -17,6 +17,7 @@ from knoll import kernels, scales
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernel_matrix import check_matrix
+from knoll.schema import Array, Columns, Real, Text, Whole, not_all, not_columns
 from knoll.steps import kernel_kmeans as steps
 from knoll.steps.kernel_answers import Kept
 from knoll.steps.kernel_cost import KernelKMeansCost, estimate
@@ -173,9 +174,30 @@ class KernelKMeans(ClusterMixin, Estimator):
         "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
     }
-    _fitted: ClassVar = frozenset(
-        {"labels_", "objective_", "center_labels_", "center_norms_", "center_errors_", "cluster_weights_", "shift_"}
-    )
+    _fitted: ClassVar = {
+        "cluster_weights_": Array("k", "float64", low=0),
+        "labels_": Array("n", "int32", low=0, below="k", also=not_columns),
+        "present_": Array("p", "int64", low=0, below="n", increasing=True, none=True),
+        "center_labels_": Array("p", "int32", low=0, below="k", also=not_all("present_")),
+        "center_norms_": Array("k", "float64"),
+        "center_errors_": Array("k", "float64", low=0),
+        "largest_": Real(0),
+        "fit_points_": Array("p d", when=lambda model: not model._given_matrix()),
+        "fit_weights_": Array("p", "float64", low=0, strict=True, none=True),
+        "weight_power_": Whole(-1100, 1100),
+        "shift_": Real(0),
+        "row_names_": Array("p", "uint64", when=lambda model: model.shift_ > 0),
+        "sigma_": Real(0, strict=True, when=lambda model: model._is_gaussian()),
+        "sigma_reason_": Text(),
+        "objective_": Real(finite=False),
+        "trace_objective_": Real(finite=False),
+        "normalized_cut_": Real(none=True),
+        "ties_": Array("*", "int64", low=0, below="n", increasing=True),
+        "n_iter_": Whole(),
+        "n_rechecks_": Whole(),
+        "n_kernel_values_": Whole(),
+        "history_": Columns(),
+    }
 
     def __init__(
         self,
@@ -305,8 +327,6 @@ class KernelKMeans(ClusterMixin, Estimator):
     def _door(self, X: Any, sample_weight: Any) -> tuple[Any, Floats | None, kernels.Kernel, str]:
         """Check parameters and data, once, and make the kernel; also tell why its width is what it is."""
         self._check_parameters()
-        check_init(self.init)
-        self._kernel(1.0)  # its parameters, before the data
         points = self._points(X, reset=True)
         n = points.shape[0]
         weights = check_weights(sample_weight, n, owner="KernelKMeans")
@@ -434,6 +454,14 @@ class KernelKMeans(ClusterMixin, Estimator):
         return estimate(kernel, points, int(self.n_clusters), runs_of(self.init, self.n_init), self._threads())
 
     # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_init(self.init)
+        self._kernel(1.0)
+
+    def _is_gaussian(self) -> bool:
+        return isinstance(self._kernel(1.0), kernels.Gaussian)
 
     def _given_matrix(self) -> bool:
         return (

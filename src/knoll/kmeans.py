@@ -20,6 +20,7 @@ from knoll.exceptions import (
     InvalidType,
     SuspiciousResultWarning,
 )
+from knoll.schema import Array, Columns, Real, Whole
 from knoll.steps import kmeans as steps
 from knoll.steps.assignment import Blocks, assign, distances, memory_for, squared_error
 from knoll.steps.blocks import Block, BlockSource
@@ -146,9 +147,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         "n_jobs": N_JOBS,
         "empty_clusters": (Choice(("relocate", "keep")),),
     }
-    _fitted: ClassVar = frozenset(
-        {"cluster_centers_", "cluster_weights_", "inertia_", "n_iter_", "history_", "n_features_in_"}
-    )
+    _fitted: ClassVar = {
+        "cluster_centers_": Array("k d"),
+        "cluster_weights_": Array("k", "float64", low=0),
+        "inertia_": Real(0, finite=False),  # squares of 1e160 are infinite
+        "n_iter_": Whole(),
+        "n_distances_": Whole(missing=True),
+        "n_rechecks_": Whole(missing=True),
+        "n_steps_": Whole(1, missing=True),
+        "history_": Columns(),
+        "labels_": Array("n", "int32", low=0, below="k", missing=True),
+    }
 
     def __init__(
         self,

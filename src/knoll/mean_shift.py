@@ -16,6 +16,7 @@ from knoll import _core, scales
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.places import find_places
+from knoll.schema import Array, Columns, Real, Whole, not_empty
 from knoll.steps import climb as steps
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights
 
@@ -116,12 +117,20 @@ class MeanShift(ClusterMixin, Estimator):
         "kernel": (Choice(("flat", "gaussian")),),
         "assign": (Choice(("climb", "nearest")),),
     }
-    _fitted: ClassVar = frozenset(
-        {
-            "cluster_centers_", "labels_", "n_iter_", "bandwidth_", "climbed_", "n_steps_", "is_peak_", "peaks_",
-            "peak_labels_", "points_", "weights_", "history_", "n_features_in_",
-        }
-    )  # fmt: skip
+    _fitted: ClassVar = {
+        "bandwidth_": Real(0),
+        "points_": Array("p d", also=not_empty),
+        "weights_": Array("p", "float64", low=0, strict=True, none=True),
+        "cluster_centers_": Array("k d"),  # none where every cluster is one row, and cluster_all=False
+        "labels_": Array("n", "int64", low=-1, below="k"),
+        "peaks_": Array("q d", "float64", also=not_empty),
+        "peak_labels_": Array("q", "int64", low=-1, below="k"),
+        "climbed_": Array("s d"),
+        "n_steps_": Array("s", "int64", low=0),
+        "is_peak_": Array("s", "bool"),
+        "n_iter_": Whole(),
+        "history_": Columns(),
+    }
 
     def __init__(
         self,

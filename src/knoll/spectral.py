@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 
 from knoll.base import all_or_nothing
+from knoll.schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
 from knoll.steps import operators, partition
 from knoll.steps import spectral as steps
 from knoll.steps import spectral_words as words
@@ -194,18 +195,44 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "operator": (Choice(("auto", "stored", "tiles", "truncated", "finufft", "cholesky")),),
         "max_iter": (Number(1, whole=True),),
     }
-    _fitted: ClassVar = frozenset(
-        {
-            "labels_",
-            "embedding_",
-            "eigenvalues_",
-            "next_eigenvalue_",
-            "eigen_residual_",
-            "n_clusters_",
-            "extension_",
-            "rule_",
-        }
-    )
+    _fitted: ClassVar = {
+        "n_clusters_": Whole(1, side="k"),
+        "n_clusters_reason_": Text(),
+        "labels_": Array("n", "int32", low=0, below="k", also=not_columns),
+        "present_rows_": Array("p", "int64", low=0, below="n", increasing=True, none=True),
+        "fit_labels_": Array("p", "int32", low=0, below="k", also=not_all("present_rows_")),
+        "fit_points_": Array("p d", "float64", when=lambda model: not model._wish().given),
+        "graph_": Array("p p", low=0, sparse=True, when=lambda model: model._wish().graph),
+        "graph_digest_": Text(),
+        "radius_": Array(
+            "p",
+            "float64",
+            low=0,
+            when=lambda model: model._wish().name.endswith("nearest_neighbors"),
+            also=lambda model, radius: "" if model.n_neighbors <= len(radius) else "has fewer entries than n_neighbors",
+        ),
+        "sigma_": Real(0, strict=True, when=lambda model: model._wish().name in ("rbf", "gaussian")),
+        "sigma_reason_": Text(),
+        "operator_": Text(),
+        "operator_reason_": Text(),
+        "cutoff_": Real(0, finite=False),  # so wide a kernel leaves nothing out
+        "eigenvalues_": Array("m", "float64", also=not_empty),
+        "next_eigenvalue_": Real(none=True, nan=True),
+        "eigen_residual_": Array("m", "float64", finite=False, nan=True),  # a report: no method reads it
+        "embedding_": Array("n m", finite=False, nan=True),  # nor computes with this one
+        "extension_": Array("p m+1", "float64"),
+        "rule_": Record(
+            {
+                "kind": Text(("kmeans", "discretize", "cluster_qr")),
+                "matrix": Array(lambda model: "k m" if model.rule_["kind"] == "kmeans" else "m k", "float64"),
+            }
+        ),
+        "inertia_": Real(0, finite=False, nan=True),
+        "links_": Array("3 k", "float64", none=True),
+        "n_connected_components_": Whole(),
+        "n_iter_": Whole(),
+        "history_": Columns(),
+    }
 
     def __init__(
         self,

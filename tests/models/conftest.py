@@ -23,8 +23,8 @@ def small(tmp_path_factory):
 def put(tmp_path):
     """Write bytes to a file and return its path."""
 
-    def write(data: bytes) -> Path:
-        path = tmp_path / "model.knoll"
+    def write(data: bytes, name: str = "model.knoll") -> Path:
+        path = tmp_path / name
         path.write_bytes(data)
         return path
 

@@ -29,6 +29,18 @@ def forged(
     return body + hashlib.sha256(body).digest()
 
 
+def of_state(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
+    """A file of any state, laid out as the format asks, its contents unchecked."""
+    table, raw = {}, b""
+    for name, array in arrays.items():
+        raw += bytes(-len(raw) % 64)
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        entry = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape), "order": order}
+        table[name] = {**entry, "offset": len(raw)}
+        raw += array.astype(array.dtype.newbyteorder("<")).tobytes(order)
+    return forged({**header, "arrays": table}, raw)
+
+
 def resigned(data: bytes) -> bytes:
     """The same bytes with a digest that fits them."""
     return data[:-32] + hashlib.sha256(data[:-32]).digest()

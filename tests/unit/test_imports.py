@@ -26,7 +26,7 @@ SOURCE = ROOT / "src" / "knoll"
 # From the ground up: a room may import from its own level and from those listed before it.
 LEVELS = (
     ("_core",),
-    ("exceptions", "validation", "threads", "memory", "base", "build"),
+    ("exceptions", "validation", "threads", "memory", "schema", "base", "build"),
     ("kernels", "kernel_matrix", "covariance", "places", "seeding", "scales"),
     ("steps",),
     ("gaussian", "gaussian_mixture", "kmeans", "kernel_kmeans", "spectral", "dbscan", "mean_shift"),

@@ -169,7 +169,12 @@ def check_places(table: Any, room: int) -> dict[str, Place]:
 
 def dump(header: Mapping[str, Any]) -> bytes:
     """Write the header; every float is read back to the same bits."""
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    try:
+        text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise
+    except ValueError:
+        raise Damage("a number in its header is not finite") from None
     if len(text) > MOST_HEADER:
         raise Damage(f"the parameters take {len(text)} bytes as text, {MOST_HEADER} at most. Give lists as arrays")
     if depth(text) > MOST_DEPTH:

@@ -34,9 +34,8 @@ from knoll.models._format import (
     parse,
 )
 from knoll.models._preparation import Preparation
-from knoll.models._shapes import check_shapes
 
-__all__ = ["Info", "Model", "inspect", "load", "read"]
+__all__ = ["Info", "Model", "inspect", "load", "model_of", "read"]
 
 _CHUNK = 1 << 20  # bytes
 
@@ -105,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        With the same parameters and fitted attributes, to the bit.
+        With the same parameters and fitted attributes, to the bit; the seconds in `history_` are 0.
 
     Raises
     ------
@@ -162,19 +161,9 @@ def read(path: str | os.PathLike[str]) -> Model:
     """
     with _opened(path) as (file, prefix, header, _):
         places = check_places(header.get("arrays"), prefix.room)
-        kind = _class(header)
-        preparation = _preparation(header)
+        _class(header)  # before the arrays, which may be long
         arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
-        try:
-            estimator = kind.from_state(header, arrays)
-            check_shapes(estimator)
-        except Damage:
-            raise
-        except ModelFileError as error:
-            raise Damage(_reason(error)) from None
-        except Exception as error:  # whatever a strange header can bring about
-            raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
-    return Model(estimator, preparation)
+        return model_of(header, arrays)
 
 
 def inspect(path: str | os.PathLike[str]) -> Info:
@@ -311,6 +300,20 @@ def _array(file: IO[bytes], start: int, name: str, place: Place) -> NDArray[Any]
         return np.empty(place.shape, dtype.newbyteorder("="), order=place.order)  # type: ignore[call-overload]
     values = raw.view(dtype).astype(dtype.newbyteorder("="), copy=False)
     return values.reshape(place.shape[::-1]).T if place.order == "F" else values.reshape(place.shape)
+
+
+# ---- the model ------------------------------------------------------------------------------------------------------
+
+
+def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+    """Make the model that a header and arrays describe, or raise Damage: the rules of the reader and of the writer."""
+    kind, preparation = _class(header), _preparation(header)
+    try:
+        return Model(kind._of_state(header, arrays), preparation)
+    except ModelFileError as error:
+        raise Damage(_reason(error)) from None
+    except Exception as error:  # whatever a strange header can bring about
+        raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
 
 
 # ---- the header ------------------------------------------------------------------------------------------------------

@@ -16,20 +16,23 @@ from numpy.typing import NDArray
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import CLASSES
-from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay
+from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay, parse
 from knoll.models._preparation import Preparation
+from knoll.models._read import model_of
 
 __all__ = ["save", "write"]
 
 _CHUNK = 1 << 24  # bytes
+_SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
 _NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync
 
 
 def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
     """Save a fitted estimator in a .knoll file, which `knoll.load` reads; a file of that name is replaced.
 
-    The file holds numbers, text and arrays, and nothing that runs. It is written under another name and renamed when it
-    is complete: at no time is there half a model under `path`.
+    The file holds numbers, text and arrays, and nothing that runs. What is written is checked by the rules of
+    `knoll.load` first, then written under another name and renamed when it is complete: at no time is there half a
+    model under `path`. Equal fits make equal files: the seconds in `history_` are written as zeros.
 
     Parameters
     ----------
@@ -40,6 +43,11 @@ def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation |
         Where to.
     preparation : Preparation, optional
         What was done to the data before: kept in the file for `knoll predict` and `knoll.models.read`.
+
+    Raises
+    ------
+    ModelFileError
+        The model holds what a file cannot, or an attribute breaks a rule of its class, or the file cannot be written.
 
     Examples
     --------
@@ -94,12 +102,15 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
         state, arrays = model.to_state()
     except ModelFileError as error:
         raise ModelFileError(f"{kind.__name__} cannot be saved: {error}") from None
+    if _SECONDS in arrays:
+        arrays[_SECONDS] = np.zeros_like(arrays[_SECONDS])
     header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
     if preparation is not None:
         header["preparation"] = preparation.plain()
     try:
         places = lay(arrays)
         text = dump({**header, "arrays": {name: place._asdict() for name, place in places.items()}})
+        model_of(parse(text), arrays)  # what is written can be read
     except Damage as error:
         raise ModelFileError(f"{kind.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:

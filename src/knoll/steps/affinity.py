@@ -193,7 +193,10 @@ def _named_kernel(
     arguments = {"gamma": 1.0 if gamma is None else gamma, "degree": degree, "coef0": coef0, **(params or {})}
 
     def function(X: Any, Y: Any) -> Any:
-        return pairwise_kernels(X, Y, metric=name, filter_params=True, **arguments)
+        try:  # one row is two-dimensional too: what is wrong are the arguments, and the message must say so
+            return pairwise_kernels(np.atleast_2d(X), np.atleast_2d(Y), metric=name, filter_params=True, **arguments)
+        except (ValueError, TypeError) as error:
+            raise InvalidParameter(f"{OWNER}: affinity {name!r} cannot be computed: {error}") from None
 
     function.__name__ = name  # what messages call it
     return kernels.Function(function)

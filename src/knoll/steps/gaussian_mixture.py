@@ -453,8 +453,8 @@ def _finish(
         )
     weights, noise = state.weights, state.noise
     if not hold_weights and stats.expected:
-        weights = moments.mass / moments.total  # eq. 2.9
-        noise = None if noise is None else replace(noise, weight=moments.noise / moments.total)
+        weights = np.minimum(moments.mass / moments.total, 1.0)  # eq. 2.9; each sum is rounded, so a share may pass 1
+        noise = None if noise is None else replace(noise, weight=min(moments.noise / moments.total, 1.0))
     elif not hold_weights:
         weights = moments.mass * ((1.0 if noise is None else 1.0 - noise.weight) / moments.mass.sum())
     shape = shape.prepared(direct=noise is not None)
