@@ -185,7 +185,9 @@ def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = No
         shape = type(covariance)().update(
             Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
         )
-        shape = replace(shape, floored=())  # type: ignore[type-var]
+        # It stands in for covariances that the first M step makes. That step adds reg_covar, which this one does not, so
+        # what failed here says nothing of it.
+        shape = replace(shape, floored=(), held=())  # type: ignore[type-var]
     weight = 1.0 if noise is None else 1.0 - noise.weight
     assert shape.means.shape == (k, d)
     return MixtureState(np.full(k, weight / k), shape.prepared(direct=True), noise, frame)
