@@ -68,12 +68,17 @@ class Frame:
     known: bool = False  # those moments are the ones of all rows that steps will meet, to their last digits
 
     @classmethod
-    def of(cls, pooled: GaussianState) -> Frame:
-        """Put the origin into the data's mean, and choose the power of two that brings its spread near 1."""
+    def of(cls, pooled: GaussianState, least: float = 0.0) -> Frame:
+        """Put the origin into the data's mean, and choose the power of two that brings its spread near 1.
+
+        `least` is the smallest standard deviation that may become 1.
+        """
         largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
-        scale = float(np.ldexp(1.0, -int(np.frexp(largest)[1]))) if 0 < largest < np.inf else 1.0
+        unit = max(largest, least)
+        scale = float(np.ldexp(1.0, -int(np.frexp(unit)[1]))) if 0 < largest < np.inf else 1.0
         # The rounding of the origin, 2⁻⁵³ of it, is the mean in the frame: its square must not count.
         known = bool((np.abs(pooled.mean) <= 2.0**25 * np.sqrt(np.abs(pooled.covariance.diagonal()))).all())
+        known = known and largest >= least
         return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), pooled.covariance * scale * scale, known)
 
     @classmethod
@@ -82,9 +87,14 @@ class Frame:
         return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
 
     @property
+    def exponent(self) -> int:
+        """log₂ scale, exactly."""
+        return int(np.frexp(self.scale)[1]) - 1
+
+    @property
     def doublings(self) -> int:
         """How often the density of y is to be doubled for that of x: d·log₂ scale, exactly."""
-        return len(self.origin) * (int(np.frexp(self.scale)[1]) - 1)
+        return len(self.origin) * self.exponent
 
     @property
     def shift(self) -> float:
@@ -456,7 +466,7 @@ def _finish(
     weights, noise = state.weights, state.noise
     if not hold_weights and stats.expected:
         weights = moments.mass / moments.total  # eq. 2.9
-        noise = None if noise is None else replace(noise, weight=moments.noise / moments.total)
+        noise = None if noise is None else replace(noise, weight=min(moments.noise / moments.total, 1.0))
     elif not hold_weights:
         weights = moments.mass * ((1.0 if noise is None else 1.0 - noise.weight) / moments.mass.sum())
     shape = shape.prepared(direct=noise is not None)
