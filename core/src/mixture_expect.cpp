@@ -91,7 +91,7 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
       tile.expect_next(x, from + rows);
       tile.weigh({}, from, rows);
       tile.fill_joint(prepared);
-      if (tile.has_nan()) tile.limit(), tile.fill_joint(prepared);
+      if (tile.has_far()) tile.limit(), tile.fill_joint(prepared);
       if (!log_joint.empty())
         for (int64_t l = 0; l < rows; ++l) {
           for (int64_t c = 0; c < prepared.k; ++c) log_joint(from + l, c) = kNever;

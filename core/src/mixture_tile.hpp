@@ -198,11 +198,12 @@ struct Tile {
     if (model.has_noise()) std::fill_n(row(a), points, model.noise);
   }
 
-  // Whether a log p(x, c) is not a number: products of far points leave float64, and infinities cancel.
-  bool has_nan() const {
-    int64_t count = 0;
-    for (const double value : joint) count += value != value ? 1 : 0;
-    return count > 0;
+  // Whether a point may be so far out that products with it leave float64, and infinities cancel. The first component
+  // shows it: its distance is not a number then, or huge.
+  bool has_far() const {
+    int64_t far = 0;
+    for (int64_t l = 0; l < points; ++l) far += joint[size_of(l)] > -0x1p900 ? 0 : 1;
+    return far > 0;
   }
 
   // Bring far points to where no product with an entry of a factor leaves float64; their squares still count as

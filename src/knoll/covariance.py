@@ -636,8 +636,7 @@ class Fixed(_Round):
 
     def moved(self, origin: Floats, scale: float) -> Self:
         """Return the same Gaussians for the points (x − origin)·scale."""
-        variance = max(float(self.variance * scale * scale), NARROWEST)
-        return replace(self, means=(self.means - origin) * scale, variance=variance)
+        return replace(self, means=(self.means - origin) * scale, variance=float(self.variance * scale * scale))
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
@@ -695,7 +694,7 @@ def _clipped(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, float, b
 def _lower_root(root: Floats) -> Floats:
     """Return L, lower triangular with a positive diagonal, LLᵀ = RᵀR: it loses half the digits that RᵀR would."""
     triangle = scipy.linalg.qr(root, mode="r", check_finite=False)[0]
-    lower = np.ascontiguousarray((triangle * np.where(triangle.diagonal() < 0, -1.0, 1.0)[:, None]).T)
+    lower: Floats = np.ascontiguousarray((triangle * np.where(triangle.diagonal() < 0, -1.0, 1.0)[:, None]).T)
     if not (np.isfinite(lower).all() and (np.square(lower.diagonal()) >= LEAST).all()):
         raise _ill_defined()
     return lower

@@ -126,7 +126,8 @@ class GaussianMixture(DensityMixin, Estimator):
     means_ : ndarray of shape (n_components, n_features)
         μ.
     covariances_ : ndarray
-        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed.
+        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed. Of data beyond about 1e±150 its entries,
+        or those of `precisions_`, may leave float64: they are inf or 0 then, and the methods do not read them.
     precisions_ : ndarray
         The inverses, in the same shape.
     precisions_cholesky_ : ndarray
@@ -153,6 +154,12 @@ class GaussianMixture(DensityMixin, Estimator):
         The same at every E step.
     history_ : dict of ndarray
         iteration, objective (`lower_bounds_`), changed (the largest change of a parameter) and seconds.
+    column_exponents_ : ndarray of shape (n_features,)
+        Only set where the magnitudes of the data are extreme (beyond about 1e±60): the methods compute with the columns
+        of X divided by 2**column_exponents_.
+    scaled_means_, scaled_precisions_cholesky_ : ndarray
+        Set with `column_exponents_`: the parameters for columns so divided, which the methods read instead of `means_`
+        and `precisions_cholesky_`.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -470,7 +477,8 @@ class GaussianMixture(DensityMixin, Estimator):
             if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
                 self.covariances_ = _in_kind(np.full(self.n_components, float(self.fixed_variance)), kind)
         for name in _SCALED:
-            vars(self).pop(name, None)  # of an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)  # of an earlier fit
         if rows.scaling:
             self.column_exponents_ = exponents
             self.scaled_means_ = state.means * frame.scale
@@ -612,7 +620,7 @@ class GaussianMixture(DensityMixin, Estimator):
         points, weights = self._weighted(X, sample_weight)
         if weights is not None:
             weights = np.ldexp(weights, -weight_power(float(weights.max())))
-        return float(np.average(self._log_prob(points), weights=weights))
+        return _mean(self._log_prob(points), weights)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
@@ -690,7 +698,8 @@ class GaussianMixture(DensityMixin, Estimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            The points, ordered by component; noise, uniform over the box of the data, comes last.
+            The points, ordered by component; noise, uniform over the box of the data, comes last. What would leave the
+            range of the data's kind of number is its largest number.
         y : ndarray of shape (n_samples,)
             Their components, −1 for noise.
         """
@@ -792,8 +801,11 @@ class GaussianMixture(DensityMixin, Estimator):
         if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
             noise = Noise(self.noise_weight_, self.noise_log_density_ + scaling.log_volume)
         if self.covariance_type_ == "fixed":  # ε itself: the root of a square would round it
+            variance = scaling.variance(float(fixed_variance or 0.0))
+            if scaling:  # as in the fit, whose frame these units are
+                variance = max(variance, NARROWEST)
             with np.errstate(under="ignore"):
-                variance = scaling.variance(float(fixed_variance or 0.0)) * frame.scale * frame.scale
+                variance = variance * frame.scale * frame.scale
             shape: Covariance = Fixed(means, max(float(variance), NARROWEST))
         else:
             shape = SHAPES[self.covariance_type_].from_precisions_cholesky(means, factors)
@@ -826,6 +838,7 @@ def _own_frame(weights: Floats, means: Floats, widths: Floats) -> Frame:
     power = math.frexp(extent)[1]
     if narrowest > 0 and (below := power - math.frexp(narrowest)[1]) > _DIFFERENT:
         power -= below // 2
+    power = max(power, -1000)
     return Frame(origin, math.ldexp(1.0, -power), np.zeros(d), np.eye(d))
 
 
@@ -846,18 +859,29 @@ def _singular_without(covariance: Covariance, reg_covar: float | Floats, frame: 
     return {}
 
 
-def _total(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    if weights is None:
-        return float(values.sum())
-    power = weight_power(float(weights.max()))
+def _mean(values: Floats, weights: Floats | None) -> float:
     with np.errstate(over="ignore"):
-        total = float(np.ldexp(values @ np.ldexp(weights, -power), power))
-    if not math.isfinite(total):
+        mean = float(np.average(values, weights=weights))
+    if math.isfinite(mean):
+        return mean
+    return math.ldexp(float(np.average(np.ldexp(values, -60), weights=weights)), 60)  # the sum leaves float64, not it
+
+
+def _total(values: Floats, weights: Floats | None) -> float:
+    power = 0 if weights is None else weight_power(float(weights.max()))
+    with np.errstate(over="ignore"):
+        total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
+    if math.isfinite(total):
+        return total
+    if weights is None:
         raise BadData(
-            f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
-            "Divide the weights by their largest."
+            f"GaussianMixture: the log-likelihood of {len(values)} rows leaves float64 (down to {values.min():.3g} for "
+            "one): they lie too far from every component. Fit the model to data like X."
         )
-    return total
+    raise BadData(
+        f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
+        "Divide the weights by their largest."
+    )
 
 
 def _as_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

@@ -8,9 +8,8 @@ namespace knoll {
 
 constexpr int kMixturePoints = 96;  // at most so many points in a tile of these kernels, which is a multiple of 48
 
-// A squared distance beyond this counts as this: far out, not nowhere. Sums of log-densities over 2²³ points stay
-// finite.
-constexpr double kMixtureFarthest = 0x1p1000;
+// A squared distance beyond this counts as this: far out, not nowhere, and sums over 2¹⁴ such points stay finite.
+constexpr double kMixtureFarthest = 0x1p1010;
 
 struct MixtureKernels {
   // Points into lanes, and into strips where those are not null.

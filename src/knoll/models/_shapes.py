@@ -38,7 +38,7 @@ SHAPES: dict[str, dict[str, Must]] = {
     "Gaussian": {"mean_": Must("d", finite=True), "covariance_": Must("d d"), "whitener_": Must("d d")},
     "GaussianMixture": {
         "weights_": Must("k", finite=True), "means_": Must("k d", finite=True), "noise_box_": Must("* d"),
-        "labels_": Must("n", "i"),
+        "labels_": Must("n", "i"), "column_exponents_": Must("d", "i"), "scaled_means_": Must("k d", finite=True),
     },
     "KMeans": {
         "cluster_centers_": Must("k d", finite=True), "cluster_weights_": Must("k", finite=True),
@@ -89,6 +89,8 @@ def check_shapes(estimator: Estimator) -> None:
     if type(estimator).__name__ == "GaussianMixture":
         matrices = _MATRICES.get(str(getattr(estimator, "covariance_type_", "")), "")
         wanted |= {name: Must(matrices) for name in ("covariances_", "precisions_", "precisions_cholesky_")}
+        wanted["scaled_precisions_cholesky_"] = Must(matrices, finite=True)
+        _check_scaled(estimator)
     for name, must in wanted.items():
         value = getattr(estimator, name, None)
         if value is not None:
@@ -101,6 +103,16 @@ def check_shapes(estimator: Estimator) -> None:
                 raise Damage(f"{name} has entries outside 0 … {count - 1}")
     if sides.get("k", 1) > sides.get("p", sides.get("k", 1)):
         raise Damage(f"it has {sides['k']} clusters of {sides['p']} rows")
+
+
+def _check_scaled(estimator: Any) -> None:
+    """A mixture of extreme data has its parameters in other units, all of them or none."""
+    names = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")
+    found = [name for name in names if vars(estimator).get(name) is not None]
+    if found and len(found) < len(names):
+        raise Damage(f"it has {found[0]} without the others of {', '.join(names)}")
+    if found and not (np.abs(estimator.column_exponents_) < 4096).all():
+        raise Damage("column_exponents_ has entries beyond what float64 holds")
 
 
 def _check_numbers(estimator: Any) -> None:

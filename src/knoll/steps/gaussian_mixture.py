@@ -195,8 +195,8 @@ def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = No
         shape = type(covariance)().update(
             Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
         )
-        # It stands in for covariances that the first M step makes. That step adds reg_covar, which this one does not, so
-        # what failed here says nothing of it.
+        # It stands in for the covariances of the first M step. That step adds reg_covar, which this one does not, so
+        # what was clipped here says nothing of it.
         shape = replace(shape, floored=(), held=())  # type: ignore[type-var]
     weight = 1.0 if noise is None else 1.0 - noise.weight
     assert shape.means.shape == (k, d)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def look(
     if not plain or unit > 2.0**_EXTREME * np.sqrt(largest):
         refuse_not_finite(points, estimator)
         corners = _corners(points)
-        scaling = ColumnScaling.fitting(*corners, unit, round_shape)
+        scaling = ColumnScaling.fitting(corners[0], corners[1], unit, round_shape)
         sample = Block(_in_one_unit(points, corners), weights)
         if scaling:
             block = Block(scaling.down(points), weights)
@@ -126,14 +126,13 @@ def look_through(
     found = _summarize(checked(), seed, 0.0)
     if found.rows == 0:
         raise BadData(f"{owner}: make_blocks() gave no rows. Give at least one block with one row.")
-    if found.corners is None or found.sample is None:
+    if found.present == 0:
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     count, heaviest = max(float(found.present), found.mass) if found.weighted else float(found.rows), found.heaviest
     if found.lightest < _NEGLIGIBLE * heaviest:
         found = _summarize(source(), seed, heaviest)
-        assert found.corners is not None
-        assert found.sample is not None
-    scaling = ColumnScaling.fitting(*found.corners, unit, round_shape)
+    corners = found.corners
+    scaling = ColumnScaling.fitting(corners[0], corners[1], unit, round_shape)
 
     def counted(block: Block) -> Block:
         points, weights = block
@@ -146,10 +145,8 @@ def look_through(
 
     _, _, points, each = found.sample
     weights = _relative(each, heaviest) if found.weighted else None
-    sample = Block(_in_one_unit(points, found.corners), weights)
+    sample, scaled_sample = (Block(of, weights) for of in (_in_one_unit(points, corners), scaling.down(points)))
     frame = Frame.of(_pooled(blocks, next(blocks()), threads), _least(unit, scaling))
-    corners = found.corners if box or scaling else found.corners[:0]
-    scaled_sample = Block(scaling.down(points), weights)
     return Rows(blocks, sample, scaled_sample, frame, scaling, corners, source.dtype, count, threads)
 
 
@@ -176,8 +173,8 @@ class _Summary:
     lightest: float = np.inf  # of the weights > 0
     heaviest: float = 0.0
     weighted: bool = False
-    corners: Floats | None = None  # (2, d)
-    sample: tuple[Any, ...] | None = None  # keys, numbers, points and weights of the rows with the least keys
+    corners: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (2, d)
+    sample: tuple[Any, ...] = ()  # keys, numbers, points and weights of the rows with the least keys
 
 
 def _summarize(blocks: Iterator[Block], seed: int, heaviest: float) -> _Summary:
@@ -192,7 +189,7 @@ def _summarize(blocks: Iterator[Block], seed: int, heaviest: float) -> _Summary:
         if len(points):
             each = np.ones(len(points)) if weights is None else weights
             ends = _corners(points)
-            known = ends if found.corners is None else found.corners
+            known = found.corners if len(found.corners) else ends
             found.corners = np.array([np.minimum(ends[0], known[0]), np.maximum(ends[1], known[1])])
             found.mass += _count(0, each)
             found.lightest = min(found.lightest, float(each.min()))
@@ -240,9 +237,9 @@ def _count(rows: int, weights: Floats) -> float:
         return max(float(rows), float(weights.sum()))
 
 
-def _first(a: tuple[Any, ...] | None, b: tuple[Any, ...]) -> tuple[Any, ...]:
+def _first(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     """Join two samples (keys, numbers, …) and keep the rows with the least keys, in the order of their numbers."""
-    keys, numbers, *rest = (np.concatenate(pair) for pair in zip(a, b, strict=True)) if a is not None else b
+    keys, numbers, *rest = (np.concatenate(pair) for pair in zip(a, b, strict=True)) if a else b
     if len(keys) <= SAMPLE:
         return keys, numbers, *rest
     kept = np.sort(np.argpartition(keys, SAMPLE - 1)[:SAMPLE])

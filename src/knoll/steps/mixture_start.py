@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core, seeding
-from knoll.covariance import FLOOR, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.covariance import FLOOR, NARROWEST, Covariance, Diagonal, Fixed, Full, Spherical, Tied
 from knoll.exceptions import InvalidParameter
 from knoll.steps import gaussian_mixture as steps
 from knoll.steps import kmeans
@@ -92,6 +92,9 @@ class Start:
         else:
             shape = SHAPES[self.shape]()
         state = steps.blank(shape, self.k, frame, noise)
+        if isinstance(state.covariance, Fixed):
+            narrow = max(state.covariance.variance, NARROWEST)
+            state = replace(state, covariance=replace(state.covariance, variance=narrow))
         if given.means is None or given.weights is None or (given.precisions is None and self.shape != "fixed"):
             state = self._named(rows, state, distinct, restart)
         if given.weights is not None:

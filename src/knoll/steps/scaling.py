@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import column_ends, dense_rows, is_sparse
 
-__all__ = ["ColumnScaling", "Part", "Scale", "is_plain", "largest_of", "parts", "present_rows", "weight_power", "without_absent"]
+__all__ = [
+    "ColumnScaling",
+    "Part",
+    "Scale",
+    "is_plain",
+    "largest_of",
+    "parts",
+    "present_rows",
+    "weight_power",
+    "without_absent",
+]
 
 # Squares of single precision, which fast routes work in, hold 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, both ends have room.
@@ -128,9 +138,7 @@ class ColumnScaling:
         return cls(np.zeros(d, dtype=np.int64))
 
     @classmethod
-    def fitting(
-        cls, low: NDArray[np.float64], high: NDArray[np.float64], unit: float, one_unit: bool
-    ) -> ColumnScaling:
+    def fitting(cls, low: NDArray[np.float64], high: NDArray[np.float64], unit: float, one_unit: bool) -> ColumnScaling:
         """Choose the powers for columns between `low` and `high` (d,); none unless something is extreme.
 
         `unit` is a length beside which the columns are measured, such as the root of a variance that is added to
