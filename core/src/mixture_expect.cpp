@@ -49,7 +49,7 @@ double joint_again(const Tile<T>& tile, const Prepared& model, const Component& 
     q += z * z;
   }
   if (model.shape == Shape::round) q *= c.factor[0];
-  return c.constant - 0.5 * std::min(q, std::numeric_limits<double>::max());
+  return c.constant - 0.5 * std::min(q, kMixtureFarthest);
 }
 
 // The row of joint that is largest at point l, ties to the lowest, where the race is close: it is run again by
@@ -91,6 +91,7 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
       tile.expect_next(x, from + rows);
       tile.weigh({}, from, rows);
       tile.fill_joint(prepared);
+      if (tile.has_far()) tile.limit(), tile.fill_joint(prepared);
       if (!log_joint.empty())
         for (int64_t l = 0; l < rows; ++l) {
           for (int64_t c = 0; c < prepared.k; ++c) log_joint(from + l, c) = kNever;

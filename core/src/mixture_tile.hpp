@@ -14,6 +14,7 @@
 namespace knoll::mixture {
 
 constexpr int64_t kLane = 4;  // sums by lanes are four doubles, added as hsum of src/simd/lanes.inl adds them
+constexpr double kMixtureReach = 0x1p500;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 inline size_t size_of(int64_t n) { return static_cast<size_t>(n); }
@@ -195,6 +196,20 @@ struct Tile {
       }
     }
     if (model.has_noise()) std::fill_n(row(a), points, model.noise);
+  }
+
+  // Whether a point may be so far out that products with it leave float64, and infinities cancel. The first component
+  // shows it: its distance is not a number then, or huge.
+  bool has_far() const {
+    int64_t far = 0;
+    for (int64_t l = 0; l < points; ++l) far += joint[size_of(l)] > -0x1p900 ? 0 : 1;
+    return far > 0;
+  }
+
+  // Bring far points to where no product with an entry of a factor leaves float64; their squares still count as
+  // kMixtureFarthest. No strips are needed where this is.
+  void limit() {
+    for (double& y : columns) y = std::clamp(y, -kMixtureReach, kMixtureReach);
   }
 
   // joint becomes wλ; log_p where it is wanted, and peaks that never fall.

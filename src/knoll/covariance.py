@@ -15,12 +15,15 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.exceptions import BadData
 
 __all__ = ["Covariance", "Diagonal", "Fixed", "Full", "Moments", "Spherical", "Tied"]
 
 FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
 PIVOT = 1e-12  # of its variance: below this, what a column keeps when those before it are known is little but rounding
 NOTHING = 2.0**-96  # of the pooled variance: a smaller one is the rounding of equal points
+NARROWEST = 1e-290  # a fixed variance below this, in units of the data's, is as hard as k-means already
+LEAST = 2.0**-1000  # a smaller variance has lost digits to underflow, and its inverse may leave float64
 
 # What the kernels call the shapes of the E step and the second moments of the M step.
 _FULL, _TIED, _DIAGONAL, _ROUND = range(4)
@@ -45,6 +48,12 @@ class Moments:
     alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
     total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
     threads: int = 1
+
+    def unit(self) -> Floats:
+        """Return the standard deviations (d,) in which eigenvalues are measured; no less than what reg_covar adds."""
+        variances = np.square(self.scale)
+        drowned = variances < self.reg_covar
+        return _unit(np.where(drowned, np.sqrt(self.reg_covar), self.scale) if drowned.any() else self.scale)
 
 
 class Covariance(Protocol):
@@ -197,7 +206,7 @@ class Full(_Common):
         floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
         for c, column in enumerate(failed.tolist()):
             if (column >= 0 or c in held) and (alive is None or alive[c]):
-                covariances[c], whiteners[c], log_dets[c], lifted = _clipped(covariances[c], stats.scale)
+                covariances[c], whiteners[c], log_dets[c], lifted = _clipped(covariances[c], stats.unit())
                 if lifted:
                     floored.append((c, column if column >= 0 else held[c]))
         if alive is not None:
@@ -218,7 +227,7 @@ class Full(_Common):
         """Return the same with some components clipped at the floor, and held above it from now on."""
         covariances, whiteners, log_dets = self.covariances.copy(), self.whiteners.copy(), self.log_dets.copy()
         for c in components:
-            covariances[c], whiteners[c], log_dets[c], _ = _clipped(covariances[c], scale)
+            covariances[c], whiteners[c], log_dets[c], _ = _clipped(covariances[c], _unit(scale))
         held = _joined(self.held, tuple((c, 0) for c in components))
         return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, held=held)
 
@@ -336,7 +345,7 @@ class Tied(_Common):
         whiteners, log_dets, failed = _factorise(covariances, stats.scale)
         floored: Pairs = ()
         if failed[0] >= 0 or self.held:
-            covariances[0], whiteners[0], log_dets[0], lifted = _clipped(covariances[0], stats.scale)
+            covariances[0], whiteners[0], log_dets[0], lifted = _clipped(covariances[0], stats.unit())
             if lifted:
                 floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.held[0][1]),)
         return replace(
@@ -353,7 +362,7 @@ class Tied(_Common):
         """Return the same, clipped at the floor and held above it from now on."""
         if not components:
             return self
-        covariance, whitener, log_det, _ = _clipped(self.covariance, scale)
+        covariance, whitener, log_det, _ = _clipped(self.covariance, _unit(scale))
         return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, held=((-1, 0),))
 
     @property
@@ -435,7 +444,7 @@ class Diagonal(_Common):
         assert stats.covariance is not None
         variances = _variances(stats.covariance) + stats.reg_covar
         unit = np.square(_unit(stats.scale))
-        bad = ~(variances > NOTHING * unit)
+        bad = ~(variances > np.maximum(NOTHING * unit, LEAST))
         for c, j in self.held:
             bad[c, j] |= variances[c, j] < FLOOR * unit[j]
         variances = np.where(bad, FLOOR * unit, variances)
@@ -552,7 +561,7 @@ class Spherical(_Round):
         assert stats.covariance is not None
         variances = (_variances(stats.covariance) + stats.reg_covar).mean(axis=1)
         unit = np.square(_unit(stats.scale)).mean()
-        bad = ~(variances > NOTHING * unit)
+        bad = ~(variances > max(NOTHING * unit, LEAST))
         for c, _ in self.held:
             bad[c] |= variances[c] < FLOOR * unit
         variances = np.where(bad, FLOOR * unit, variances)
@@ -659,7 +668,7 @@ def _factorise(covariances: Floats, scale: Floats, threads: int = 1) -> tuple[Fl
     whiteners, log_dets, failed = np.empty((k, d, d)), np.empty(k), np.empty(k, dtype=np.int64)
     _core.factorise(covariances.reshape(k, -1), PIVOT, whiteners.reshape(k, -1), log_dets, failed, threads)
     variances = covariances.reshape(k, -1)[:, :: d + 1]
-    lost = ~(variances > NOTHING * np.square(scale))  # (k, d)
+    lost = ~(variances > np.maximum(NOTHING * np.square(scale), LEAST))  # (k, d)
     if lost.any():
         failed = np.where((failed < 0) & lost.any(axis=1), lost.argmax(axis=1), failed)
     return whiteners, log_dets, failed
@@ -669,30 +678,58 @@ def _joined(held: Pairs, more: Pairs) -> Pairs:
     return held if set(more) <= set(held) else tuple(sorted({*held, *more}))
 
 
-def _clipped(covariance: Floats, scale: Floats) -> tuple[Floats, Floats, float, bool]:
+def _clipped(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, float, bool]:
     """Return the covariance with clipped eigenvalues, its whitener, its log-determinant, and if any was lifted."""
-    clipped, lifted = _clip_eigenvalues(covariance, scale)
-    lower = scipy.linalg.cholesky(clipped, lower=True)
+    clipped, root, lifted = _clip_eigenvalues(covariance, unit)
+    try:
+        lower = scipy.linalg.cholesky(clipped, lower=True)
+    except scipy.linalg.LinAlgError:  # the floor is below the rounding of the largest eigenvalue
+        lower = _lower_root(root)
+        clipped = lower @ lower.T
     whitener = np.empty_like(lower)
     _core.invert_lower(lower, whitener)
     return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum()), lifted
 
 
+def _lower_root(root: Floats) -> Floats:
+    """Return L, lower triangular with a positive diagonal, LLᵀ = RᵀR: it loses half the digits that RᵀR would."""
+    triangle = scipy.linalg.qr(root, mode="r", check_finite=False)[0]
+    lower: Floats = np.ascontiguousarray((triangle * np.where(triangle.diagonal() < 0, -1.0, 1.0)[:, None]).T)
+    if not (np.isfinite(lower).all() and (np.square(lower.diagonal()) >= LEAST).all()):
+        raise _ill_defined()
+    return lower
+
+
+def _ill_defined() -> BadData:
+    return BadData(
+        "The fit failed because some components have ill-defined empirical covariance: columns of very unlike sizes "
+        "depend on each other. Increase reg_covar, take fewer components, or scale the columns."
+    )
+
+
 def _unit(scale: Floats) -> Floats:
     """Return the scale; a column without any takes the mean one of the others, and where there is none, 1."""
-    present = scale[scale > 0]
-    return np.where(scale > 0, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
+    here = scale >= np.sqrt(LEAST)
+    present = scale[here]
+    return np.where(here, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
 
 
-def _clip_eigenvalues(covariance: Floats, scale: Floats) -> tuple[Floats, bool]:
-    """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(scale²)."""
-    unit = _unit(scale)
+def _clip_eigenvalues(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, bool]:
+    """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(unit²).
+
+    Also return R with RᵀR = Σ, and whether any eigenvalue was lifted.
+    """
+    if not np.isfinite(covariance).all():
+        raise _ill_defined()
     values, vectors = scipy.linalg.eigh(covariance / np.outer(unit, unit))
-    if values.min() >= FLOOR:
-        return covariance, False
-    clipped = (vectors * np.maximum(values, FLOOR)) @ vectors.T
+    lifted = bool(values.min() < FLOOR)
+    values = np.maximum(values, FLOOR)
+    root = np.sqrt(values)[:, None] * vectors.T * unit
+    if not lifted:
+        return covariance, root, False
+    clipped = (vectors * values) @ vectors.T
     clipped = np.outer(unit, unit) * (clipped + clipped.T) / 2
-    return np.asarray(clipped), True
+    return np.asarray(clipped), root, True
 
 
 def _upper_root(precision: Floats) -> Floats:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, seeding
 from knoll.base import Estimator, all_or_nothing
-from knoll.covariance import FLOOR, PIVOT, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.covariance import FLOOR, LEAST, NARROWEST, PIVOT, Covariance, Diagonal, Fixed, Full, Spherical, Tied
 from knoll.exceptions import (
     BadData,
     CollapsedComponentWarning,
@@ -34,8 +34,8 @@ from knoll.steps.blocks import BlockSource
 from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
 from knoll.steps.loop import History, StepReport, iterate, live
 from knoll.steps.mixture_rows import Rows, factor_powers, look, look_through, pair_powers
-from knoll.steps.mixture_start import NARROWEST, SHAPES, Start, check_given
-from knoll.steps.scaling import weight_power
+from knoll.steps.mixture_start import SHAPES, Start, check_given
+from knoll.steps.scaling import ColumnScaling, weight_power
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -55,6 +55,7 @@ Floats = NDArray[np.float64]
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares do not stand side by side
+_SCALED = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")  # only where the data is extreme
 _COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
 
 
@@ -78,6 +79,17 @@ def _wrong_factors(model: Any, array: NDArray[Any]) -> str:
     if _sides(model).endswith("d d"):
         return no_factor(np.swapaxes(array, -1, -2))
     return "" if (array > 0).all() else "has entries that are not > 0"
+
+
+def _wrong_user_factors(model: Any, array: NDArray[Any]) -> str:
+    """Factors in the units of X: where the scaled ones are read in their stead they may leave float64."""
+    if _is_scaled(model):
+        return _wrong_covariances(model, array)
+    return _wrong_factors(model, array) if np.isfinite(array).all() else "has entries that are not finite"
+
+
+def _is_scaled(model: Any) -> bool:
+    return getattr(model, "column_exponents_", None) is not None
 
 
 def _wrong_shares(model: Any) -> str:
@@ -154,7 +166,8 @@ class GaussianMixture(DensityMixin, Estimator):
     means_ : ndarray of shape (n_components, n_features)
         μ.
     covariances_ : ndarray
-        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed.
+        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed. Of data beyond about 1e±150 its entries,
+        or those of `precisions_`, may leave float64: they are inf or 0 then, and the methods do not read them.
     precisions_ : ndarray
         The inverses, in the same shape.
     precisions_cholesky_ : ndarray
@@ -181,6 +194,12 @@ class GaussianMixture(DensityMixin, Estimator):
         The same at every E step.
     history_ : dict of ndarray
         iteration, objective (`lower_bounds_`), changed (the largest change of a parameter) and seconds.
+    column_exponents_ : ndarray of shape (n_features,)
+        Only set where the magnitudes of the data are extreme (beyond about 1e±60): the methods compute with the columns
+        of X divided by 2**column_exponents_.
+    scaled_means_, scaled_precisions_cholesky_ : ndarray
+        Set with `column_exponents_`: the parameters for columns so divided, which the methods read instead of `means_`
+        and `precisions_cholesky_`.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -227,12 +246,19 @@ class GaussianMixture(DensityMixin, Estimator):
     }
     _fitted: ClassVar = {
         "covariance_type_": Text(tuple(_SIDES)),
+        "column_exponents_": Array("d", "int64", low=-4096, high=4096, missing=True),
         "means_": Array("k d"),
         "weights_": Array("k", low=0, high=1 + _ROUNDING),
         # squares of 1e160 are infinite, and their inverses 0: methods read the factors alone
         "covariances_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
         "precisions_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
-        "precisions_cholesky_": Array(_sides, also=lambda model, array: _wrong_factors(model, array)),
+        "precisions_cholesky_": Array(
+            _sides, finite=False, also=lambda model, array: _wrong_user_factors(model, array)
+        ),
+        "scaled_means_": Array("k d", "float64", when=_is_scaled),
+        "scaled_precisions_cholesky_": Array(
+            _sides, "float64", when=_is_scaled, also=lambda model, array: _wrong_factors(model, array)
+        ),
         "fixed_variance_": Real(0, strict=True, when=lambda model: model.covariance_type_ == "fixed"),
         "noise_log_density_": Real(high=sys.float_info.max, finite=False),  # −inf: no noise
         "noise_weight_": Real(0, 1 + _ROUNDING, also=lambda model, _: _wrong_shares(model)),
@@ -311,7 +337,7 @@ class GaussianMixture(DensityMixin, Estimator):
         rows = look(points, weights, **self._ask())
         state = self._fit(rows, draw_seed(self.random_state))
         labels = np.empty(len(points), dtype=np.int64)
-        steps.expect(points, self._state(), rows.threads, labels=labels)
+        self._expect(points, rows.threads, labels=labels)
         self.labels_ = labels
         self._warn_of_collapse(state, rows, points, labels if weights is None else np.where(weights > 0, labels, -2))
         return self
@@ -415,14 +441,14 @@ class GaussianMixture(DensityMixin, Estimator):
         best: _Climb | None = None
         for restart in range(1 if warm else self.n_init):
             if warm:
-                state, before = self._state(rows), self.lower_bound_ + rows.shift
+                state, before = self._warm_state(rows), self.lower_bound_ + rows.scaling.log_volume
             else:
                 state, before = start.state(rows, distinct, restart), -math.inf
             climb = self._climb(rows, state, before, restart)
             if best is None or climb.bound > best.bound:
                 best = climb
         assert best is not None
-        self._keep(best, rows)
+        self._keep(best, rows, given=warm or self.means_init is not None)
         if not best.converged and self.max_iter > 0:
             warnings.warn(
                 "GaussianMixture: Best performing initialization did not converge. Try different init parameters, or "
@@ -461,7 +487,7 @@ class GaussianMixture(DensityMixin, Estimator):
     def _run(self, rows: Rows, state: MixtureState, before: float, restart: int) -> tuple[_Climb, tuple[int, ...]]:
         """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
         held = set(state.covariance.held)
-        reg_covar = rows.down(self.reg_covar, 2)
+        reg_covar = rows.scaling.variance(self.reg_covar)
         newest = [state]
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
@@ -490,29 +516,44 @@ class GaussianMixture(DensityMixin, Estimator):
         state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
         return _Climb(state, history, bool(reports) and settled(reports)), fallen(state)
 
-    def _keep(self, best: _Climb, rows: Rows) -> None:
-        """Set what was found, in the units and the kind of the data."""
-        state, kind, shape = best.state, rows.dtype, str(self.covariance_type)
-        pairs, factors = pair_powers(rows.powers, shape), factor_powers(rows.powers, shape)
+    def _keep(self, best: _Climb, rows: Rows, given: bool) -> None:
+        """Set what was found, in the units and the kind of the data; `given`: the means of the start are not of rows.
+
+        Where the data was scaled, the numbers of the frame are kept beside: they are what the methods compute with.
+        """
+        state, kind, shape, frame = best.state, rows.dtype, str(self.covariance_type), rows.frame
+        moved = len(best.history["objective"]) > 0 or not given
+        exponents = rows.scaling.powers - frame.exponent  # of one unit of the frame, in each column
+        pairs, factors = pair_powers(exponents, shape), factor_powers(exponents, shape)
+        means = rows.scaling.up(state.means)
+        if rows.scaling and moved:  # a value that underflows beside the others still lies in the box of the data
+            means = np.where(state.weights[:, None] > 0, np.clip(means, *rows.box), means)
         with np.errstate(over="ignore", under="ignore"):
             self.weights_ = state.weights.astype(kind)
-            self.means_ = _in_kind(np.ldexp(state.means, rows.powers), kind)
-            self.covariances_ = _in_kind(np.ldexp(state.covariances_, pairs), kind)
-            self.precisions_ = _in_kind(np.ldexp(state.precisions_, -pairs), kind)
-            self.precisions_cholesky_ = _in_kind(np.ldexp(state.precisions_cholesky_, -factors), kind)
+            self.means_ = _in_kind(means, kind)
+            self.covariances_ = _in_kind(np.ldexp(state.covariance.covariances_, pairs), kind)
+            self.precisions_ = _in_kind(np.ldexp(state.covariance.precisions_, -pairs), kind)
+            self.precisions_cholesky_ = _in_kind(np.ldexp(state.covariance.precisions_cholesky_, -factors), kind)
             if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
                 self.covariances_ = _in_kind(np.full(self.n_components, float(self.fixed_variance)), kind)
+        for name in _SCALED:
+            if hasattr(self, name):
+                delattr(self, name)  # of an earlier fit
+        if rows.scaling:
+            self.column_exponents_ = exponents
+            self.scaled_means_ = state.means * frame.scale
+            self.scaled_precisions_cholesky_ = state.covariance.precisions_cholesky_.copy()
         self.covariance_type_ = shape
         self.fixed_variance_ = None if self.fixed_variance is None else float(self.fixed_variance)
-        noise = state.noise
+        noise, volume = state.noise, rows.scaling.log_volume
         self.noise_weight_ = 0.0 if noise is None else noise.weight
-        self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - rows.shift
-        self.noise_box_ = np.ldexp(rows.box, rows.powers)
-        history = {**best.history, "objective": best.history["objective"] - rows.shift}
+        self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - volume
+        self.noise_box_ = rows.box if noise is not None else rows.box[:0]
+        history = {**best.history, "objective": best.history["objective"] - volume}
         self.converged_ = best.converged
         self.n_iter_ = len(history["iteration"])
         self.lower_bounds_ = history["objective"].copy()
-        self.lower_bound_ = best.bound - rows.shift
+        self.lower_bound_ = best.bound - volume
         self.history_ = history
 
     # ---- warnings --------------------------------------------------------------------------------------------------
@@ -522,12 +563,13 @@ class GaussianMixture(DensityMixin, Estimator):
     ) -> None:
         """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
         frame, names = rows.frame, getattr(self, "feature_names_in_", None)
-        reg_covar = rows.down(self.reg_covar, 2) * frame.scale * frame.scale
+        reg_covar = rows.scaling.variance(self.reg_covar) * frame.scale * frame.scale
         floored = dict(reversed(state.covariance.floored))  # component → its first column
         propped: dict[int, int] = {}
         pooled = frame.covariance.diagonal()
         if pooled.any() and (pooled <= reg_covar).all():
-            largest = np.ldexp(pooled / frame.scale / frame.scale, 2 * rows.powers).max()
+            with np.errstate(over="ignore", under="ignore"):
+                largest = np.ldexp(pooled / frame.scale / frame.scale, 2 * rows.scaling.powers).max()
             self._warn(
                 f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most {largest:.3g}): "
                 "it drowns the data. Give a smaller reg_covar, or 0.",
@@ -582,7 +624,7 @@ class GaussianMixture(DensityMixin, Estimator):
         """
         points = self._points(X)
         labels = np.empty(len(points), dtype=np.int64)
-        steps.expect(points, self._state(), self._threads(), labels=labels)
+        self._expect(points, self._threads(), labels=labels)
         return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -599,9 +641,8 @@ class GaussianMixture(DensityMixin, Estimator):
             They sum to one. With noise the last column is the noise's.
         """
         points = self._points(X)
-        state = self._state()
-        resp = np.empty((len(points), len(state.weights) + (state.noise is not None)))
-        steps.expect(points, state, self._threads(), resp=resp)
+        resp = np.empty((len(points), len(self.weights_) + (self.noise_log_density_ > -math.inf)))
+        self._expect(points, self._threads(), resp=resp)
         return resp.astype(points.dtype, copy=False)
 
     def score_samples(self, X: ArrayLike) -> NDArray[Any]:
@@ -618,7 +659,7 @@ class GaussianMixture(DensityMixin, Estimator):
             The logarithm of the density at each point.
         """
         points = self._points(X)
-        return self._log_prob(points).astype(points.dtype, copy=False)
+        return _as_kind(self._log_prob(points), points.dtype)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Compute the log-likelihood per row: the mean of `score_samples`.
@@ -639,7 +680,7 @@ class GaussianMixture(DensityMixin, Estimator):
         points, weights = self._weighted(X, sample_weight)
         if weights is not None:
             weights = np.ldexp(weights, -weight_power(float(weights.max())))
-        return float(np.average(self._log_prob(points), weights=weights))
+        return _mean(self._log_prob(points), weights)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
@@ -695,12 +736,13 @@ class GaussianMixture(DensityMixin, Estimator):
             The criterion: the smaller the better, and never below `bic`.
         """
         points, weights = self._weighted(X, sample_weight)
-        state, threads, best = self._state(), self._threads(), np.empty(len(points))
+        (scaling, state), threads, best = self._model(), self._threads(), np.empty(len(points))
         for begin in range(0, len(points), _ROWS):  # (n, k) is never held
             rows = slice(begin, begin + _ROWS)
-            best[rows] = steps.log_joint(points[rows], state, threads).max(axis=1)
+            best[rows] = steps.log_joint(scaling.down(points[rows]), state, threads).max(axis=1)
         if state.noise is not None and state.noise.weight > 0:
             np.maximum(best, math.log(state.noise.weight) + state.noise.log_density_in(), out=best)
+        best -= scaling.log_volume
         return -2 * _total(best, weights) + self._penalty(points, weights)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -716,7 +758,8 @@ class GaussianMixture(DensityMixin, Estimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            The points, ordered by component; noise, uniform over the box of the data, comes last.
+            The points, ordered by component; noise, uniform over the box of the data, comes last. What would leave the
+            range of the data's kind of number is its largest number.
         y : ndarray of shape (n_samples,)
             Their components, −1 for noise.
         """
@@ -736,7 +779,7 @@ class GaussianMixture(DensityMixin, Estimator):
         points, threads = np.empty((n, d)), self._threads()
         _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), threads)
         cuts = np.searchsorted(y, np.arange(k + 2))
-        means, factors = (np.asarray(a, dtype=np.float64) for a in (self.means_, self.precisions_cholesky_))
+        scaling, means, factors = self._scaled()
         for c in range(k):
             part = points[cuts[c] : cuts[c + 1]]
             factor = factors if self.covariance_type_ == "tied" else factors[c]
@@ -747,9 +790,9 @@ class GaussianMixture(DensityMixin, Estimator):
             else:
                 part[:] = means[c] + part / factor
         if cuts[k] < n:
-            low, high = self.noise_box_
+            low, high = scaling.down(self.noise_box_)
             points[cuts[k] :] = low + (high - low) * generator.random((n - cuts[k], d))
-        return points.astype(self.means_.dtype, copy=False), np.where(y == k, -1, y).astype(np.int64)
+        return _as_kind(scaling.up(points), self.means_.dtype), np.where(y == k, -1, y).astype(np.int64)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -763,35 +806,70 @@ class GaussianMixture(DensityMixin, Estimator):
 
     def _log_prob(self, points: NDArray[Any]) -> NDArray[np.float64]:
         log_prob = np.empty(len(points))
-        steps.expect(points, self._state(), self._threads(), log_prob=log_prob)
+        self._expect(points, self._threads(), log_prob=log_prob)
         return log_prob
 
-    def _state(self, rows: Rows | None = None) -> MixtureState:
-        """Return the mixture that the attributes describe, in the frame of the data, or in one of its own."""
+    def _expect(self, points: NDArray[Any], threads: int, **wanted: NDArray[Any]) -> None:
+        """Fill what is wanted of the points: see `steps.expect`."""
+        scaling, state = self._model()
+        steps.expect(scaling.down(points), state, threads, **wanted)
+        if "log_prob" in wanted:
+            wanted["log_prob"] -= scaling.log_volume
+
+    def _scaled(self) -> tuple[ColumnScaling, Floats, Floats]:
+        """Return the units that the model computes in, and its means and factors in them: mostly those of the data."""
         check_is_fitted(self)
-        weights, means, factors = (
-            np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.precisions_cholesky_)
-        )
-        if rows is None:
-            matrices = self.covariance_type_ in ("full", "tied")
-            inverses = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
-            frame = _own_frame(weights, means, 1.0 / inverses)
+        exponents = getattr(self, "column_exponents_", None)
+        if exponents is None:
+            arrays, scaling = (self.means_, self.precisions_cholesky_), ColumnScaling.none(self.means_.shape[1])
         else:
-            frame, means = rows.frame, np.ldexp(means, -rows.powers)
-            factors = np.ldexp(factors, factor_powers(rows.powers, self.covariance_type_))
+            arrays, scaling = (self.scaled_means_, self.scaled_precisions_cholesky_), ColumnScaling(exponents)
+        means, factors = (np.asarray(a, dtype=np.float64) for a in arrays)
+        return scaling, means, factors
+
+    def _model(self) -> tuple[ColumnScaling, MixtureState]:
+        """Return the mixture that the attributes describe, in a frame of its own, for points that are scaled so."""
+        scaling, means, factors = self._scaled()
+        weights = np.asarray(self.weights_, dtype=np.float64)
+        matrices = self.covariance_type_ in ("full", "tied")
+        inverses = np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors
+        frame = _own_frame(weights, means, 1.0 / inverses)
+        return scaling, self._state_in(frame, scaling, means, factors, self.fixed_variance_)
+
+    def _warm_state(self, rows: Rows) -> MixtureState:
+        """Return the same in the frame of data that a fit goes on with; `fixed_variance` may be another now."""
+        scaling, means, factors = self._scaled()
+        powers = scaling.powers - rows.scaling.powers
+        means = ColumnScaling(-powers).down(means)
+        with np.errstate(over="ignore", under="ignore"):
+            factors = np.ldexp(factors, -factor_powers(powers, self.covariance_type_))
+        matrices = self.covariance_type_ in ("full", "tied")
+        sizes = np.square((np.diagonal(factors, axis1=-2, axis2=-1) if matrices else factors) / rows.frame.scale)
+        if not (np.isfinite(sizes) & (sizes > LEAST)).all():
+            raise InvalidParameter(
+                "GaussianMixture: warm_start cannot go on from a model of data whose size is so unlike that of X that "
+                "its variances leave float64. Set warm_start=False."
+            )
+        return self._state_in(rows.frame, rows.scaling, means, factors, self.fixed_variance)
+
+    def _state_in(
+        self, frame: Frame, scaling: ColumnScaling, means: Floats, factors: Floats, fixed_variance: float | None
+    ) -> MixtureState:
+        """Return the mixture in a frame of points that are scaled, as these means and factors are."""
         means, factors = (means - frame.origin) * frame.scale, factors / frame.scale
         noise = None
         if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
-            shift = 0.0 if rows is None else rows.shift
-            noise = Noise(self.noise_weight_, self.noise_log_density_ + shift)
-        if self.covariance_type_ == "fixed":
-            held = self.fixed_variance_ if rows is None else self.fixed_variance  # a warm start may change it
-            with np.errstate(under="ignore"):  # ε itself: the root of a square would round it
-                variance = float(held or 0.0) if rows is None else rows.down(float(held or 0.0), 2)
+            noise = Noise(self.noise_weight_, self.noise_log_density_ + scaling.log_volume)
+        if self.covariance_type_ == "fixed":  # ε itself: the root of a square would round it
+            variance = scaling.variance(float(fixed_variance or 0.0))
+            if scaling:  # as in the fit, whose frame these units are
+                variance = max(variance, NARROWEST)
+            with np.errstate(under="ignore"):
                 variance = variance * frame.scale * frame.scale
             shape: Covariance = Fixed(means, max(float(variance), NARROWEST))
         else:
             shape = SHAPES[self.covariance_type_].from_precisions_cholesky(means, factors)
+        weights = np.asarray(self.weights_, dtype=np.float64)
         return MixtureState(weights, shape.prepared(direct=noise is not None), noise, frame)
 
     def _n_parameters(self) -> int:
@@ -820,6 +898,7 @@ def _own_frame(weights: Floats, means: Floats, widths: Floats) -> Frame:
     power = math.frexp(extent)[1]
     if narrowest > 0 and (below := power - math.frexp(narrowest)[1]) > _DIFFERENT:
         power -= below // 2
+    power = max(power, -1000)
     return Frame(origin, math.ldexp(1.0, -power), np.zeros(d), np.eye(d))
 
 
@@ -840,18 +919,37 @@ def _singular_without(covariance: Covariance, reg_covar: float | Floats, frame: 
     return {}
 
 
-def _total(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    if weights is None:
-        return float(values.sum())
-    power = weight_power(float(weights.max()))
+def _mean(values: Floats, weights: Floats | None) -> float:
     with np.errstate(over="ignore"):
-        total = float(np.ldexp(values @ np.ldexp(weights, -power), power))
-    if not math.isfinite(total):
+        mean = float(np.average(values, weights=weights))
+    if math.isfinite(mean):
+        return mean
+    return math.ldexp(float(np.average(np.ldexp(values, -60), weights=weights)), 60)  # the sum leaves float64, not it
+
+
+def _total(values: Floats, weights: Floats | None) -> float:
+    power = 0 if weights is None else weight_power(float(weights.max()))
+    with np.errstate(over="ignore"):
+        total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
+    if math.isfinite(total):
+        return total
+    if weights is None:
         raise BadData(
-            f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
-            "Divide the weights by their largest."
+            f"GaussianMixture: the log-likelihood of {len(values)} rows leaves float64 (down to {values.min():.3g} for "
+            "one): they lie too far from every component. Fit the model to data like X."
         )
-    return total
+    raise BadData(
+        f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
+        "Divide the weights by their largest."
+    )
+
+
+def _as_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return the array in the data's kind of number; what would leave float32 becomes its largest number."""
+    if array.dtype == dtype:
+        return array
+    largest = np.finfo(dtype).max
+    return np.clip(array, -largest, largest).astype(dtype)
 
 
 def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

@@ -171,7 +171,7 @@ def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, t
     rows = look(points, weights, estimator=None, box=False, unit=0.0, round_shape=True, threads=threads)
     variance = float(rows.frame.covariance.diagonal().mean()) / rows.frame.scale / rows.frame.scale
     with np.errstate(over="ignore", under="ignore"):
-        return float(min(np.ldexp(_PROP * variance, 2 * rows.powers[0]), np.finfo(np.float64).max))
+        return float(min(np.ldexp(_PROP * variance, 2 * rows.scaling.powers[0]), np.finfo(np.float64).max))
 
 
 def _free(model: Any, k: int) -> int:

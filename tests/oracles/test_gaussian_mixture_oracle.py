@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
+import sklearn.datasets
 import sklearn.exceptions
 import sklearn.mixture
 from hypothesis import assume, given, settings
@@ -171,6 +172,78 @@ def test_stops_where_scikit_learn_stops(shape):
         theirs = fit(sklearn.mixture.GaussianMixture, X, **parameters, **start(11, X, 3, shape))
         assert ours.n_iter_ == theirs.n_iter_
         assert ours.converged_ == theirs.converged_
+
+
+# ---- columns that depend on each other ----------------------------------------------------------------------------
+
+
+def iris_and_its_sum() -> np.ndarray:
+    X = sklearn.datasets.load_iris().data
+    return np.column_stack([X, X.sum(axis=1)])
+
+
+def redundant() -> np.ndarray:
+    return sklearn.datasets.make_classification(300, 10, n_informative=4, n_redundant=4, random_state=0)[0]
+
+
+DEPENDENT = {"iris": iris_and_its_sum(), "redundant": redundant()}
+
+
+def smallest_eigenvalue(model) -> float:
+    return float(np.linalg.eigvalsh(np.asarray(model.covariances_, dtype=np.float64)).min())
+
+
+@pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
+@pytest.mark.parametrize("shape", ["full", "tied"])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_dependent_columns_are_kept_apart_by_reg_covar_alone(name, shape, init):
+    """Whatever the start, the way in and the weights: no floor of our own where scikit-learn needs none."""
+    X = DEPENDENT[name]
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
+    parameters = {"n_components": 3, "covariance_type": shape, "init_params": init, "max_iter": 30}
+    for seed in range(4):
+        estimator = GaussianMixture(**parameters, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for model in (
+                estimator.fit(X),
+                GaussianMixture(**parameters, random_state=seed).fit(X, sample_weight=weights),
+                GaussianMixture(**parameters, random_state=seed).fit_blocks(lambda: np.array_split(X, 3)),
+                GaussianMixture(**parameters, random_state=seed, means_init=X[:3]).fit(X),
+            ):
+                assert smallest_eigenvalue(model) == pytest.approx(1e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("init", ["kmeans", "random"])
+@pytest.mark.parametrize("shape", ["full", "tied"])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_dependent_columns_fit_as_well_as_in_scikit_learn(name, shape, init, dtype):
+    """From the parameters of our start (float32 would round them), and over seeds from starts of one name."""
+    X = DEPENDENT[name].astype(dtype)
+    ours, theirs = [], []
+    for seed in range(5):
+        parameters = {"n_components": 3, "covariance_type": shape, "init_params": init, "tol": 1e-6, "max_iter": 200}
+        model = fit(GaussianMixture, X, **parameters, random_state=seed)
+        if dtype is np.float64:
+            begun = fit(GaussianMixture, X, **(parameters | {"max_iter": 0}), random_state=seed)
+            start = {"weights_init": begun.weights_, "means_init": begun.means_, "precisions_init": begun.precisions_}
+            same = fit(sklearn.mixture.GaussianMixture, X, **parameters, **start)
+            assert model.lower_bound_ >= same.lower_bound_ - 1e-3
+        other = fit(sklearn.mixture.GaussianMixture, X.astype(np.float64), **parameters, random_state=seed)
+        ours.append(model.lower_bound_)
+        theirs.append(other.lower_bound_)
+    error = math.hypot(np.std(ours), np.std(theirs)) / math.sqrt(len(ours))
+    assert np.mean(ours) >= np.mean(theirs) - 3 * error - 0.1
+
+
+@pytest.mark.parametrize("init", ["kmeans", "k-means++", "random", "random_from_data"])
+def test_a_constant_column_has_the_variance_that_reg_covar_gives_it(init):
+    X = np.column_stack([sklearn.datasets.load_iris().data, np.full(150, 3.5)])
+    for shape in ("full", "tied", "diag"):
+        model = fit(GaussianMixture, X, n_components=3, covariance_type=shape, init_params=init, random_state=0)
+        last = model.covariances_[..., -1] if shape == "diag" else model.covariances_[..., -1, -1]
+        np.testing.assert_allclose(last, 1e-6, rtol=1e-12)
 
 
 def test_a_given_part_of_the_start_is_kept_beside_a_named_rest():

@@ -8,6 +8,9 @@ namespace knoll {
 
 constexpr int kMixturePoints = 96;  // at most so many points in a tile of these kernels, which is a multiple of 48
 
+// A squared distance beyond this counts as this: far out, not nowhere, and sums over 2¹⁴ such points stay finite.
+constexpr double kMixtureFarthest = 0x1p1010;
+
 struct MixtureKernels {
   // Points into lanes, and into strips where those are not null.
   void (*pack_f64)(const double* x, int64_t stride, int64_t rows, int64_t points, int64_t d, const double* origin,

@@ -3,8 +3,6 @@
 // multiple of 4 columns. Every distance is taken from differences x − μ, never from expanded squares, so a narrow
 // component far from the origin keeps its digits.
 
-constexpr double kLargest = 0x1.fffffffffffffp+1023;
-
 KNOLL_INLINE void transpose(f64 v[4]) {
   const f64 p = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6), q = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7);
   const f64 r = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6), s = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
@@ -90,9 +88,9 @@ static void mixture_pack_f32(const float* x, int64_t stride, int64_t rows, int64
 
 // ---- the E step ----
 
-// constant − ½ q, where an overflow of q counts as the largest double: far out, not nowhere.
+// constant − ½ q, where an overflow of q counts as kMixtureFarthest.
 KNOLL_INLINE f64 log_density(f64 q, double constant) {
-  return fma(at_most(q, broadcast(kLargest)), broadcast(-0.5), broadcast(constant));
+  return fma(at_most(q, broadcast(kMixtureFarthest)), broadcast(-0.5), broadcast(constant));
 }
 
 // The factor of `full` and `whiten` for d > 3: rows in blocks of four, block by block, column after column, up to the

@@ -102,7 +102,8 @@ def settled(reports: list[StepReport]) -> bool:
 def _maximum(mass: float, covariance: NDArray[np.float64]) -> float:
     """Compute log p(X | μ, Σ) at its maximum: the quadratic forms add up to nd (eq. 1.6); +inf for a singular Σ."""
     d = len(covariance)
-    sign, log_det = np.linalg.slogdet(covariance) if np.isfinite(covariance).all() else (1.0, np.nan)
+    with np.errstate(all="ignore"):  # subnormal pivots
+        sign, log_det = np.linalg.slogdet(covariance) if np.isfinite(covariance).all() else (1.0, np.nan)
     if sign <= 0:
         return float("inf")
     return float(-0.5 * mass * (d * np.log(2 * np.pi) + log_det + d))

@@ -68,12 +68,17 @@ class Frame:
     known: bool = False  # those moments are the ones of all rows that steps will meet, to their last digits
 
     @classmethod
-    def of(cls, pooled: GaussianState) -> Frame:
-        """Put the origin into the data's mean, and choose the power of two that brings its spread near 1."""
+    def of(cls, pooled: GaussianState, least: float = 0.0) -> Frame:
+        """Put the origin into the data's mean, and choose the power of two that brings its spread near 1.
+
+        `least` is the smallest standard deviation that may become 1.
+        """
         largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
-        scale = float(np.ldexp(1.0, -int(np.frexp(largest)[1]))) if 0 < largest < np.inf else 1.0
+        unit = max(largest, least)
+        scale = float(np.ldexp(1.0, -int(np.frexp(unit)[1]))) if 0 < largest < np.inf else 1.0
         # The rounding of the origin, 2⁻⁵³ of it, is the mean in the frame: its square must not count.
         known = bool((np.abs(pooled.mean) <= 2.0**25 * np.sqrt(np.abs(pooled.covariance.diagonal()))).all())
+        known = known and largest >= least
         return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), pooled.covariance * scale * scale, known)
 
     @classmethod
@@ -82,9 +87,14 @@ class Frame:
         return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
 
     @property
+    def exponent(self) -> int:
+        """log₂ scale, exactly."""
+        return int(np.frexp(self.scale)[1]) - 1
+
+    @property
     def doublings(self) -> int:
         """How often the density of y is to be doubled for that of x: d·log₂ scale, exactly."""
-        return len(self.origin) * (int(np.frexp(self.scale)[1]) - 1)
+        return len(self.origin) * self.exponent
 
     @property
     def shift(self) -> float:
@@ -185,7 +195,9 @@ def blank(covariance: Covariance, k: int, frame: Frame, noise: Noise | None = No
         shape = type(covariance)().update(
             Moments(np.ones(k), centers, np.repeat(frame.covariance[None], k, axis=0), _deviations(frame))
         )
-        shape = replace(shape, floored=())  # type: ignore[type-var]
+        # It stands in for the covariances of the first M step. That step adds reg_covar, which this one does not, so
+        # what was clipped here says nothing of it.
+        shape = replace(shape, floored=(), held=())  # type: ignore[type-var]
     weight = 1.0 if noise is None else 1.0 - noise.weight
     assert shape.means.shape == (k, d)
     return MixtureState(np.full(k, weight / k), shape.prepared(direct=True), noise, frame)

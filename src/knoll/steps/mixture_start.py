@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core, seeding
-from knoll.covariance import FLOOR, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.covariance import FLOOR, NARROWEST, Covariance, Diagonal, Fixed, Full, Spherical, Tied
 from knoll.exceptions import InvalidParameter
 from knoll.steps import gaussian_mixture as steps
 from knoll.steps import kmeans
@@ -24,14 +24,14 @@ from knoll.steps.blocks import Block
 from knoll.steps.gaussian_mixture import MixtureState, Noise
 from knoll.steps.mixture_rows import Rows, pair_powers
 
-__all__ = ["NARROWEST", "SHAPES", "Given", "Start", "check_given"]
+__all__ = ["SHAPES", "Given", "Start", "check_given"]
 
 Floats = NDArray[np.float64]
 
 SHAPES: dict[str, Any] = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}  # and Fixed
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _START = 3  # purpose of the random numbers of a start, numbered as in the core
-NARROWEST = 1e-290  # a fixed variance below this, in units of the data's, is as hard as k-means already
+_STEEPEST = 2.0**900  # precisions beyond this, or below its inverse, have no inverse with all its digits
 
 
 @dataclass(frozen=True)
@@ -88,42 +88,58 @@ class Start:
         """Make the start: by its name, then what was given takes its place."""
         frame, noise, given = rows.frame, self._noise(rows), self.given
         if self.shape == "fixed":
-            shape: Covariance = Fixed(variance=max(rows.down(float(self.fixed_variance or 0.0), 2), NARROWEST))
+            shape: Covariance = Fixed(variance=rows.scaling.variance(float(self.fixed_variance or 0.0)))
         else:
             shape = SHAPES[self.shape]()
         state = steps.blank(shape, self.k, frame, noise)
+        if isinstance(state.covariance, Fixed):
+            narrow = max(state.covariance.variance, NARROWEST)
+            state = replace(state, covariance=replace(state.covariance, variance=narrow))
         if given.means is None or given.weights is None or (given.precisions is None and self.shape != "fixed"):
             state = self._named(rows, state, distinct, restart)
         if given.weights is not None:
             state = replace(state, weights=given.weights * (1.0 if noise is None else 1.0 - noise.weight))
         means = state.covariance.means
         if given.means is not None:
-            means = (np.ldexp(given.means, -rows.powers) - frame.origin) * frame.scale
+            means = (rows.scaling.down(given.means) - frame.origin) * frame.scale
         if given.precisions is not None:
-            precisions = np.ldexp(given.precisions, pair_powers(rows.powers, self.shape)) / frame.scale / frame.scale
-            shape = SHAPES[self.shape].from_precisions(means, precisions)
+            shape = SHAPES[self.shape].from_precisions(means, self._precisions(rows, given.precisions))
         else:
             shape = replace(state.covariance, means=means)  # type: ignore[type-var]
         return replace(state, covariance=shape.prepared(direct=noise is not None))
+
+    def _precisions(self, rows: Rows, given: Floats) -> Floats:
+        """Bring Σ⁻¹ into the frame."""
+        scale = rows.frame.scale
+        with np.errstate(over="ignore", under="ignore"):
+            precisions = np.ldexp(given, pair_powers(rows.scaling.powers, self.shape)) / scale / scale
+        diagonal = np.diagonal(precisions, axis1=-2, axis2=-1) if self.shape in ("full", "tied") else precisions
+        if not ((diagonal > 1 / _STEEPEST) & (diagonal < _STEEPEST)).all():
+            raise InvalidParameter(
+                f"GaussianMixture: precisions_init between {np.abs(given).min():.3g} and {np.abs(given).max():.3g} are "
+                "beyond float64 beside the size of the data. Give precisions near the inverse of its variances."
+            )
+        return precisions
 
     def _noise(self, rows: Rows) -> Noise | None:
         """Make the noise component (eq. 2.12): uniform over the box, or of the density that was given."""
         if self.noise is False:
             return None
         if self.noise is True or isinstance(self.noise, np.bool_):
-            extents = rows.box[1] - rows.box[0]
+            low, high = rows.scaling.down(rows.box)
+            extents = high - low
             some = extents[extents > 0]
-            stand_in = math.sqrt(np.mean(np.square(some))) if len(some) else rows.down(1.0, 1)
+            stand_in = _root_mean_square(some) if len(some) else np.ldexp(1.0, -rows.scaling.powers)
             extents = np.where(extents > 0, extents, stand_in) * rows.frame.scale
             return Noise(1.0 / (self.k + 1), -float(np.log(extents).sum()), rows.frame.doublings)
-        return Noise(1.0 / (self.k + 1), math.log(self.noise) + rows.shift)
+        return Noise(1.0 / (self.k + 1), math.log(self.noise) + rows.scaling.log_volume)
 
     def _named(
         self, rows: Rows, state: MixtureState, distinct: Callable[[], seeding.Multiset], restart: int
     ) -> MixtureState:
         """Make the start that has a name; an M step turns labels or responsibilities into parameters."""
         k, seed, threads, sample, frame = self.k, self.seed, rows.threads, rows.sample, rows.frame
-        block = rows.framed(sample)
+        block = rows.scaled_sample
         if self.name == "random":
             return self._m_step(rows, state, lambda of: _random(block, distinct(), of, seed, restart, threads))
         if self.name == "random_from_data":
@@ -156,7 +172,7 @@ class Start:
         better = steps.recentred(stats, state)
         if better is not None:
             state, stats = better, sums(better)
-        return steps.finish(stats, state, reg_covar=rows.down(self.reg_covar, 2))[0]
+        return steps.finish(stats, state, reg_covar=rows.scaling.variance(self.reg_covar))[0]
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
@@ -175,6 +191,11 @@ def _random(
         resp /= resp.sum(axis=1, keepdims=True)
         parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
     return functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
+
+
+def _root_mean_square(values: Floats) -> float:
+    power = int(np.frexp(values.max())[1])  # the squares of tiny values would vanish
+    return float(np.ldexp(np.sqrt(np.mean(np.square(np.ldexp(values, -power)))), power))
 
 
 def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:

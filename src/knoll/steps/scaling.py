@@ -5,6 +5,7 @@ A column that has one value everywhere says nothing of distances, however large 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,26 @@ from numpy.typing import NDArray
 from knoll.steps.blocks import Block
 from knoll.steps.sparse import column_ends, dense_rows, is_sparse
 
-__all__ = ["Part", "Scale", "is_plain", "largest_of", "parts", "present_rows", "weight_power", "without_absent"]
+__all__ = [
+    "ColumnScaling",
+    "Part",
+    "Scale",
+    "is_plain",
+    "largest_of",
+    "parts",
+    "present_rows",
+    "weight_power",
+    "without_absent",
+]
 
 # Squares of single precision, which fast routes work in, hold 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, both ends have room.
 _NEAR = 32
 _NEAR_WEIGHTS = 64  # weights within 2^±64 are left as they are
 _ROWS = 1 << 16  # extreme rows at a time
+# Columns within 2^±200 keep their units: what is made of their squares, and of quotients of those, stays in float64.
+_ORDINARY = 200
+_FARTHEST = 2.0**500  # scaled values beyond this stand for "far out": their squares would leave float64
 
 
 def largest_of(points: Any) -> float:
@@ -107,6 +121,78 @@ class Scale:
     def up_shifts(self, values: Any) -> Any:
         """Bring squares that bear no weight back."""
         return _quiet(values, 2 * self.power)
+
+
+# ---- columns, each in a unit of its own ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnScaling:
+    """Column j is divided by 2^powers[j]; mostly by 1."""
+
+    powers: NDArray[np.int64]  # (d,)
+
+    @classmethod
+    def none(cls, d: int) -> ColumnScaling:
+        """Return the scaling that changes nothing."""
+        return cls(np.zeros(d, dtype=np.int64))
+
+    @classmethod
+    def fitting(cls, low: NDArray[np.float64], high: NDArray[np.float64], unit: float, one_unit: bool) -> ColumnScaling:
+        """Choose the powers for columns between `low` and `high` (d,); none unless something is extreme.
+
+        `unit` is a length beside which the columns are measured, such as the root of a variance that is added to
+        theirs: a column far below it is brought to 2⁻²⁰⁰ of it, so that its square is still a number. Columns share a
+        power unless they are so unlike that the square of the smallest would vanish, and always with `one_unit`. A
+        constant column has no size, but its value must stay finite.
+        """
+        values = np.frexp(np.maximum(-low, high))[1].astype(np.int64)  # (d,)
+        varies = high > low
+        least = int(np.frexp(unit)[1]) - _ORDINARY if unit > 0 else np.iinfo(np.int64).min
+        sizes = np.maximum(values, least)[varies]
+        if not len(sizes):
+            sizes = np.array([least if least > _ORDINARY else 0])
+        common = int(sizes.max())
+        if one_unit:
+            return cls(np.full_like(values, common if abs(common) > _ORDINARY else 0))
+        if common - int(sizes.min()) <= _ORDINARY:
+            sizes = np.full_like(sizes, common if abs(common) > _ORDINARY else 0)
+        powers = np.full_like(values, sizes.max())
+        if varies.any():
+            powers[varies] = sizes
+        powers[~varies] = np.maximum(powers[~varies], values[~varies] - 2 * _ORDINARY)
+        return cls(powers)
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is scaled."""
+        return bool(self.powers.any())
+
+    @property
+    def log_volume(self) -> float:
+        """What a log-density of the scaled points has more than that of the points."""
+        return int(self.powers.sum()) * math.log(2)
+
+    def down(self, points: NDArray[Any]) -> NDArray[Any]:
+        """Scale points; float32 becomes float64. What would leave float64 is far out."""
+        if not self:
+            return points
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.ldexp(points.astype(np.float64), -self.powers)
+        return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
+
+    def up(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring scaled points back; what would leave float64 becomes its largest number."""
+        if not self:
+            return points
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore", under="ignore"):
+            return np.clip(np.ldexp(points, self.powers), -largest, largest)
+
+    def variance(self, value: float) -> Any:
+        """Bring a variance into the units of the scaled columns: one each if they differ."""
+        with np.errstate(over="ignore", under="ignore"):
+            units = np.ldexp(value, -2 * self.powers)
+        return units if (units != units[0]).any() else float(units[0])
 
 
 # ---- rows of weight 0 are absent, however large --------------------------------------------------------------------
