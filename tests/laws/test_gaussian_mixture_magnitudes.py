@@ -147,6 +147,23 @@ def test_means_lie_in_the_box_of_the_rows_that_count(shape):
             assert (model.means_ <= here.max(axis=0)).all()
 
 
+def test_the_box_of_noise_may_be_thin_as_a_hair():
+    X = np.random.default_rng(0).normal(size=(40, 2)) * [1e11, 1e-310]
+    for shape in ("spherical", "fixed"):
+        fixed = {"fixed_variance": 1e-6} if shape == "fixed" else {}
+        model = fit(X, 2, covariance_type=shape, noise=True, **fixed)
+        assert_sound(model, X)
+        assert model.noise_log_density_ == pytest.approx(-np.log(np.ptp(X, axis=0)).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("init", STARTS)
+def test_a_start_from_rows_beside_a_regularisation_far_above_their_weighted_variance(init):
+    X = np.random.default_rng(0).normal(size=(30, 2)) * 1e-222
+    weights = 10.0 ** np.random.default_rng(1).uniform(-300, 300, size=30)
+    for shape in ("full", "tied", "diag", "spherical"):
+        assert_sound(fit(X, 1, weights, covariance_type=shape, init_params=init), X, sample_weight=weights)
+
+
 def test_a_regularisation_far_above_the_data_gives_one_gaussian_of_its_size():
     """The components are copies: what is left of the data is its mean."""
     X = np.random.default_rng(0).normal(size=(100, 2))
@@ -284,7 +301,7 @@ def test_any_magnitudes(seed, n, d, k, shape, init, reg_covar, noise, weighted, 
     except KnollError:
         return
     assert_sound(model, X, sample_weight=weights)
-    if reg_covar == 0:
+    if reg_covar == 0 and shape != "fixed":  # a fixed variance may be below the square of a mean's rounding
         bounds = model.lower_bounds_
         assert (np.diff(bounds) >= -1e-9 * np.maximum(1.0, np.abs(bounds[1:]))).all()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core, seeding
-from knoll.covariance import FLOOR, NARROWEST, Covariance, Diagonal, Fixed, Full, Spherical, Tied
+from knoll.covariance import FLOOR, LEAST, NARROWEST, Covariance, Diagonal, Fixed, Full, Spherical, Tied
 from knoll.exceptions import InvalidParameter
 from knoll.steps import gaussian_mixture as steps
 from knoll.steps import kmeans
@@ -130,8 +130,8 @@ class Start:
             extents = high - low
             some = extents[extents > 0]
             stand_in = _root_mean_square(some) if len(some) else np.ldexp(1.0, -rows.scaling.powers)
-            extents = np.where(extents > 0, extents, stand_in) * rows.frame.scale
-            return Noise(1.0 / (self.k + 1), -float(np.log(extents).sum()), rows.frame.doublings)
+            extents = np.where(extents > 0, extents, stand_in)
+            return Noise(1.0 / (self.k + 1), -_log_volume(extents, rows.frame), rows.frame.doublings)
         return Noise(1.0 / (self.k + 1), math.log(self.noise) + rows.scaling.log_volume)
 
     def _named(
@@ -156,7 +156,8 @@ class Start:
         if self.shape == "fixed":
             return replace(state, covariance=replace(state.covariance, means=means))  # type: ignore[type-var]
         # so narrow a start gives each row to the nearest mean in the first E step
-        factor = 1.0 / math.sqrt(FLOOR * (float(frame.covariance.diagonal().mean()) or 1.0))
+        variance = float(frame.covariance.diagonal().mean())
+        factor = 1.0 / math.sqrt(FLOOR * (variance if variance > LEAST else 1.0))
         factors = {
             "full": np.tile(factor * np.eye(d), (k, 1, 1)),
             "tied": factor * np.eye(d),
@@ -191,6 +192,13 @@ def _random(
         resp /= resp.sum(axis=1, keepdims=True)
         parts.append(steps.partial_resp(Block(block.points[rows.rows[some]], rows.weights[some]), resp, state, threads))
     return functools.reduce(lambda a, b: steps.merge(a, b, threads), parts)
+
+
+def _log_volume(extents: Floats, frame: steps.Frame) -> float:
+    """Return the logarithm of a box's volume in the frame, also where a side underflows there."""
+    sides, least = extents * frame.scale, np.finfo(np.float64).tiny
+    tiny = np.log(extents) + frame.exponent * math.log(2)
+    return float(np.where(sides < least, tiny, np.log(np.maximum(sides, least))).sum())
 
 
 def _root_mean_square(values: Floats) -> float:
