@@ -17,7 +17,7 @@ from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.places import find_places
 from knoll.steps import climb as steps
-from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights
+from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
 __all__ = ["MeanShift"]
 
@@ -237,6 +237,7 @@ class MeanShift(ClusterMixin, Estimator):
     def _seeds(self, scaling: steps.Scaling) -> NDArray[Any]:
         """Choose where to climb from when rows are assigned to the nearest end."""
         if self.seeds is not None:
+            refuse_masked(self.seeds, "seeds")
             try:
                 seeds = check_points(self.seeds)
             except BadData as error:
