@@ -37,11 +37,10 @@ Digits::Digits(int low, int high, int64_t terms) {
   if (low > high) return;
   // |a sum of digits| ≤ terms · 2^bits ≤ 2^61. At most 41 bits, so that three digits fit into 128 bits.
   bits_ = std::min(41, 61 - static_cast<int>(std::bit_width(static_cast<uint64_t>(terms))));
-  low_ = std::max(low, -1074);
-  high = std::min(high, 1025);  // so large is what stands for infinity, where a product has overflown
+  low_ = low;
   count_ = std::max(1, (high - low_ + bits_ - 1) / bits_);
   if (bits_ < 1 || count_ > kMost - 3) throw std::length_error("there are too many rows to sum exactly");
-  unit_ = low_ >= -1022 ? std::ldexp(1.0, low_) : 0.0;
+  unit_ = low_ >= -1022 && low_ <= 1023 ? std::ldexp(1.0, low_) : 0.0;
   if (count_ == 2 && low_ > -1000 && low_ + bits_ < 900) {
     high_ = std::ldexp(0x1.8p52, low_ + bits_);
     rest_ = std::ldexp(0x1.8p52, low_);
@@ -55,30 +54,46 @@ void Digits::add(double x, int64_t* digits, int64_t stride) const {
     digits[stride] += static_cast<int64_t>(std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(high_));
     return;
   }
-  Parts p = parts(x);
+  const Parts p = parts(x);
+  const int shift = p.exponent - low_;
   if (p.mantissa == 0) return;
-  int shift = p.exponent - low_;
-  if (shift < 0) {
-    p.mantissa = shift > -64 ? p.mantissa >> -shift : 0;
-    shift = 0;
-  }
-  const int64_t sign = p.negative ? -1 : 1;
-  UWide whole = static_cast<UWide>(p.mantissa) << shift % bits_;
+  if (shift >= 0)
+    add_shifted(p.mantissa, shift, p.negative, digits, stride);
+  else
+    add_shifted(p.mantissa >> -shift, 0, p.negative, digits, stride);  // 2^low divides x: these bits are zero
+}
+
+void Digits::add_product(double x, double y, int64_t* digits, int64_t stride) const {
+  const Parts p = parts(x), q = parts(y);
+  UWide whole = static_cast<UWide>(p.mantissa) * q.mantissa;  // below 2^106
+  if (whole == 0) return;
+  int shift = p.exponent + q.exponent - low_;
+  if (shift < 0) whole >>= -shift;
+  shift = std::max(shift, 0);
+  const bool negative = p.negative != q.negative;
+  add_shifted(static_cast<uint64_t>(whole), shift, negative, digits, stride);
+  add_shifted(static_cast<uint64_t>(whole >> 64), shift + 64, negative, digits, stride);
+}
+
+void Digits::add_shifted(uint64_t mantissa, int shift, bool negative, int64_t* digits, int64_t stride) const {
+  const int64_t sign = negative ? -1 : 1;
+  UWide whole = static_cast<UWide>(mantissa) << shift % bits_;
   for (int64_t* digit = digits + shift / bits_ * stride; whole != 0; digit += stride, whole >>= bits_)
     *digit += sign * static_cast<int64_t>(static_cast<uint64_t>(whole) & ((uint64_t{1} << bits_) - 1));
 }
 
-// whole · 2^(low + power). `whole` has at most 53 bits; where the result is not normal it has bits to spare.
-double Digits::scaled(double whole, int power) const {
-  return power == 0 && unit_ != 0 ? whole * unit_ : std::ldexp(whole, low_ + power);
+double Digits::round(const int64_t* sums) const {
+  const Rounded r = nearest(sums);
+  // Where the result is not normal, `whole` has bits to spare.
+  return r.power == low_ && unit_ != 0 ? r.whole * unit_ : std::ldexp(r.whole, r.power);
 }
 
-double Digits::round(const int64_t* sums) const {
-  if (count_ == 0) return 0.0;
-  if (count_ == 1) return scaled(static_cast<double>(sums[0]), 0);
+Digits::Rounded Digits::nearest(const int64_t* sums) const {
+  if (count_ == 0) return {0.0, low_};
+  if (count_ == 1) return {static_cast<double>(sums[0]), low_};
   if (count_ == 2) {  // below 2^103; the conversion of a wide integer rounds once, to nearest even
     const Wide whole = (static_cast<Wide>(sums[1]) << bits_) + sums[0];
-    return scaled(static_cast<double>(whole), 0);
+    return {static_cast<double>(whole), low_};
   }
   // Digits in [0, 2^bits) of the magnitude.
   uint64_t digits[kMost];
@@ -98,7 +113,7 @@ double Digits::round(const int64_t* sums) const {
   int top = count_;
   for (; carry != 0; carry >>= bits_) digits[top++] = static_cast<uint64_t>(carry & mask);
   while (top > 0 && digits[top - 1] == 0) --top;
-  if (top == 0) return 0.0;
+  if (top == 0) return {0.0, low_};
   // The three highest digits hold more than 54 bits unless there is nothing below them; what is below only decides
   // ties.
   const int from = std::max(0, top - 3);
@@ -106,7 +121,7 @@ double Digits::round(const int64_t* sums) const {
   for (int i = top - 1; i >= from; --i) window = window << bits_ | digits[i];
   for (int i = 0; i < from; ++i) window |= digits[i] != 0;
   const double whole = static_cast<double>(window);
-  return scaled(negative ? -whole : whole, bits_ * from);
+  return {negative ? -whole : whole, low_ + bits_ * from};
 }
 
 }  // namespace knoll

@@ -58,6 +58,9 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
       range[static_cast<size_t>(j)].include(v);
     }
   }
+  const int carry = static_cast<int>(std::bit_width(static_cast<uint64_t>(n)));
+  const auto fits = [&](const BitRange& r) { return r.empty() || (r.low >= -1074 && r.high + carry <= 1023); };
+  plain_ = fits(weight) && std::all_of(range.begin(), range.end(), fits);
   width_ = weight_at_;
   if (weights != nullptr) weight_ = Digits(weight.low, weight.high, 2 * n);
   width_ += weight_.count();
@@ -104,9 +107,15 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
           const Digits& digits = coordinate_[static_cast<size_t>(j)];
           int64_t* const out = column(first_[static_cast<size_t>(j)], lane);
           const double v = x[i * d_ + j];
-          const double product = weights == nullptr ? v : weights[i] * v;
-          digits.add(product, out, kBlock);
-          if (weights != nullptr) digits.add(std::fma(weights[i], v, -product), out, kBlock);
+          if (weights == nullptr) {
+            digits.add(v, out, kBlock);
+          } else if (plain_) {
+            const double product = weights[i] * v;
+            digits.add(product, out, kBlock);
+            digits.add(std::fma(weights[i], v, -product), out, kBlock);
+          } else {
+            digits.add_product(weights[i], v, out, kBlock);
+          }
         }
       }
       std::copy_n(lanes.begin(), kept * kBlock, columns_.begin() + block * kept * kBlock);
@@ -221,10 +230,17 @@ double BallSums::weight(const int64_t* sums) const {
 }
 
 void BallSums::mean(const int64_t* sums, double* point) const {
-  const double w = weight(sums);
+  const double w = plain_ ? weight(sums) : 0.0;
   for (int64_t j = 0; j < d_; ++j) {
     const auto at = static_cast<size_t>(j);
-    point[j] = coordinate_[at].round(sums + first_[at]) / w;
+    if (plain_) {
+      point[j] = coordinate_[at].round(sums + first_[at]) / w;
+      continue;
+    }
+    const Digits::Rounded sum = coordinate_[at].nearest(sums + first_[at]);
+    const Digits::Rounded mass =
+        weight_.count() == 0 ? Digits::Rounded{static_cast<double>(sums[0]), 0} : weight_.nearest(sums + weight_at_);
+    point[j] = std::ldexp(sum.whole / mass.whole, sum.power - mass.power);
   }
 }
 

@@ -1,4 +1,5 @@
 // The climb with the Gaussian kernel: every point pulls, by exp(−‖x − y‖²/2h²).
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -11,6 +12,9 @@ namespace {
 
 constexpr double kLeast = -36.841361487904734;  // log 1e-16: what is smaller leaves a sum as it was
 constexpr int64_t kLeaf = 64;
+// A mass below kFaint: all points near y are so light that κ·w·x may lose bits. Their weights are below 2^−246 then,
+// since κ > 2^−54, and kLift brings them back to where products have all their bits.
+constexpr double kFaint = 0x1p-300, kLift = 0x1p700, kHeaviest = 0x1p500;
 
 }  // namespace
 
@@ -18,28 +22,38 @@ GaussClimb::GaussClimb(const double* x, const double* weights, int64_t n, int64_
     : tree_(x, n, d, kLeaf, run), scale_(0.5 / h / h), bound_(-kLeast / scale_) {
   if (weights == nullptr) return;
   for (const int64_t i : tree_.blocks().row) weights_.push_back(i < 0 ? 0.0 : weights[i]);
+  if (*std::min_element(weights, weights + n) < kFaint)
+    for (const double w : weights_) lifted_.push_back(std::min(w * kLift, kHeaviest));
 }
 
 bool GaussClimb::step(const double* y, Scratch& scratch, double* mass) const {
   const Blocks& blocks = tree_.blocks();
   const int64_t d = blocks.d;
   std::vector<double>& lanes = scratch.lanes;
-  lanes.assign(static_cast<size_t>((1 + d) * kBlock), 0.0);
-  const auto add = [&](int64_t begin, int64_t end) {
-    scratch.distances += (end - begin) * kBlock;
-    kernels().climb.add_gauss(blocks.coords.data() + begin * d * kBlock,
-                              weights_.empty() ? nullptr : weights_.data() + begin * kBlock, end - begin, d, y, scale_,
-                              kLeast, lanes.data());
-  };
-  tree_.visit(y, y, bound_, scratch.stack, add, add);
   const auto total = [&](int64_t k) {
     const double* const lane = lanes.data() + k * kBlock;
     return (lane[0] + lane[1]) + (lane[2] + lane[3]);
   };
-  *mass = total(0);
-  if (!(*mass > 0)) return false;
+  const auto summed = [&](const std::vector<double>& weights) {
+    lanes.assign(static_cast<size_t>((1 + d) * kBlock), 0.0);
+    const auto add = [&](int64_t begin, int64_t end) {
+      scratch.distances += (end - begin) * kBlock;
+      kernels().climb.add_gauss(blocks.coords.data() + begin * d * kBlock,
+                                weights.empty() ? nullptr : weights.data() + begin * kBlock, end - begin, d, y, scale_,
+                                kLeast, lanes.data());
+    };
+    tree_.visit(y, y, bound_, scratch.stack, add, add);
+    return total(0);
+  };
+  double sum = summed(weights_);
+  *mass = sum;
+  if (!lifted_.empty() && sum < kFaint) {
+    sum = summed(lifted_);
+    *mass = sum / kLift;
+  }
+  if (!(sum > 0)) return false;
   scratch.next.resize(static_cast<size_t>(d));
-  for (int64_t j = 0; j < d; ++j) scratch.next[static_cast<size_t>(j)] = total(1 + j) / *mass;
+  for (int64_t j = 0; j < d; ++j) scratch.next[static_cast<size_t>(j)] = total(1 + j) / sum;
   return true;
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 1 << 14;
 constexpr int64_t kSign = std::numeric_limits<int64_t>::min();
+constexpr int kDropped = 29;     // bits that a float64 has beyond the 24 of a float32
+constexpr int64_t kFaint = 100;  // entries below 2^−100 of the largest: float32 may have rounded them to a few bits
 
 // The bits of |x| with an exponent that goes on below the smallest normal number, so that for every x ≠ 0
 // magnitude(2^s·x) = magnitude(x) + s·2^52, as long as 2^s·x is exact.
@@ -24,6 +26,13 @@ int64_t magnitude(double x) {
   if (bits >> 52 != 0 || bits == 0) return bits;
   const int shift = std::countl_zero(static_cast<uint64_t>(bits)) - 11;  // to where a hidden bit would stand
   return (bits << shift) - (int64_t{shift} << 52);
+}
+
+// What of |x| an order of rows goes by: its 24 leading bits, rounded as a conversion to float32 rounds, with an
+// exponent that has no limits. So a float64 table and its float32 copy have one order.
+int64_t leading(double x) {
+  const int64_t bits = magnitude(x), odd = bits >> kDropped & 1;
+  return (bits + (int64_t{1} << (kDropped - 1)) - 1 + odd) >> kDropped << kDropped;
 }
 
 // Steele, Lea and Flood's finaliser ("Fast splittable pseudorandom number generators", 2014).
@@ -41,12 +50,10 @@ struct Column {
   uint64_t add, times;
 };
 
-// The part of a row's hash that a value ≠ 0 in a column makes; zeros make none, so that sparse rows hash like dense
-// ones. `one` is the magnitude's exponent that counts as 0: relative to it, scaling by a power of two changes nothing.
-uint64_t hash_part(double x, Column column, int64_t one) {
+// The part of a row's hash that a value ≠ 0 of sign and magnitude makes in a column.
+uint64_t hash_part(double x, int64_t magnitude, Column column) {
   __extension__ typedef unsigned __int128 Wide;
-  const auto sign = std::bit_cast<uint64_t>(x) & static_cast<uint64_t>(kSign);
-  const uint64_t key = (static_cast<uint64_t>(magnitude(x)) - (static_cast<uint64_t>(one) << 52)) ^ sign;
+  const uint64_t key = static_cast<uint64_t>(magnitude) ^ (std::bit_cast<uint64_t>(x) & static_cast<uint64_t>(kSign));
   const Wide product = static_cast<Wide>(key ^ column.add) * column.times;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
@@ -65,20 +72,92 @@ class Columns {
   std::vector<Column> table_;
 };
 
-// The exponent of the largest |x| among the rows.
-template <class Points>
-int64_t largest_exponent(const Points& x, const int64_t* rows, int64_t n, Run run) {
-  const double largest = reduce_chunks<double>(
-      n, kRowsAtOnce,
-      [&](int64_t, int64_t begin, int64_t end) {
-        double most = 0.0;
-        for (int64_t i = begin; i < end; ++i)
-          for_entries(x, rows[i], [&](int64_t, double value) { most = std::max(most, std::fabs(value)); });
-        return most;
-      },
-      [](double& total, double part) { total = std::max(total, part); }, run);
-  return magnitude(largest) >> 52;
+// An entry ≠ 0 of the first row.
+struct Entry {
+  int64_t column;
+  double value;
+
+  bool equals(double x) const {
+    return x == value || (std::signbit(x) == std::signbit(value) && x != 0 && leading(x) == leading(value));
+  }
+};
+
+// Keeps of some entries, columns rising, those that row i has as well.
+template <class T>
+void keep_equal(const View<const T, 2>& x, int64_t i, std::vector<Entry>& entries) {
+  std::erase_if(entries, [&](const Entry& e) { return !e.equals(static_cast<double>(x(i, e.column))); });
 }
+template <class T, class I>
+void keep_equal(const SparseRows<T, I>& x, int64_t i, std::vector<Entry>& entries) {
+  int64_t at = x.indptr(i);
+  const int64_t end = x.indptr(i + 1);
+  std::erase_if(entries, [&](const Entry& e) {
+    while (at < end && static_cast<int64_t>(x.indices(at)) < e.column) ++at;
+    return at == end || static_cast<int64_t>(x.indices(at)) != e.column || !e.equals(static_cast<double>(x.data(at)));
+  });
+}
+
+// Marks the columns in which all rows have one value ≠ 0; empty where there is none, as after a few rows of most data.
+// Distances do not see such columns, so the order must not: it stays the same when they are taken out.
+template <class Points>
+std::vector<uint8_t> constant_columns(const Points& x, const int64_t* rows, int64_t n, Run run) {
+  std::vector<Entry> kept;
+  if (n > 0)
+    for_entries(x, rows[0], [&](int64_t j, double value) {
+      if (value != 0) kept.push_back({j, value});
+    });
+  for (int64_t i = 1; i < n && !kept.empty(); ++i) {
+    if (i % kRowsAtOnce == 0) run.poll();
+    keep_equal(x, rows[i], kept);
+  }
+  std::vector<uint8_t> marks(kept.empty() ? 0 : static_cast<size_t>(x.shape[1]), 0);
+  for (const Entry& e : kept) marks[static_cast<size_t>(e.column)] = 1;
+  return marks;
+}
+
+// The hash of a row's contents. Zeros count nothing, so that sparse rows hash like dense ones; nor do columns that are
+// constant and, where hashes make an order, faint entries. Exponents are relative to that of the largest entry, so that
+// scaling by a power of two changes nothing.
+template <class Points>
+class RowHash {
+ public:
+  // `ordering`: by leading bits, for an order; else by all bits, for finding equal rows.
+  RowHash(const Points& x, const int64_t* rows, int64_t n, bool ordering, Run run)
+      : x_(x), columns_(x.shape[1]), ordering_(ordering) {
+    if (ordering) constant_ = constant_columns(x, rows, n, run);
+    const double largest = reduce_chunks<double>(
+        n, kRowsAtOnce,
+        [&](int64_t, int64_t begin, int64_t end) {
+          double most = 0.0;
+          for (int64_t i = begin; i < end; ++i)
+            for_entries(x, rows[i], [&](int64_t j, double value) {
+              if (counts(j)) most = std::max(most, std::fabs(value));
+            });
+          return most;
+        },
+        [](double& total, double part) { total = std::max(total, part); }, run);
+    one_ = (ordering ? leading(largest) : magnitude(largest)) >> 52 << 52;
+  }
+
+  uint32_t operator()(int64_t row) const {
+    uint64_t hash = 0;
+    for_entries(x_, row, [&](int64_t j, double value) {
+      if (value == 0 || !counts(j)) return;
+      const int64_t relative = (ordering_ ? leading(value) : magnitude(value)) - one_;
+      if (!ordering_ || relative >= -(kFaint << 52)) hash += hash_part(value, relative, columns_[j]);
+    });
+    return static_cast<uint32_t>(mix(hash) >> 32);
+  }
+
+ private:
+  bool counts(int64_t j) const { return constant_.empty() || constant_[static_cast<size_t>(j)] == 0; }
+
+  const Points& x_;
+  Columns columns_;
+  bool ordering_;
+  std::vector<uint8_t> constant_;  // (d), or empty
+  int64_t one_ = 0;
+};
 
 // Marks in `first` each place of the sorted rows where another content begins; rows of one hash but of several contents
 // are sorted by content. A chunk looks after the runs of equal hashes that begin in it.
@@ -140,16 +219,9 @@ int64_t distinct_rows(const Points& x, View<const double, 1> weights, int64_t* r
     if (weights.empty() || weights(i) > 0) rows[n++] = i;
 
   const auto hashes = std::make_unique_for_overwrite<uint32_t[]>(static_cast<size_t>(n));
-  const int64_t one = largest_exponent(x, rows, n, run);
-  const Columns columns(x.shape[1]);
+  const RowHash<Points> hash(x, rows, n, which == nullptr, run);
   for_chunks(n, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      uint64_t hash = 0;
-      for_entries(x, rows[i], [&](int64_t j, double value) {
-        if (value != 0) hash += hash_part(value, columns[j], one);
-      });
-      hashes[static_cast<size_t>(i)] = static_cast<uint32_t>(mix(hash) >> 32);
-    }
+    for (int64_t i = begin; i < end; ++i) hashes[static_cast<size_t>(i)] = hash(rows[i]);
   });
   radix_sort(hashes.get(), rows, n, run);
 

@@ -104,30 +104,22 @@ class TreeIndex : public Index {
   }
 
   void knn(View<const double, 2> queries, View<double, 2> distance, View<int64_t, 2> row, Run run) const override {
-    const auto k = static_cast<size_t>(row.shape[1]);
+    const int64_t k = row.shape[1];
     each(queries, run, [&](int64_t i, const Query& query) {
-      const Within w = metric_.anywhere(query.largest);
-      std::vector<std::pair<double, int32_t>> heap;  // the largest on top
-      double limit = kInfinity;                      // of reduced distances that may still get in
-      look(
-          query, w, limit, [](int32_t) { return true; }, [](int32_t) { return true; },
-          [&](double key, int64_t position) {
-            const std::pair<double, int32_t> candidate{key, tree_.row(position)};
-            if (heap.size() == k) {
-              if (k == 0 || candidate >= heap.front()) return;
-              std::pop_heap(heap.begin(), heap.end());
-              heap.pop_back();
-            }
-            heap.push_back(candidate);
-            std::push_heap(heap.begin(), heap.end());
-            if (heap.size() == k) limit = reduced_limit(heap.front().first, query);
-          });
-      std::sort_heap(heap.begin(), heap.end());
-      for (size_t c = 0; c < k; ++c) {
-        const auto at = static_cast<int64_t>(c);
-        row(i, at) = c < heap.size() ? heap[c].second : -1;
-        distance(i, at) =
-            c < heap.size() ? metric_.direct() ? metric_.distance(heap[c].first, w) : heap[c].first : kInfinity;
+      Within w = metric_.anywhere(query.largest);
+      for (int64_t wanted = k, finer = 0; wanted > 0; wanted = finer) {
+        const std::vector<Found> found = closest(query, w, static_cast<size_t>(wanted));
+        for (int64_t c = 0; c < wanted; ++c) {
+          const auto at = static_cast<size_t>(c);
+          row(i, c) = at < found.size() ? found[at].second : -1;
+          distance(i, c) = at >= found.size() ? kInfinity
+                           : metric_.direct() ? metric_.distance(found[at].first, w)
+                                              : found[at].first;
+        }
+        // Beside the largest coordinate the squares of the smallest differences vanish. Those rows are looked for again
+        // in a finer scale, where the squares of the others may be infinite: they are not among the nearest.
+        finer = vanished(query, found);
+        if (finer > 0) w.reduction = kSumScaledSquares, w.scale = std::min(w.scale * 0x1p400, 0x1p1000);
       }
     });
   }
@@ -236,6 +228,42 @@ class TreeIndex : public Index {
     walk(
         query, open, [&](int32_t node, double near) { return near > limit || !node_allowed(node); },
         [](int32_t) { return false; }, at_leaf);
+  }
+
+  using Found = std::pair<double, int32_t>;  // key and row
+
+  // The k rows with the smallest keys, in order.
+  std::vector<Found> closest(const Query& query, const Within& w, size_t k) const {
+    std::vector<Found> heap;   // the largest on top
+    double limit = kInfinity;  // of reduced distances that may still get in
+    look(
+        query, w, limit, [](int32_t) { return true; }, [](int32_t) { return true; },
+        [&](double key, int64_t position) {
+          const Found candidate{key, tree_.row(position)};
+          if (heap.size() == k) {
+            if (candidate >= heap.front()) return;
+            std::pop_heap(heap.begin(), heap.end());
+            heap.pop_back();
+          }
+          heap.push_back(candidate);
+          std::push_heap(heap.begin(), heap.end());
+          if (heap.size() == k) limit = reduced_limit(heap.front().first, query);
+        });
+    std::sort_heap(heap.begin(), heap.end());
+    return heap;
+  }
+
+  // How many of the nearest rows have a squared distance that has lost bits by underflow; 0 where all of those equal
+  // the query.
+  int64_t vanished(const Query& query, const std::vector<Found>& found) const {
+    if (metric_.name() != MetricName::euclidean) return 0;
+    int64_t count = 0;
+    bool differs = false;
+    for (; count < static_cast<int64_t>(found.size()) && found[static_cast<size_t>(count)].first < 0x1p-960; ++count)
+      for (int64_t j = 0; j < x_.shape[1] && !differs; ++j)
+        differs =
+            static_cast<double>(x_(found[static_cast<size_t>(count)].second, j)) != query.raw[static_cast<size_t>(j)];
+    return differs ? count : 0;
   }
 
   // No point with a larger reduced distance can have a smaller key.

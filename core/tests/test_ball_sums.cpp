@@ -157,6 +157,30 @@ TEST("ball: far outliers, equal points, tiny and huge numbers, radius zero") {
   }
 }
 
+TEST("ball: a mean is within float64 where products and sums are not") {
+  for (int64_t d : {1, 2, 5}) {
+    const Data plain = normal(40, d, 11);
+    const auto mean_of = [&](int power, int weight_power) {
+      Data data = plain;
+      for (double& v : data.x) v = std::ldexp(v, power);
+      for (double& w : data.w) w = std::ldexp(w, weight_power);
+      const BallSums points(data.x.data(), data.w.data(), data.n, d, 0x1p480, Run{});
+      BallSums::Scratch scratch;
+      std::vector<int64_t> sums(static_cast<size_t>(points.width()));
+      std::vector<double> y(static_cast<size_t>(d)), mean(y);
+      points.sum(y.data(), ball_bound(0x1p480), scratch, sums.data());
+      CHECK(sums[0] == data.n);
+      points.mean(sums.data(), mean.data());
+      for (double& v : mean) v = std::ldexp(v, -power);
+      return mean;
+    };
+    const std::vector<double> expected = mean_of(0, 0);
+    for (int power : {-900, -400, 400})
+      for (int weight_power : {-1000, -700, 0, 700, 1018})
+        CHECK_SAY(mean_of(power, weight_power) == expected, "2^" << power << ", weights 2^" << weight_power);
+  }
+}
+
 TEST("ball: what balls of a box have in common, and the rest, are the ball") {
   int64_t shared = 0;
   for (int64_t d : {1, 2, 3, 5})

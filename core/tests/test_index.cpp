@@ -372,3 +372,16 @@ TEST("index: cancelled") {
   std::vector<double> out(100);
   CHECK_THROWS(Cancelled, index->count(rows(x, 4), 1.0, 5, {}, vector_view(out.data(), int64_t{100}), Run{2, &cancel}));
 }
+
+TEST("index: neighbours whose squared distances vanish beside the others are still told apart") {
+  const std::vector<double> x{1.5e178, 2.980, 2.982, -8.8e178, 7.0, 2.980};
+  const Metric metric(MetricName::euclidean, 2, 1);
+  const auto index = Index::make(matrix_view<const double>(x.data(), 6, 1), 0.0, metric, "auto", Run{});
+  std::vector<double> distance(18);
+  std::vector<int64_t> row(18);
+  index->knn(matrix_view<const double>(x.data(), 6, 1), matrix_view(distance.data(), 6, 3),
+             matrix_view(row.data(), 6, 3), Run{});
+  CHECK((std::vector<int64_t>(row.begin() + 3, row.begin() + 9) == std::vector<int64_t>{1, 5, 2, 2, 1, 5}));
+  CHECK(distance[4] == 0.0 && distance[5] == 2.982 - 2.980 && distance[7] == 2.982 - 2.980);
+  CHECK(row[12] == 4 && row[13] == 2 && distance[13] == 7.0 - 2.982);
+}

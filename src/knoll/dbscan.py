@@ -410,7 +410,7 @@ class DBSCAN(ClusterMixin, Estimator):
             distances = np.empty((len(rows), len(rows)))
             if len(rows):
                 _core.center_distances(some, some, distances, self._threads())
-            return np.asarray(distances <= np.ldexp(float(self.eps), scaling.power))
+            return np.asarray(distances <= scaling.radius(float(self.eps)))
         among = self._among(points, rows)
         links = np.zeros((len(rows), len(rows)), dtype=np.bool_)
         for block in self._neighbourhoods(among, among):
@@ -437,11 +437,11 @@ class DBSCAN(ClusterMixin, Estimator):
         hill = climb.Hill(
             scaling.down(points[present]),
             None if weights is None else weights[present],
-            float(np.ldexp(float(self.eps), scaling.power)),
+            scaling.radius(float(self.eps)),
             threads=self._threads(),
         )
-        ends = hill.climb(scaling.down(starts), _STEPS, level=float(self.min_samples))
-        return scaling.up(ends.points), ends.weight >= self.min_samples
+        ends = hill.climb(scaling.starts(starts), _STEPS, level=float(self.min_samples))
+        return scaling.ends(ends, starts), ends.weight >= self.min_samples
 
     # ---- parts of the graph ----------------------------------------------------------------------------------------
 

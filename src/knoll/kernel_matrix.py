@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll.exceptions import BadData
+from knoll.validation import refuse_masked
 
 __all__ = [
     "CoreOperator",
@@ -254,6 +255,7 @@ class FunctionOperator:
 
 def check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True) -> None:
     """Refuse a matrix that is not square, finite and symmetric (and, unless `negative`, ≥ 0); name the place."""
+    refuse_masked(K, "K")
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise BadData(f"{what} must be square, got shape {K.shape}.")
     sparse = _is_sparse(K)

@@ -18,7 +18,7 @@ from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarnin
 from knoll.places import find_places
 from knoll.schema import Array, Columns, Real, Whole, not_empty
 from knoll.steps import climb as steps
-from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights
+from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
 __all__ = ["MeanShift"]
 
@@ -183,8 +183,9 @@ class MeanShift(ClusterMixin, Estimator):
         self.points_ = np.array(points if present.all() else points[present], order="C")
         self.weights_ = None if weights is None else weights[present]
         self.bandwidth_ = self._bandwidth()
-        hill, scaling = self._hill()
-        starts = self._seeds(scaling) if self._nearest else scaling.down(points)
+        hill, scaling, weight_power = self._hill()
+        rows = self._seeds(scaling) if self._nearest else points
+        starts = scaling.starts(rows)
         ends = hill.climb(starts, self.max_iter, small=self._nearest)
         self._warn_unfinished(ends)
 
@@ -200,13 +201,13 @@ class MeanShift(ClusterMixin, Estimator):
         self.peaks_, self.peak_labels_ = scaling.up(peaks), peak_labels
         self.cluster_centers_ = scaling.up(centers).astype(points.dtype)
         if self._nearest:
-            self.labels_ = self._nearest_peak(scaling.down(points), hill, scaling)
+            self.labels_ = self._nearest_peak(scaling.starts(points), hill, scaling)
         else:
             self.labels_ = np.empty(len(points), np.int64)
             self.labels_[present] = peak_labels[joined.which]
             if not present.all():
                 self.labels_[~present] = self._nearest_peak(ends.points[~present], hill, scaling)
-        self.climbed_ = scaling.up(ends.points).astype(points.dtype)
+        self.climbed_ = scaling.ends(ends, rows).astype(points.dtype)
         self.n_steps_ = ends.steps
         self.n_iter_ = int(ends.steps.max())
         if self.bandwidth_ == 0 and len(points) >= _WARNED_FROM and len(self.cluster_centers_) > 1:
@@ -219,7 +220,7 @@ class MeanShift(ClusterMixin, Estimator):
         self.is_peak_ = self._are_peaks(ends, hill)
         self.history_ = {
             "iteration": np.array([1]),
-            "objective": np.array([self._mean_weight(ends, present)]),
+            "objective": np.array([self._mean_weight(ends, present, weight_power)]),
             "changed": np.array([float(np.count_nonzero((ends.points != starts).any(axis=1)))]),
             "seconds": np.array([time.perf_counter() - begun]),
         }
@@ -234,20 +235,18 @@ class MeanShift(ClusterMixin, Estimator):
             return float(self.bandwidth)
         return scales.estimate_bandwidth(self.points_, sample_weight=self.weights_, n_jobs=self._threads())
 
-    def _hill(self) -> tuple[steps.Hill, steps.Scaling]:
-        """Return the fitted data in the scale of the core, and that scale."""
+    def _hill(self) -> tuple[steps.Hill, steps.Scaling, int]:
+        """Return the fitted data in the scale of the core, that scale, and the exponent divided out of the weights."""
         scaling = steps.Scaling.of(self.points_, self.bandwidth_, "MeanShift")
-        weights = self.weights_
-        if weights is not None and not 2.0**-400 < weights.min() <= weights.max() < 2.0**400:
-            weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
-            weights = np.maximum(weights, 2.0**-800)  # still present, and far below what a sum of the others sees
-        eps = math.ldexp(self.bandwidth_, scaling.power)
+        eps = scaling.radius(self.bandwidth_)
         gaussian = self.kernel == "gaussian" and eps > 0
-        return steps.Hill.of(scaling.down(self.points_), weights, eps, gaussian, self._threads()), scaling
+        weights, power = steps.leveled(self.weights_, gaussian, "MeanShift")
+        return steps.Hill.of(scaling.down(self.points_), weights, eps, gaussian, self._threads()), scaling, power
 
-    def _seeds(self, scaling: steps.Scaling) -> NDArray[np.float64]:
+    def _seeds(self, scaling: steps.Scaling) -> NDArray[Any]:
         """Choose where to climb from when rows are assigned to the nearest end."""
         if self.seeds is not None:
+            refuse_masked(self.seeds, "seeds")
             try:
                 seeds = check_points(self.seeds)
             except BadData as error:
@@ -257,10 +256,9 @@ class MeanShift(ClusterMixin, Estimator):
                     f"MeanShift: seeds have {seeds.shape[1]} columns and X has {self.points_.shape[1]}. "
                     "One row of seeds is one point to climb from."
                 )
-            return scaling.down(seeds)
+            return seeds
         if self.bin_seeding:
-            points = scaling.down(self.points_)
-            size = math.ldexp(self.bandwidth_, scaling.power)
+            points, size = scaling.down(self.points_), scaling.radius(self.bandwidth_)
             bins = steps.bin_seeds(points, self.weights_, size, self.min_bin_freq)
             if bins is not None:
                 if not len(bins):
@@ -268,14 +266,14 @@ class MeanShift(ClusterMixin, Estimator):
                         f"MeanShift: no bin of width {self.bandwidth_:g} holds min_bin_freq={self.min_bin_freq} rows. "
                         "Lower min_bin_freq, or take a larger bandwidth."
                     )
-                return bins
+                return scaling.up(bins)
             warnings.warn(
                 f"MeanShift: with bandwidth={self.bandwidth_:g} every row has a bin of its own, so the rows are the "
                 "seeds. Take a larger bandwidth, or leave bin_seeding out.",
                 SuspiciousResultWarning,
                 stacklevel=4,  # _seeds, fit, all_or_nothing's guard, the caller
             )
-        return scaling.down(self.points_)
+        return self.points_
 
     def _thin_out(self, ends: steps.Ends, eps: float) -> NDArray[np.float64]:
         centers, _ = steps.thin_out(ends, eps)
@@ -315,11 +313,17 @@ class MeanShift(ClusterMixin, Estimator):
         peaks: NDArray[np.bool_] = arrived & ~touched[places.which]
         return peaks
 
-    def _mean_weight(self, ends: steps.Ends, present: NDArray[np.bool_]) -> float:
+    def _mean_weight(self, ends: steps.Ends, present: NDArray[np.bool_], power: int) -> float:
+        """Average the weight within the bandwidth, in units of the weights that were given."""
+        size = int(np.frexp(ends.weight.max())[1])
+        near = np.ldexp(ends.weight, -size)
         if self._nearest or self.weights_ is None:
-            return math.fsum(ends.weight) / len(ends.weight)
-        weights = np.ldexp(self.weights_, -int(np.frexp(self.weights_.max())[1]))
-        return math.fsum(ends.weight[present] * (weights / math.fsum(weights)))
+            mean = math.fsum(near) / len(near)
+        else:
+            weights = np.ldexp(self.weights_, -int(np.frexp(self.weights_.max())[1]))
+            mean = math.fsum(near[present] * (weights / math.fsum(weights)))
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(mean, size + power))
 
     def _warn_unfinished(self, ends: steps.Ends) -> None:
         count = int(np.count_nonzero(ends.reason == _core.END_UNFINISHED))
@@ -350,8 +354,8 @@ class MeanShift(ClusterMixin, Estimator):
             The labels; those of the training data are `labels_`.
         """
         points = self._points(X)
-        hill, scaling = self._hill()
-        starts = scaling.down(points)
+        hill, scaling, _ = self._hill()
+        starts = scaling.starts(points)
         if self._nearest:
             return self._nearest_peak(starts, hill, scaling)
         return self._nearest_peak(hill.climb(starts, self.max_iter).points, hill, scaling)
@@ -370,8 +374,9 @@ class MeanShift(ClusterMixin, Estimator):
             The positions of each path, its start first.
         """
         points = self._points(X)
-        hill, scaling = self._hill()
-        return [scaling.up(path) for path in hill.paths(scaling.down(points), self.max_iter, small=self._nearest)]
+        hill, scaling, _ = self._hill()
+        paths = hill.paths(scaling.starts(points), self.max_iter, small=self._nearest)
+        return [np.vstack([row, scaling.up(path[1:])]) for row, path in zip(points, paths, strict=True)]
 
     def _points(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)

@@ -30,6 +30,8 @@ _LOOKED_AT = 5000  # rows from which a bandwidth is taken: its work is their squ
 _BLOCK = 2**22  # distances at a time
 _FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
 _FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the bend is looked for
+_HEADROOM = 50  # bits between scaled coordinates and the largest float64: for differences and sums over columns
+_LEAST = 5e-324  # the smallest float64 above 0
 _FLAT = 0.1  # a knee less than this below the chord of the curve is none
 
 
@@ -82,18 +84,50 @@ def k_distances(
     """
     check_parameters("k_distances", {"k": k, "n_jobs": n_jobs}, {"k": (Number(1, whole=True),), "n_jobs": N_JOBS})
     points = check_points(X, n_jobs=n_jobs)
-    weights = check_weights(sample_weight, len(points), owner="k_distances")
+    weights = _check_counts(sample_weight, len(points), "k_distances")
     return _k_distances(points, int(k), weights, resolve_threads(n_jobs))
 
 
 def _k_distances(
     points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int
 ) -> NDArray[np.float64]:
+    points, power = _leveled(points)
     places = merged(points, threads)
     if places is not None:  # equal rows have one answer
         rows, mass = places.weigh(weights, threads)
-        return _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[places.which]
-    return _reaches(points, k, weights, threads)
+        reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[places.which]
+    else:
+        reaches = _reaches(points, k, weights, threads)
+    return _unleveled(reaches, power)
+
+
+def _check_counts(sample_weight: Any, n: int, owner: str) -> NDArray[np.float64] | None:
+    """Check weights that are numbers of rows: their sum is one, too."""
+    weights = check_weights(sample_weight, n, owner=owner)
+    if weights is not None:
+        with np.errstate(over="ignore"):
+            total = weights.sum()
+        if not np.isfinite(total):
+            raise BadData(f"{owner}: the weights add up to more than the largest float64. Divide all weights by 1e10.")
+    return weights
+
+
+def _leveled(points: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Divide points near the end of float64 by a power of two, so that differences are within it; mostly by 1."""
+    if max(abs(float(points.min())), abs(float(points.max()))) < 2.0**1000:
+        return points, 0
+    return np.ldexp(np.asarray(points, dtype=np.float64), -_HEADROOM), _HEADROOM
+
+
+def _unleveled(distances: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    """Bring distances back; refuse those that float64 cannot hold."""
+    if power == 0:
+        return distances
+    with np.errstate(over="ignore"):
+        answer: NDArray[np.float64] = np.ldexp(distances, power)
+    if (np.isfinite(distances) & np.isinf(answer)).any():
+        raise BadData("Distances between rows of X are larger than the largest float64, 1.8e308. Divide X by 1e10.")
+    return answer
 
 
 def _reaches(points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int) -> NDArray[np.float64]:
@@ -174,7 +208,7 @@ def estimate_eps(
         {"min_samples": (None, Number(1, whole=True)), "n_jobs": N_JOBS},
     )
     points = check_points(X, n_jobs=n_jobs)
-    weights = check_weights(sample_weight, len(points), owner="estimate_eps")
+    weights = _check_counts(sample_weight, len(points), "estimate_eps")
     level = max(2, 2 * points.shape[1]) if min_samples is None else int(min_samples)
     distances = _k_distances(points, level, weights, resolve_threads(n_jobs))
     if not np.isfinite(distances).all():
@@ -233,7 +267,7 @@ def _between_places(points: NDArray[Any], threads: int) -> float:
     places = points[find_places(points, threads).first]
     if len(places) == 1:
         return 1.0
-    return float(_k_distances(places, 2, None, threads).min()) / 2
+    return max(float(_k_distances(places, 2, None, threads).min()) / 2, _LEAST)
 
 
 def estimate_bandwidth(
@@ -320,7 +354,8 @@ def _mean_reach(
     reach = np.empty(len(points))
     _core.kth_distances(np.ldexp(points, power), weights, math.floor(wanted) if wanted >= 1 else wanted, reach, threads)
     mean = math.fsum(reach) / total if weights is None else math.fsum(reach * (weights / total))
-    return math.ldexp(mean, -power)
+    answer = float(_unleveled(np.array(mean), -power))
+    return max(answer, _LEAST) if mean > 0 else answer
 
 
 # ---- the width of the Gaussian kernel ------------------------------------------------------------------------------
@@ -412,7 +447,7 @@ def estimate_sigma(
     )
     threads = resolve_threads(n_jobs)
     points = check_points(X, n_jobs=n_jobs)
-    weights = check_weights(sample_weight, len(points), owner="estimate_sigma")
+    weights = _check_counts(sample_weight, len(points), "estimate_sigma")
     rows = seeding.multiset(points, weights, threads)  # in an order that depends on contents alone
     places, mass = points[rows.rows], rows.weights
     curve, share, level = _radii(places, mass, n_neighbors, threads)
@@ -455,6 +490,7 @@ def _reach(
     places: NDArray[Any], mass: NDArray[np.float64], wanted: float, asked: NDArray[np.intp], threads: int
 ) -> NDArray[np.float64]:
     """Find, for some of the places, the least radius around it that holds the weight `wanted`."""
+    places, power = _leveled(places)
     index = _core.Index(places, 0.0, "euclidean", 2.0, "auto", threads)
     answer, left = np.empty(len(asked)), np.arange(len(asked))
     looked = min(len(places), max(2, math.ceil(wanted)))
@@ -468,4 +504,4 @@ def _reach(
         found = enough[:, -1]
         answer[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
         left, looked = left[~found], min(2 * looked, len(places))
-    return answer
+    return _unleveled(answer, power)

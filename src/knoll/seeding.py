@@ -41,8 +41,9 @@ class Multiset:
 def multiset(X: Any, weights: NDArray[np.float64] | None = None, threads: int = 1) -> Multiset:
     """Gather equal rows and order the distinct ones by content.
 
-    0.0 and -0.0 are equal. float32 and float64 rows of equal values, rows of a sparse matrix, and all rows times a
-    power of two stand in one order. A row of weight 0 is absent.
+    0.0 and -0.0 are equal. A row of weight 0 is absent. A float64 table and its float32 copy (unless rounding makes
+    rows equal), rows of a sparse matrix, all rows times a power of two, and rows without their constant columns stand
+    in one order.
 
     Parameters
     ----------

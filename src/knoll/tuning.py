@@ -31,6 +31,7 @@ from knoll.validation import (
     check_points,
     check_weights,
     draw_seed,
+    refuse_masked,
 )
 
 __all__ = ["Selection", "choose_n_clusters", "choose_n_components", "eigengap", "silhouette_samples"]
@@ -337,6 +338,7 @@ def silhouette_samples(
     """
     points = check_points(X, n_jobs=n_jobs)
     weights = check_weights(sample_weight, len(points), owner="silhouette_samples")
+    refuse_masked(labels, "labels")
     names, inverse = np.unique(np.asarray(labels), return_inverse=True)
     if np.shape(labels) != (len(points),):
         raise BadData(
@@ -496,6 +498,7 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
     3
     """
     check_parameters("eigengap", {"n_samples": n_samples}, {"n_samples": (None, Number(1, whole=True))})
+    refuse_masked(eigenvalues, "eigenvalues")
     try:
         values = np.sort(np.asarray(eigenvalues, dtype=np.float64).reshape(np.shape(eigenvalues)))[::-1]
     except (TypeError, ValueError):

@@ -29,6 +29,7 @@ __all__ = [
     "check_points",
     "check_weights",
     "draw_seed",
+    "refuse_masked",
     "refuse_not_finite",
 ]
 
@@ -177,6 +178,7 @@ def check_points(
     With `finite=False` the caller vouches to call `refuse_not_finite` when its results turn out not to be finite:
     kernels whose sums show a NaN anyway need not read the data twice.
     """
+    refuse_masked(X, "X")
     options: dict[str, Any] = {
         "dtype": list(_KINDS),
         "accept_sparse": "csr" if sparse else False,
@@ -212,6 +214,19 @@ def _is_ready(X: Any, estimator: Any, reset: bool, min_samples: int) -> bool:
     n, d = X.shape
     known = vars(estimator) if estimator is not None and not reset else {"n_features_in_": d}
     return n >= min_samples and d >= 1 and known.get("n_features_in_") == d and "feature_names_in_" not in known
+
+
+def refuse_masked(data: Any, name: str) -> None:
+    """Raise BadData if a mask hides entries: NumPy hands on what lies under it, which would count."""
+    if type(data) is np.ndarray or not isinstance(data, np.ndarray | list | tuple):
+        return
+    rows = data if isinstance(data, list | tuple) else [data]
+    hidden = sum(int(np.ma.count_masked(row)) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if hidden:
+        raise BadData(
+            f"{name} has {hidden} masked entries, and what lies under a mask would count. "
+            f"Drop such rows first, or give them values with {name}.filled(...)."
+        )
 
 
 def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
@@ -280,6 +295,7 @@ def check_weights(
     """
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight, "sample_weight")
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))
     try:

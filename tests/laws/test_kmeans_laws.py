@@ -150,6 +150,27 @@ def test_scaling_by_a_power_of_two_is_exact(seed, power, k, weight_power):
     np.testing.assert_array_equal(scaled.predict(np.ldexp(X, power)), plain.labels_)
 
 
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix])
+def test_the_start_knows_neither_units_nor_constant_columns(init, kind):
+    """Extreme data loses its constant columns before the start is drawn; the same rows are drawn where they stay."""
+    for seed in range(10):
+        X = np.insert(cloud(seed, 60, 2), 1, 3.7, axis=1)
+        model = KMeans(5, init=init, n_init=1, random_state=seed)
+        labels = model.fit(kind(X)).labels_
+        for power in (-99, 99, 900):
+            np.testing.assert_array_equal(model.fit(kind(np.ldexp(X, power))).labels_, labels)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_a_float32_copy_of_a_table_gives_the_same_clusters(init):
+    for seed in range(10):
+        X = cloud(seed, 300, 3)
+        fits = [KMeans(4, init=init, n_init=1, random_state=seed).fit(X.astype(kind)) for kind in (float, np.float32)]
+        np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+        np.testing.assert_allclose(fits[0].cluster_centers_, fits[1].cluster_centers_, rtol=1e-5, atol=1e-6)
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     seed=seeds,

@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knoll import MeanShift, reference
+from knoll.exceptions import BadData
 from knoll.steps.climb import Hill
 
 FLAT = 10**9
@@ -147,6 +149,157 @@ def test_powers_of_two_scale_the_answer_exactly(case, power):
     assert (there.climbed_ == np.ldexp(here.climbed_, power)).all()
     assert (there.n_steps_ == here.n_steps_).all()
     assert (there.labels_ == here.labels_).all()
+
+
+# ---- beside exact rationals, where bandwidth, weights and data are far from each other -------------------------------
+
+
+def exact_neighbours(y, X, eps):
+    """Rows within eps; None where a distance is too close to it for float64."""
+    squares = [sum((a - b) ** 2 for a, b in zip(y, x, strict=True)) for x in X]
+    if any(abs(s - eps**2) < eps**2 / 10**9 for s in squares):
+        return None
+    return [i for i, s in enumerate(squares) if s <= eps**2]
+
+
+def exact_end(y, X, weights, eps):
+    """Follow the path in rationals: its end and the rows around it; None where float64 may decide otherwise."""
+    before = None
+    while True:
+        near = exact_neighbours(y, X, eps)
+        if near is None:
+            return None
+        if not near or near == before:
+            return y, near
+        total = sum(weights[i] for i in near)
+        y = [sum(weights[i] * X[i][j] for i in near) / total for j in range(len(y))]
+        before = near
+
+
+def extreme_case(seed):
+    """A few rows, a bandwidth and weights, the exponents of which are drawn from most of float64's."""
+    generator = np.random.default_rng(seed)
+    n, d = generator.integers(2, 7), generator.integers(1, 3)
+    exponent = int(generator.integers(-300, 280))
+    X = (generator.uniform(-1, 1, size=(n, d)) + generator.choice([0.0, 5.0])) * 10.0**exponent
+    if seed % 3 == 0:
+        X *= 10.0 ** generator.integers(-140, 20, size=(n, 1))
+    wide = int(np.clip(exponent + generator.choice([0, generator.integers(-100, 400)]), -308, 307))
+    eps = generator.uniform(0.3, 1.7) * 10.0**wide
+    weights = generator.uniform(0.5, 2, size=n) * 10.0 ** generator.integers(-300, 300, size=n if seed % 2 else 1)
+    return X, eps, None if seed % 5 == 0 else weights
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_ends_are_the_exact_means_whatever_the_magnitudes(seed):
+    X, eps, weights = extreme_case(seed)
+    queries = np.vstack([X, np.full((1, X.shape[1]), [-1e200, 1e308, 1e-300, 5.0][seed % 4])])
+    if eps < 1e-280 * np.abs(X).max():
+        with pytest.raises(BadData, match="cannot hold the squares of both"):
+            MeanShift(bandwidth=eps).fit(X, sample_weight=weights)
+        return
+    model = MeanShift(bandwidth=eps).fit(X, sample_weight=weights)
+    assert (model.predict(X) == model.labels_).all()
+    assert math.isfinite(model.history_["objective"][0])
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    mass = [Fraction(1)] * len(X) if weights is None else [Fraction(float(w)) for w in weights]
+    paths = model.paths(queries)
+    for i, (query, path) in enumerate(zip(queries, paths, strict=True)):
+        assert (path[0] == query).all()
+        if i < len(X):
+            assert (path[-1] == model.climbed_[i]).all()
+        expected = exact_end([Fraction(float(x)) for x in query], rows, mass, Fraction(eps))
+        if expected is not None:
+            end, near = expected
+            size = np.abs(X[near]).max(axis=0) if near else np.zeros(X.shape[1])  # nothing near: it stays, to the bit
+            assert (np.abs(path[-1] - [float(x) for x in end]) <= 1e-13 * size + 1e-323).all()
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+@pytest.mark.parametrize("how", [{}, {"assign": "nearest"}, {"bin_seeding": True}, {"seeds": [[1e-290, 0.0]]}])
+@pytest.mark.parametrize("size", [1e-300, 1e-35, 1.0, 1e200])
+@pytest.mark.parametrize("weight", [None, 1e-300, 1e-20, 1e300])
+def test_a_bandwidth_that_covers_everything_ends_at_the_mean(kernel, how, size, weight):
+    X = size * np.array([[1.0, 0.0], [3.0, 1.0], [2.0, 5.0]])
+    weights = None if weight is None else np.full(3, weight)
+    model = MeanShift(bandwidth=1e305, kernel=kernel, **how)
+    if how == {"bin_seeding": True} and weights is not None and weight < 0.1:
+        with pytest.raises(BadData, match="no bin of width"):  # a weight is a number of rows
+            model.fit(X, sample_weight=weights)
+        return
+    model.fit(X, sample_weight=weights)
+    np.testing.assert_allclose(model.cluster_centers_, [[2 * size, 2 * size]], rtol=1e-15)
+    np.testing.assert_allclose(model.climbed_, np.tile([2 * size, 2 * size], (len(model.climbed_), 1)), rtol=1e-15)
+    assert model.history_["objective"][0] == pytest.approx(3 * (weight or 1.0), rel=1e-12)
+    far = [[1e304, 0.0], [0.0, -1e308], [size, size]]
+    assert model.predict(far).tolist() == [0, 0, 0]
+    if how == {}:  # the second is beyond the bandwidth (beyond what a Gaussian reaches): it stays
+        ends = np.array([path[-1] for path in model.paths(far)])
+        np.testing.assert_allclose(ends, [[2 * size, 2 * size], [0.0, -1e308], [2 * size, 2 * size]], rtol=1e-15)
+        noise = MeanShift(bandwidth=1e305, kernel=kernel, cluster_all=False).fit(X, sample_weight=[1e9] * 3)
+        assert noise.predict(far).tolist() == [0, -1, 0]
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+@pytest.mark.parametrize("factor", [1e-300, 1e-160, 1e-20, 1e150, 1e300])
+def test_a_common_factor_of_the_weights_changes_nothing_but_the_objective(kernel, factor):
+    generator = np.random.default_rng(5)
+    X, weights = generator.normal(size=(60, 2)), generator.uniform(0.5, 2.0, size=60)
+    plain = MeanShift(bandwidth=0.7, kernel=kernel).fit(X, sample_weight=weights)
+    other = MeanShift(bandwidth=0.7, kernel=kernel).fit(X, sample_weight=weights * factor)
+    assert (other.labels_ == plain.labels_).all()
+    np.testing.assert_allclose(other.cluster_centers_, plain.cluster_centers_, rtol=1e-9, atol=1e-12)
+    assert other.history_["objective"][0] == pytest.approx(plain.history_["objective"][0] * factor, rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+def test_light_rows_far_from_heavy_ones_have_their_own_mean(kernel):
+    """1·0 + 3·1 over 4, beside weights 1e250 times theirs."""
+    X = np.array([[0.0], [1.0], [500.0]])
+    model = MeanShift(bandwidth=20.0, kernel=kernel).fit(X, sample_weight=np.array([1e-150, 3e-150, 1e100]))
+    assert model.labels_.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(model.climbed_[:2], [[0.75], [0.75]], rtol=1e-3 if kernel == "gaussian" else 1e-15)
+
+
+def test_gaussian_weights_that_no_sum_holds_are_refused():
+    with pytest.raises(BadData, match=r"sample weights go from 1e-300 to 1e\+300: no float64 holds the Gaussian sums"):
+        MeanShift(bandwidth=1.0, kernel="gaussian").fit([[0.0], [9.0]], sample_weight=[1e-300, 1e300])
+
+
+@pytest.mark.parametrize("assign", ["climb", "nearest"])
+@pytest.mark.parametrize("cluster_all", [True, False])
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1.5e178, 2.980, 2.982, -8.8e178],
+        [1.0, 1e-170, 3e-170, 1e-170],
+        [5e-324, 1e-323, 0.0, 1.7e308],
+        [1e-200, 2e-200, 2e-200],
+        [1.0, 1.0, 1.0],
+    ],
+)
+def test_an_estimated_bandwidth_of_zero_joins_equal_rows_alone(column, cluster_all, assign):
+    """However close the others are: squares of their differences vanish."""
+    X = np.array(column)[:, None]
+    model = MeanShift(assign=assign, cluster_all=cluster_all).fit(X)
+    assert model.bandwidth_ == 0
+    assert (model.predict(X) == model.labels_).all()
+    same = X == X.T
+    together = model.labels_[:, None] == model.labels_
+    alone = same.sum(axis=1) == 1 if not cluster_all and assign == "climb" else np.zeros(len(X), bool)
+    assert (together == same)[~alone].all()
+    assert (model.labels_[alone] == -1).all()
+    assert (model.climbed_ == X).all()
+    paths = model.paths(X)
+    assert [len(path) - 1 for path in paths] == model.n_steps_.tolist()
+    if cluster_all:
+        assert model.predict(X + np.abs(X) * 1e-9).tolist() == model.labels_.tolist()  # the nearest place
+
+
+def test_bins_beyond_float32_keep_their_rows():
+    model = MeanShift(bandwidth=1.0, bin_seeding=True).fit([[0.0], [0.1], [2.0**200]])
+    assert model.cluster_centers_.ravel().tolist() == [0.05, 2.0**200]
+    assert model.labels_.tolist() == [0, 0, 1]
 
 
 def test_the_altitude_of_a_gaussian_climb_never_falls():

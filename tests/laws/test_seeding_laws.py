@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -80,6 +82,67 @@ def test_layouts_kinds_and_threads_do_not_matter(seed, n, d, k):
         assert_same(expected, starts(scipy.sparse.csr_matrix(X.astype(kind)), k, seed))
     for threads in (2, 3, 8):
         assert_same(expected, starts(X, k, seed, threads=threads))
+
+
+@settings(deadline=None, max_examples=30)
+@given(**some, power=st.sampled_from([-600, 0, 600]))
+def test_a_float32_copy_has_the_order_of_its_original(seed, n, d, k, power):
+    X = np.random.default_rng(seed).normal(size=(n, d)) * 3.0**power  # the 53 bits of each entry are used
+    copy = X.astype(np.float32) if power == 0 else np.vectorize(round_to_24_bits)(X)
+    assert len(np.unique(copy, axis=0)) == n
+    for one, other in ((X, copy), (scipy.sparse.csr_matrix(X), scipy.sparse.csr_matrix(copy))):
+        np.testing.assert_array_equal(multiset(one).rows, multiset(other).rows)
+        rows = [random_rows(multiset(table), k, seed) for table in (one, other)]
+        np.testing.assert_array_equal(*rows)
+
+
+def round_to_24_bits(x):
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(float(np.float32(mantissa)), exponent)
+
+
+@pytest.mark.parametrize("d", [1, 2, 8])
+@pytest.mark.parametrize("k", [2, 10, 60])
+def test_a_float32_copy_draws_the_rows_of_its_original(d, k):
+    """By k-means++ too: a draw compares a number with sums of D², which rounding moves by some 1e-8 of the whole."""
+    X = np.random.default_rng(d).normal(size=(1000, d))
+    for seed in range(5):
+        rows = [kmeans_plus_plus(table, multiset(table), k, seed) for table in (X, X.astype(np.float32))]
+        np.testing.assert_array_equal(*rows)
+
+
+def test_entries_too_small_for_float32_leave_the_order_to_the_others():
+    """exp(−x²) reaches below 1e-38, where float32 keeps a few bits or none."""
+    X = np.exp(-np.square(np.random.default_rng(0).normal(size=(200, 4)) * 6))
+    copy = X.astype(np.float32)
+    assert ((copy > 0) & (copy < 1e-38)).any()
+    np.testing.assert_array_equal(multiset(X).rows, multiset(copy).rows)
+
+
+def test_rows_that_float32_cannot_distinguish_are_still_distinct():
+    X = 1.0 + np.random.default_rng(0).permutation(np.repeat(np.arange(300.0), 2))[:, None] * 2.0**-40
+    found = multiset(X)
+    assert len(found.rows) == 300
+    assert (found.weights == 2).all()
+    assert (np.diff(X[found.rows, 0]) > 0).all()  # one hash for all, so in the order of their values
+    order = np.random.default_rng(1).permutation(600)
+    np.testing.assert_array_equal(X[found.rows], X[order][multiset(X[order]).rows])
+
+
+@settings(deadline=None, max_examples=30)
+@given(**some, value=st.sampled_from([1.0, -3e-200, 1e300, 0.1]))
+def test_constant_columns_do_not_matter(seed, n, d, k, value):
+    """Distances do not see them, so draws must not, however large they are beside the others."""
+    X = np.insert(cloud(seed, n, d), [0, d], 0.0, axis=1)
+    constant = X.copy()
+    constant[:, [0, -1]] = value
+    expected = multiset(X).rows
+    for table in (constant, scipy.sparse.csr_matrix(constant)):
+        found = multiset(table)
+        np.testing.assert_array_equal(found.rows, expected)
+        if value < 1e300:  # estimators take such columns out: beside them nothing is left of the others
+            rows = [kmeans_plus_plus(T, found, k, seed) for T in (table, X)]
+            np.testing.assert_array_equal(*rows)
 
 
 def chosen(X, found, k, seed, *, skip=True, threads=1, trials=5):

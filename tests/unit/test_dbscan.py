@@ -341,3 +341,14 @@ def test_room_of_another_size_is_refused(room, message):
     labels, core = np.empty(len(LINE), dtype=np.int64), np.empty(len(LINE), dtype=np.bool_)
     with pytest.raises(ValueError, match=message):
         _core.dbscan(LINE, 1.0, 3.0, None, "euclidean", 2.0, "first", labels, core, 1, "auto", **room)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-35, 1.0, 1e200])
+@pytest.mark.parametrize("weight", [1e-100, 1e-20, 1.0])
+def test_a_climb_whose_radius_or_weights_are_far_from_the_data_ends_at_the_mean(size, weight):
+    X = size * np.array([[1.0], [3.0], [8.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SuspiciousResultWarning)  # all of it is one cluster, or noise
+        model = DBSCAN(1e305, min_samples=4, formulation="climbing").fit(X, sample_weight=[weight, weight, weight])
+    np.testing.assert_allclose(model.climbed_, np.full((3, 1), 4 * size), rtol=1e-15)
+    assert (model.predict(X) == model.labels_).all()

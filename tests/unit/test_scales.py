@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import estimate_bandwidth as sklearn_bandwidth
 
-from knoll import DBSCAN, scales
-from knoll.exceptions import BadData, InvalidParameter
+from knoll import DBSCAN, MeanShift, scales
+from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 
 
 @settings(max_examples=50, deadline=None)
@@ -120,3 +125,72 @@ def test_a_bandwidth_depends_on_shares_of_weight_alone():
     weights = np.random.default_rng(1).integers(0, 4, size=300)
     repeated = scales.estimate_bandwidth(np.repeat(X, weights, axis=0))
     assert scales.estimate_bandwidth(X, sample_weight=weights) == pytest.approx(repeated, rel=1e-12)
+
+
+# ---- near the ends of float64 ----------------------------------------------------------------------------------------
+
+
+def exact_distance(a, b):
+    square = sum((Fraction(float(x)) - Fraction(float(y))) ** 2 for x, y in zip(a, b, strict=True))
+    power = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    return Fraction(math.sqrt(square / Fraction(4) ** power)) * Fraction(2) ** power
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_k_distances_are_exact_whatever_the_magnitudes(seed):
+    """Tiny gaps beside far rows, too: their squares vanish in the scale of the others."""
+    generator = np.random.default_rng(seed)
+    n, d, k = generator.integers(3, 9), generator.integers(1, 4), generator.integers(1, 4)
+    X = generator.uniform(-1, 1, size=(n, d)) * 10.0 ** generator.integers(-310, 307)
+    if seed % 2:
+        X = generator.uniform(-1, 1, size=(n, d)) * 10.0 ** generator.integers(-300, 300, size=(n, 1))
+    expected = [float(sorted(exact_distance(row, other) for other in X)[k - 1]) for row in X]
+    np.testing.assert_allclose(scales.k_distances(X, int(k)), expected, rtol=1e-13, atol=1e-323)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_scales_are_positive_numbers_or_refused(seed):
+    generator = np.random.default_rng(seed)
+    n, d = generator.integers(2, 25), generator.integers(1, 4)
+    X = (
+        generator.uniform(-1, 1, size=(n, d))
+        * 10.0 ** generator.integers(-320, 308, size=n if seed % 2 else 1)[:, None]
+    )
+    if seed % 5 == 0:
+        X = generator.choice([-1.7e308, 1.7e308, 1e308, 0.0, 5e-324], size=(n, d))
+    weights = generator.uniform(0.1, 3, size=n) * 10.0 ** generator.integers(-300, 300, size=n if seed % 3 else 1)
+    options = {"sample_weight": None if seed % 4 == 0 else weights}
+    with contextlib.suppress(BadData):
+        assert 0 <= scales.estimate_bandwidth(X, quantile=1.0, **options) < math.inf  # 0: one row has all the weight
+    for estimate in (scales.estimate_eps, scales.estimate_sigma):
+        with contextlib.suppress(BadData), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspiciousResultWarning)  # all rows are equal
+            assert 0 < float(estimate(X, 2, **options)) < math.inf
+
+
+def test_distances_beyond_float64_are_refused():
+    X = np.array([[-1.7e308], [1.7e308], [0.0], [1e308]])
+    words = r"Distances between rows of X are larger than the largest float64, 1\.8e308\. Divide X by 1e10"
+    for call in (
+        lambda: scales.estimate_bandwidth(X, quantile=1.0),
+        lambda: scales.k_distances(X, 4),
+        lambda: scales.estimate_eps(X, 4),
+        lambda: scales.estimate_sigma(X, 4),
+    ):
+        with pytest.raises(BadData, match=words):
+            call()
+    assert scales.estimate_bandwidth(X, quantile=0.5) == pytest.approx(1.025e308)  # the mean of 1.7, 0.7, 1 and 0.7
+    assert MeanShift().fit(X).bandwidth_ == 0
+
+
+def test_weights_whose_sum_is_beyond_float64_are_refused():
+    X, weights = np.arange(6.0)[:, None], np.full(6, 1e308)
+    for call in (
+        lambda: scales.k_distances(X, 2, sample_weight=weights),
+        lambda: scales.estimate_eps(X, 2, sample_weight=weights),
+        lambda: scales.estimate_sigma(X, sample_weight=weights),
+    ):
+        with pytest.raises(BadData, match=r"the weights add up to more than the largest float64\. Divide all weights"):
+            call()
+    light = weights * 1e-10
+    assert scales.estimate_bandwidth(X, sample_weight=weights) == scales.estimate_bandwidth(X, sample_weight=light)

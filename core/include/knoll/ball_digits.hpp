@@ -11,9 +11,9 @@ namespace knoll {
 
 class Digits {
  public:
-  // Digits of a column that spans all of float64, 2099 bits of which each digit has at least 26 (2^34 terms), and three
-  // more to carry into.
-  static constexpr int kMost = 84;
+  // Digits of a column of products that spans the squares of float64, 4200 bits of which each digit has at least 26 (2^34
+  // terms), and three more to carry into.
+  static constexpr int kMost = 165;
 
   Digits() = default;
   // For terms that are multiples of 2^low and below 2^high in magnitude; low > high: all are zero.
@@ -27,14 +27,22 @@ class Digits {
   double high() const { return high_; }
   double low() const { return rest_; }
 
-  // digits[i · stride] += the i-th digit of x. Bits below 2^low are cut off.
+  // digits[i · stride] += the i-th digit of x, or of the product x·y, which need not be within float64.
   void add(double x, int64_t* digits, int64_t stride) const;
+  void add_product(double x, double y, int64_t* digits, int64_t stride) const;
 
-  // The double nearest to Σ_i sums[i]·2^(low + bits·i), ties to even.
+  // whole · 2^power: a number of 53 bits with an exponent that has no limits.
+  struct Rounded {
+    double whole;
+    int power;
+  };
+  // The number of 53 bits nearest to Σ_i sums[i]·2^(low + bits·i), ties to even.
+  Rounded nearest(const int64_t* sums) const;
+  // The same as a double: beyond float64 it is infinite.
   double round(const int64_t* sums) const;
 
  private:
-  double scaled(double whole, int power) const;
+  void add_shifted(uint64_t whole, int shift, bool negative, int64_t* digits, int64_t stride) const;
 
   int low_ = 0, bits_ = 1, count_ = 0;
   double unit_ = 1;             // 2^low where that is a normal number, else 0

@@ -64,8 +64,9 @@ class BallSums {
   void sum(const double* y, double bound, const Common& common, Scratch& scratch, int64_t* sums) const;
 
   SetName name(const int64_t* sums) const;
-  double weight(const int64_t* sums) const;             // Σ w, rounded once
-  void mean(const int64_t* sums, double* point) const;  // Σ w x / Σ w: each sum rounded once, then divided
+  double weight(const int64_t* sums) const;  // Σ w, rounded once
+  // Σ w x / Σ w: each sum rounded once, then divided. The mean is within float64 wherever the sums are.
+  void mean(const int64_t* sums, double* point) const;
 
  private:
   void visit(const double* lo, const double* hi, double bound, Scratch& scratch) const;
@@ -76,6 +77,7 @@ class BallSums {
   int64_t d_, key_ = 1, weight_at_ = 2;  // where the key and the weight's digits stand among the sums
   int64_t width_ = 0, stride_ = 0;       // sums that are used, and that many and zeros up to a multiple of 4
   Digits weight_;
+  bool plain_ = true;                      // all products and sums of weights are within float64, the lowest bits too
   std::vector<Digits> coordinate_;         // (d)
   std::vector<int64_t> first_;             // (d) where each coordinate's digits begin
   std::unique_ptr<BallStrips> strips_;     // one of the two

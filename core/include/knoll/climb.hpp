@@ -50,7 +50,7 @@ void climb_path(const BallSums& points, const double* start, const ClimbRules& r
 void on_sphere(const BallSums& points, View<const double, 2> y, double eps, View<uint8_t, 1> out, Run run);
 
 // The same with κ(x) = exp(−‖x − y‖²/2h²) for the flat kernel, cut off where κ < 1e-16; ends by a step of at most
-// `tol`.
+// `tol`. Weights are at most 2^500 and coordinates at most 2^480, so that sums of products are within float64.
 class GaussClimb {
  public:
   GaussClimb(const double* x, const double* weights, int64_t n, int64_t d, double h, Run run);
@@ -74,6 +74,7 @@ class GaussClimb {
 
   BlockTree tree_;
   std::vector<double> weights_;  // (blocks, 4), or empty
+  std::vector<double> lifted_;   // (blocks, 4) the same times kLift, or empty where none is faint
   double scale_, bound_;         // 1/2h², and the squared radius beyond which κ is nothing
 };
 

@@ -24,10 +24,10 @@ struct SparseRows {
 };
 
 // The distinct rows of weight > 0, each by the lowest number that it has in x, ordered by a hash of its contents, ties
-// by the contents themselves. 0 and −0 are equal; float32 and float64 rows of equal values, rows of a sparse matrix,
-// and all rows times a power of two have one order. `Points` is View<const T, 2> or SparseRows<T, I>, all entries
-// finite. Returns how many distinct rows there are. Where it is asked which of them each row equals, they stand in the
-// order of their first appearance instead.
+// by the contents themselves. 0 and −0 are equal; a float64 table and its float32 copy, rows of a sparse matrix, all
+// rows times a power of two, and rows without their constant columns have one order. `Points` is View<const T, 2> or
+// SparseRows<T, I>, all entries finite. Returns how many distinct rows there are. Where it is asked which of them each
+// row equals, they stand in the order of their first appearance instead.
 template <class Points>
 int64_t distinct_rows(const Points& x,                // in  (n, d)
                       View<const double, 1> weights,  // in  (n) or empty: every row counts once

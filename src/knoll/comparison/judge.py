@@ -12,6 +12,7 @@ from knoll import tuning
 from knoll.comparison.result import Agreement, Candidate
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
+from knoll.validation import refuse_masked
 
 __all__ = ["agreement_of", "count_clusters", "internal_scores", "known_labels", "truth_scores"]
 
@@ -71,6 +72,7 @@ def _scatter(points: NDArray[np.float64], labels: Labels) -> float:
 
 def known_labels(truth: ArrayLike, n: int) -> Labels:
     """Turn labels of any kind, one for each of n rows, into numbers."""
+    refuse_masked(truth, "truth")
     names = np.asarray(truth)
     if names.shape != (n,):
         raise BadData(f"truth must hold one label for each of {n} rows, got shape {names.shape}.")

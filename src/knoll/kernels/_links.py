@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from knoll.exceptions import BadData, InvalidType
 from knoll.kernel_matrix import Operator, check_matrix
 from knoll.kernels._given import Precomputed
+from knoll.validation import refuse_masked
 
 __all__ = ["links", "normalized_cut", "normlinks"]
 
@@ -102,6 +103,7 @@ def normalized_cut(A: Any, labels: ArrayLike) -> float:
     0.35
     """
     matrix = _graph(A)
+    refuse_masked(labels, "labels")
     given = np.asarray(labels)
     if given.shape != (matrix.n,):
         raise BadData(
@@ -123,6 +125,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
     """Take a graph through the door."""
     if isinstance(A, Operator):
         return A
+    refuse_masked(A, "A")
     matrix: Any = A if scipy.sparse.issparse(A) else np.asarray(A, dtype=np.float64)
     check_matrix(matrix, "the similarity matrix", 1, negative=negative)
     return Precomputed().operator(matrix)
@@ -130,6 +133,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
 
 def _nodes(which: ArrayLike, n: int, name: str) -> NDArray[np.intp]:
     """Turn indices or a mask into indices, each once."""
+    refuse_masked(which, name)
     nodes = np.asarray(which)
     if nodes.dtype == np.bool_:
         if nodes.shape != (n,):

@@ -15,6 +15,7 @@ from scipy.special import xlogy
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.metrics._contingency import Sizes, Table, tabulate
 from knoll.metrics._expected import excess, expectation, log_share
+from knoll.metrics._labels import refuse_masked
 
 __all__ = ["adjusted_mutual_info_score", "entropy", "expected_mutual_info", "mutual_info_score"]
 
@@ -167,6 +168,7 @@ def expected_mutual_info(row_sizes: Any, col_sizes: Any) -> float:
 
 def _check_sizes(sizes: Any, name: str) -> Sizes:
     wrong = f"{name} must be a list of whole numbers >= 1, got {{}}. Give one size for each cluster."
+    refuse_masked(sizes, name)
     try:
         array = np.asarray(sizes)
     except ValueError as error:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knoll.exceptions import BadData
 
-__all__ = ["check_weights", "factorise", "is_noise", "rank"]
+__all__ = ["check_weights", "factorise", "is_noise", "rank", "refuse_masked"]
 
 Codes = NDArray[np.int64]
 
@@ -59,8 +59,18 @@ def is_noise(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(values), dtype=bool)
 
 
+def refuse_masked(data: Any, name: str) -> None:
+    """Raise BadData if a mask hides entries: NumPy hands on what lies under it, which would count."""
+    if isinstance(data, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(data))):
+        raise BadData(
+            f"{name} has {hidden} masked entries, and what lies under a mask would count. "
+            f"Drop such rows first, or give them values with {name}.filled(...)."
+        )
+
+
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
     """Return the weights as int64 repetitions, or say which row cannot be one."""
+    refuse_masked(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight)
     except ValueError as error:
@@ -86,6 +96,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
 
 
 def _as_array(labels: Any, name: str) -> NDArray[Any]:
+    refuse_masked(labels, name)
     try:
         array = _objects(labels) if _has_tuples(labels) else np.asarray(labels)
     except ValueError as error:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
+from knoll.validation import refuse_masked
 
 __all__ = ["MISSING", "SCALES", "Preparation"]
 
@@ -64,6 +65,7 @@ class Preparation:
             raise InvalidParameter(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
         if missing not in MISSING:
             raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
+        refuse_masked(X, "X")
         points = np.asarray(X, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != len(columns) or not len(points) or not np.isfinite(points).all():
             raise BadData(
@@ -76,6 +78,7 @@ class Preparation:
 
     def apply(self, X: ArrayLike) -> Floats:
         """Scale the rows of X, whose columns are those of the model; what is not finite stays so."""
+        refuse_masked(X, "X")
         points = np.array(X, dtype=np.float64, ndmin=2)
         if points.shape[1] != len(self.columns):
             raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")

@@ -13,7 +13,7 @@ from knoll import _core
 from knoll.exceptions import BadData
 from knoll.places import find_places, merged
 
-__all__ = ["Ends", "Hill", "Peaks", "Scaling", "bin_seeds", "peaks", "thin_out"]
+__all__ = ["Ends", "Hill", "Peaks", "Scaling", "bin_seeds", "leveled", "peaks", "thin_out"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,38 +21,89 @@ Ints = NDArray[np.int64]
 _SMALL = 1e-3  # scikit-learn's rule of a small step, in bandwidths
 _MOST_STEPS = 2**62  # what the core counts to
 _SMALL_GAUSSIAN = 1e-6  # where a Gaussian climb stops, in bandwidths
+_NEAR = 480  # squares of numbers within 2^±480, and their sums over columns, are within float64
+_FAR = 500  # a start beyond 2^500 is brought there: it is off the points, and further than any radius
+_COVERS = 60  # a radius of 2^60 times the largest coordinate holds all points or none, wherever its centre is
+_HEAVIEST = 500  # under a Gaussian, exponent of the largest weight: the core's limit
+_LIGHTEST = 1500  # exponents below it of the smallest
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A power of two that brings coordinates to where their squares neither overflow nor vanish; it rounds nothing."""
+    """A power of two that brings coordinates to where their squares neither overflow nor vanish; it rounds nothing.
+
+    A radius ε ≥ 2^60·max|X| covers all points, and any other such radius gives the same means. It is divided by
+    2^shrink, down to 2^60·max|X|, so that the scale is that of the points. A start y far outside of them shrinks
+    alike: then y − x rounds to y for all x, so ‖y − x‖ ≤ ε before and after.
+    """
 
     power: int
+    shrink: int = 0
+    extent: int = 0  # all coordinates of the points are below 2^extent
+    far: int = _FAR
 
     @classmethod
     def of(cls, points: NDArray[np.floating], eps: float, owner: str) -> Scaling:
-        """Choose the power for points and a radius: ε near one, unless coordinates then grow too large."""
+        """Choose the powers for points and a radius: none, unless something is near a limit."""
+        if eps == 0:
+            return cls(0, far=2048)  # equal rows are found by content
         largest = float(max(abs(float(points.min())), abs(float(points.max()))))
-        wanted = -math.frexp(eps)[1] if eps > 0 else 0
-        room = 480 - math.frexp(largest)[1] if largest > 0 else 10_000
-        if abs(wanted) <= 200 and 0 <= room <= 980 and wanted <= room:
-            return cls(0)  # nothing is near a limit: leave the numbers alone
-        power = min(wanted, room)
-        if eps > 0 and math.frexp(eps)[1] + power < -480:
+        radius = math.frexp(eps)[1]
+        extent = math.frexp(largest)[1] if largest > 0 else radius - _COVERS
+        shrink = max(0, radius - extent - _COVERS)
+        reach = radius - shrink
+        top = max(reach, extent)
+        power = 0 if reach >= -_NEAR and top <= _NEAR else _NEAR - top
+        if reach + power < -_NEAR:
             raise BadData(
                 f"{owner}: float64 cannot hold the squares of both |X| up to {largest:.3g} and bandwidth={eps:.3g}. "
                 "Drop the far rows, or take a larger bandwidth."
             )
-        return cls(power)
+        return cls(power, shrink, extent)
+
+    def radius(self, eps: float) -> float:
+        """Bring the radius to the scale of the core."""
+        return math.ldexp(eps, self.power - self.shrink)
 
     def down(self, points: NDArray[np.floating]) -> Floats:
         """Bring points to the scale of the core: (n, d) float64, row after row."""
         plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
         return np.ldexp(plain, self.power) if self.power else plain
 
+    def starts(self, points: NDArray[np.floating]) -> Floats:
+        """Bring starts to the scale of the core; they need not be where the points are, but keep their direction."""
+        plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
+        size = np.frexp(np.abs(plain).max(axis=1))[1]  # (m,)
+        power = np.where(size > self.extent + 2, self.power - self.shrink, self.power)
+        power = np.minimum(power, self.far - size)
+        return np.ldexp(plain, power[:, None]) if power.any() else plain
+
     def up(self, points: Floats) -> Floats:
-        """Bring them back."""
+        """Bring points back."""
         return np.ldexp(points, -self.power) if self.power else points
+
+    def ends(self, ends: Ends, starts: NDArray[np.floating]) -> Floats:
+        """Bring the ends of paths back: (m, d). A path that has no step ends where it started."""
+        still = np.isin(ends.reason, (_core.END_EMPTY, _core.END_LEVEL, _core.END_UNFINISHED))
+        still &= (ends.points == self.starts(starts)).all(axis=1)
+        return np.where(still[:, None], starts, self.up(ends.points))
+
+
+def leveled(weights: Floats | None, gaussian: bool, owner: str) -> tuple[Floats | None, int]:
+    """Divide weights by a power of two so that their sum is within float64; also return its exponent, mostly 0."""
+    if weights is None:
+        return None, 0
+    heaviest, lightest = (int(np.frexp(w)[1]) for w in (weights.max(), weights.min()))
+    if not gaussian:  # sums of products are exact, whatever the weights
+        power = max(0, heaviest + len(weights).bit_length() - 1023)
+    elif heaviest - lightest > _LIGHTEST:
+        raise BadData(
+            f"{owner}: the sample weights go from {weights.min():.3g} to {weights.max():.3g}: no float64 holds the "
+            "Gaussian sums of both. Give weights of less different size, or 0 to rows that should not count."
+        )
+    else:
+        power = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -900 else 0
+    return (np.maximum(np.ldexp(weights, -power), 5e-324) if power else weights), power
 
 
 @dataclass(frozen=True)
@@ -115,6 +166,8 @@ class Hill:
 
     def _climb(self, starts: Floats, max_steps: int, level: float | None, small: bool) -> Ends:
         (m, d), steps = starts.shape, min(max_steps, _MOST_STEPS)
+        if self.eps == 0:
+            return self._stay(starts, min(steps, 1))
         ends = Ends(np.empty((m, d)), np.empty(m, np.int64), np.empty(m), np.empty(m, np.uint8))
         distances = _core.climb(
             self.points, self.weights, starts, self.eps, level, self._tol(small), steps, self.gaussian,
@@ -122,9 +175,22 @@ class Hill:
         )  # fmt: skip
         return replace(ends, distances=int(distances))
 
+    def _stay(self, starts: Floats, steps: int) -> Ends:
+        """Within a radius of 0 are equal points alone: found by content, since squares of small gaps vanish."""
+        rows = find_places(np.vstack([self.points, starts])).which
+        there = np.bincount(rows[: len(self.points)], self.weights, minlength=int(rows.max()) + 1)
+        weight = there[rows[len(self.points) :]].astype(np.float64)  # (m,)
+        taken = np.where(weight > 0, steps, 0)  # the step that confirms that the set repeats
+        arrived = np.where(taken > 0, _core.END_FIXED, _core.END_UNFINISHED)
+        reason = np.where(weight > 0, arrived, _core.END_EMPTY).astype(np.uint8)
+        return Ends(starts.copy(), taken.astype(np.int64), weight, reason)
+
     def paths(self, starts: Floats, max_steps: int, *, small: bool = False) -> list[Floats]:
         """Return every position of every path, its start first: (steps + 1, d) each."""
         steps = min(max_steps, _MOST_STEPS)
+        if self.eps == 0:
+            stays = self._stay(starts, min(steps, 1))
+            return [np.tile(start, (count + 1, 1)) for start, count in zip(starts, stays.steps.tolist(), strict=True)]
         flat = _core.climb_paths(
             self.points, self.weights, np.ascontiguousarray(starts), self.eps, None, self._tol(small), steps,
             self.gaussian, self.threads,
@@ -133,6 +199,8 @@ class Hill:
 
     def on_sphere(self, points: Floats) -> NDArray[np.bool_]:
         """Tell at which points some row of the data is exactly ε away: (m,)."""
+        if self.eps == 0:
+            return np.ones(len(points), dtype=bool)
         out = np.empty(len(points), np.uint8)
         _core.on_sphere(self.points, points, self.eps, out, self.threads)
         return out.astype(bool)
@@ -161,8 +229,9 @@ def peaks(ends: Ends, eps: float, threads: int) -> Peaks:
     places = find_places(ends.points, threads)
     which, first = places.which, places.first  # (n,), (m,)
     points = np.ascontiguousarray(ends.points[first])
-    component = np.empty(len(first), np.int64)
-    _core.Index(points, eps, "euclidean", 2.0, "auto", threads).components(eps, None, component, threads)
+    component = np.arange(len(first))
+    if eps > 0:
+        _core.Index(points, eps, "euclidean", 2.0, "auto", threads).components(eps, None, component, threads)
     n_components = int(component.max()) + 1
     order = _by_intensity(points, ends.weight[first])  # (m,) most weight first
     rank = np.empty(len(order), np.int64)
@@ -191,6 +260,8 @@ def thin_out(ends: Ends, eps: float) -> tuple[Floats, Floats]:
     points, weight = points[first], weight[last]
     order = _by_intensity(points, weight)
     points, weight = points[order], weight[order]
+    if eps == 0:
+        return points, weight
     kept: list[int] = []
     free = np.ones(len(points), dtype=bool)
     while free.any():
@@ -216,7 +287,7 @@ def _by_intensity(points: Floats, weight: Floats) -> Ints:
 def bin_seeds(points: NDArray[np.floating], weights: Floats | None, size: float, least: float) -> Floats | None:
     """Choose the centres of the bins that hold a weight of at least `least`; None where every row has its own bin.
 
-    scikit-learn rounds the numbers of the bins to float32; so are they here.
+    scikit-learn rounds the numbers of the bins to float32; so are they here, as far as float32 has them.
     """
     if size == 0:
         return None
@@ -226,4 +297,7 @@ def bin_seeds(points: NDArray[np.floating], weights: Floats | None, size: float,
     enough = np.bincount(places.which, weights, minlength=len(first)) >= least
     if int(enough.sum()) == len(points):
         return None
-    return bins[first[enough]].astype(np.float32).astype(np.float64) * size
+    chosen = bins[first[enough]]
+    with np.errstate(over="ignore"):
+        rounded = chosen.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded), rounded, chosen) * size

@@ -12,6 +12,7 @@ from knoll import seeding
 from knoll.exceptions import InvalidParameter, InvalidType
 from knoll.steps.kernel_means import Problem
 from knoll.steps.kernel_start import closest_rows, gathered, kmeans_plus_plus, relaxed
+from knoll.validation import refuse_masked
 
 __all__ = ["Starts", "check_init", "runs_of"]
 
@@ -70,6 +71,7 @@ class Starts:
                 rows = kmeans_plus_plus(self._problem, self._distinct, self._k, self._seed, restart)
             labels = relaxed(self._problem, rows) if init == "spectral" else closest_rows(self._problem, rows)
         else:
+            refuse_masked(init, "init")
             labels = self._given(np.asarray(init))
         return labels
 

@@ -12,7 +12,7 @@ from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.steps.blocks import Block
 from knoll.steps.scaling import Scale, largest_of
 from knoll.steps.sparse import check_compressed, dense_rows, is_sparse
-from knoll.validation import check_points
+from knoll.validation import check_points, refuse_masked
 
 __all__ = ["Starts", "alike", "refuse_far", "refuse_light"]
 
@@ -53,6 +53,7 @@ class Starts:
         if is_sparse(init):
             check_compressed(init, "KMeans", "init")
             init = init.toarray()
+        refuse_masked(init, "init")
         try:
             centers = np.array(check_points(init, finite=False), dtype=np.float64, order="C")
         except KnollError:

@@ -23,6 +23,7 @@ from knoll.steps import kmeans
 from knoll.steps.blocks import Block
 from knoll.steps.gaussian_mixture import MixtureState, Noise
 from knoll.steps.mixture_rows import Rows, pair_powers
+from knoll.validation import refuse_masked
 
 __all__ = ["SHAPES", "Given", "Start", "check_given"]
 
@@ -210,6 +211,7 @@ def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:
     """Turn a given part of the start into an array of the right shape and of finite numbers."""
     if value is None:
         return None
+    refuse_masked(value, name)
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,0 +1,149 @@
+"""An array whose mask hides something is refused wherever one can be given: what lies under a mask would count."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from tests.conformance.contract import PARAMETERS, data, public_estimators
+
+import knoll
+from knoll import metrics, scales, tuning
+from knoll.exceptions import BadData
+
+X = data(60)
+LABELS = np.repeat([0, 1, 2], 20)
+K = np.exp(-0.1 * np.square(X[:, None] - X[None]).sum(axis=2))
+ESTIMATORS = [pytest.param(cls, id=cls.__name__) for cls in public_estimators()]
+
+
+def takes(cls, first, other=None):
+    """The public methods of a class whose first argument has this name, and that take the other one."""
+    for name in dir(cls):
+        method = getattr(cls, name)
+        if not name.startswith("_") and callable(method):
+            parameters = list(inspect.signature(method).parameters)[1:]
+            if parameters[:1] == [first] and (other is None or other in parameters):
+                yield pytest.param(cls, name, id=f"{cls.__name__}-{name}")
+
+
+def pairs(first, other=None):
+    return [pair for cls in public_estimators() for pair in takes(cls, first, other)]
+
+
+def made(cls, **parameters):
+    seeded = {"random_state": 0} if "random_state" in cls().get_params() else {}
+    return cls(**{**PARAMETERS.get(cls.__name__, {}), **seeded, **parameters})
+
+
+def masked(array, count=3):
+    """The array with some entries hidden, the last ones among them."""
+    mask = np.zeros(np.shape(array), dtype=bool)
+    mask.flat[[0, *range(mask.size - count + 1, mask.size)]] = True
+    return np.ma.masked_array(array, mask=mask)
+
+
+def refused(name="X", count=3):
+    return pytest.raises(BadData, match=rf"{name} has {count} masked entries.*\.filled\(\.\.\.\)")
+
+
+@pytest.mark.parametrize(("cls", "method"), pairs("X"))
+def test_data_is_refused_by_every_method(cls, method):
+    model = made(cls) if "fit" in method else made(cls).fit(X)
+    for given in (masked(X), masked(X.astype(np.float32)), list(masked(X))):
+        with refused():
+            getattr(model, method)(given)
+
+
+@pytest.mark.parametrize(("cls", "method"), pairs("X", "sample_weight"))
+def test_weights_are_refused_by_every_method(cls, method):
+    model = made(cls) if "fit" in method else made(cls).fit(X)
+    with refused("sample_weight"):
+        getattr(model, method)(X, sample_weight=masked(np.ones(60)))
+
+
+@pytest.mark.parametrize(("cls", "method"), pairs("make_blocks"))
+def test_blocks_are_refused(cls, method):
+    with refused():
+        getattr(made(cls), method)(lambda: iter([X, masked(X)]))
+    with refused("sample_weight"):
+        getattr(made(cls), method)(lambda: iter([(X, np.ones(60)), (X, masked(np.ones(60)))]))
+
+
+def test_the_methods_are_found():
+    found = {pair.id for pair in (*pairs("X"), *pairs("make_blocks"))}
+    assert {"KMeans-partial_fit", "KMeans-transform", "DBSCAN-predict", "GaussianMixture-score_samples"} <= found
+    assert {"KMeans-fit_blocks", "GaussianMixture-fit_blocks", "MeanShift-paths"} <= found
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_mask_that_hides_nothing_is_an_array(cls):
+    whole = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
+    model, plain = made(cls).fit(whole, sample_weight=np.ma.masked_array(np.ones(60))), made(cls).fit(X)
+    for method in ("predict", "transform"):
+        if hasattr(model, method):
+            np.testing.assert_array_equal(getattr(model, method)(whole), getattr(plain, method)(X))
+    made(cls).fit(np.ma.masked_array(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        (knoll.KernelKMeans(3, kernel="precomputed"), K),
+        (knoll.SpectralClustering(3, affinity="precomputed"), K),
+        (knoll.DBSCAN(1.5, metric="precomputed"), 1 - K),
+    ],
+)
+def test_given_matrices_are_refused(model, given):
+    with refused():
+        model.fit(masked(given))
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (knoll.KMeans(3, init=masked(X[:3])), "init"),
+        (knoll.KMeans(3, init=lambda X, k, random_state: masked(X[:k])), "init"),
+        (knoll.KernelKMeans(3, sigma=3.0, init=masked(LABELS)), "init"),
+        (knoll.KernelKMeans(3, sigma=3.0, init=masked(np.arange(3))), "init"),
+        (knoll.GaussianMixture(3, means_init=masked(X[:3])), "means"),
+        (knoll.GaussianMixture(3, weights_init=masked(np.full(3, 1 / 3))), "weights"),
+        (knoll.GaussianMixture(3, covariance_type="diag", precisions_init=masked(np.ones((3, 3)))), "diag precision"),
+        (knoll.MeanShift(bandwidth=3.0, seeds=masked(X[:3])), "seeds"),
+    ],
+)
+def test_starts_are_refused(model, name):
+    with refused(name):
+        model.fit(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: scales.k_distances(masked(X), 2), "X"),
+        (lambda: scales.k_distances(X, 2, sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: scales.estimate_eps(masked(X)), "X"),
+        (lambda: scales.estimate_eps(X, sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: scales.estimate_bandwidth(masked(X)), "X"),
+        (lambda: scales.estimate_bandwidth(X, sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: scales.estimate_sigma(masked(X)), "X"),
+        (lambda: scales.estimate_sigma(X, sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: tuning.choose_n_clusters(masked(X), range(1, 4)), "X"),
+        (lambda: tuning.choose_n_components(masked(X), range(1, 4)), "X"),
+        (lambda: tuning.silhouette_samples(masked(X), LABELS), "X"),
+        (lambda: tuning.silhouette_samples(X, masked(LABELS)), "labels"),
+        (lambda: tuning.eigengap(masked(np.linspace(1, 0, 9))), "eigenvalues"),
+        (lambda: metrics.adjusted_rand_score(masked(LABELS), LABELS), "labels_true"),
+        (lambda: metrics.adjusted_rand_score(LABELS, masked(LABELS)), "labels_pred"),
+        (lambda: metrics.adjusted_mutual_info_score(LABELS, masked(LABELS)), "labels_pred"),
+        (lambda: knoll.compare(masked(X)), "X"),
+        (lambda: knoll.compare(X, truth=masked(LABELS)), "truth"),
+        (lambda: knoll.kernels.normalized_cut(masked(K), LABELS), "A"),
+        (lambda: knoll.kernels.normalized_cut(K, masked(LABELS)), "labels"),
+        (lambda: knoll.kernels.Precomputed().operator(masked(K)), "K"),
+    ],
+)
+def test_functions_refuse_them(call, name):
+    with refused(name):
+        call()
