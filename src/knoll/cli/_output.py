@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "listed", "read_columns", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "header_option", "listed", "read_columns", "refuse_existing", "size", "some"]
 
 
 def refuse_existing(*paths: Path | None, force: bool) -> None:
@@ -34,11 +34,23 @@ def refuse_existing(*paths: Path | None, force: bool) -> None:
         raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
 
 
+def header_option(command: Any) -> Any:
+    """Add --header and --no-header to a command that reads a table."""
+    option = click.option(
+        "--header/--no-header", default=None,
+        help="Whether the first line of a text file has the names of the columns. If not given, it has unless all of "
+        "its cells are numbers.",
+    )  # fmt: skip
+    return option(command)
+
+
 def read_columns(text: str | None) -> list[str] | None:
     """Read names of columns with commas between them; a name that has a comma itself stands in quotes."""
     if text is None:
         return None
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    from knoll.cli._dialect import SPACE
+
+    names = [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not any(names):
         raise click.UsageError(
             "--columns is empty. Name some, such as --columns height,width, or leave it out for all."

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from knoll.cli._files import STANDARD, whole_file
+from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     from knoll.datasets import Dataset
@@ -37,13 +38,13 @@ def command(name: str | None, out: Path | None) -> None:
         if out is not None:
             raise click.UsageError("--out needs the name of a data set.", click.get_current_context())
         for line in _listing([datasets.load(each) for each in datasets.names()]):
-            click.echo(line)
+            echo(line)
         return
     data = datasets.load(name)
     with whole_file(out) if out is not None else contextlib.nullcontext(sys.stdout) as file:
         write_csv(data, file)
     if out is not None and str(out) != STANDARD:
-        click.echo(f"{out}: {len(data.X)} rows of {data.name}")
+        echo(f"{out}: {len(data.X)} rows of {data.name}")
 
 
 def _listing(tables: list[Dataset]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from knoll.cli._files import folder, whole_file
+from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +81,8 @@ def command(out: Path) -> None:
             _show(tables, found)
             say("drawing")
             _draw(tables, found).savefig(file, format="png", dpi=110)
-    click.echo(f"\nThe picture: {picture}")
+    echo()
+    echo(f"The picture: {picture}")
 
 
 # ---- the ten boxes -----------------------------------------------------------------------------------------
@@ -149,9 +151,10 @@ def _show(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
 
     one = reference.run(reference.gaussian_mle(datasets.load("one_gaussian").X))
     mean = ", ".join(f"{x:.3f}" for x in one.mu)
-    click.echo(f"\nOne Gaussian on one_gaussian: mean ({mean}), log-likelihood {one.log_likelihood:.2f}")
+    echo()
+    echo(f"One Gaussian on one_gaussian: mean ({mean}), log-likelihood {one.log_likelihood:.2f}")
     for name, told in SETTINGS.items():
-        click.echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in told._asdict().items()))
+        echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in told._asdict().items()))
 
 
 def _print_table(header: list[str], rows: list[list[str]]) -> None:
@@ -172,7 +175,7 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
     width = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
         first, *rest = (cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, width)))
-        click.echo("  ".join([first, *rest]).rstrip())
+        echo("  ".join([first, *rest]).rstrip())
 
 
 @contextlib.contextmanager

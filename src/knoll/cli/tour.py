@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from knoll.cli._files import CannotWrite, folder
+from knoll.cli._terminal import echo
 
 __all__ = ["command"]
 
@@ -43,7 +44,7 @@ def command(out: Path, figures: bool) -> None:
 
     with _whole_folder(out) as scratch, threadpool_limits(1, "blas"):  # busy BLAS threads wait for each other
         told = _write_figures(scratch) if figures else _write_page(scratch)
-    click.echo(f"{told} in {out}")
+    echo(f"{told} in {out}")
 
 
 def _write_page(scratch: Path) -> str:
@@ -103,7 +104,7 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     if not console.is_terminal:
         count = iter(range(1, steps + 1))
-        yield lambda text: click.echo(f"{next(count)}/{steps} {text}", err=True)
+        yield lambda text: echo(f"{next(count)}/{steps} {text}", err=True)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
