@@ -17,21 +17,31 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "header_option", "listed", "read_columns", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "header_option", "listed", "read_columns", "refuse_existing", "refuse_file", "size", "some"]
 
 
-def refuse_existing(*paths: Path | None, force: bool) -> None:
-    """Refuse to replace a file unless that is asked for, before any work is done; and two outputs in one place."""
+def refuse_existing(*paths: Path | None, force: bool, inputs: Sequence[str | Path] = ()) -> None:
+    """Refuse, before any work is done, to replace a file unless that is asked for, or an input of the command at all.
+
+    Two outputs in one place are refused too.
+    """
     given = [path for path in paths if path is not None]
     for path in given:
         if str(path) == STANDARD:
             continue
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder. Give the name of a file.")
-        if path.is_file() and not force:
-            raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
+        refuse_file(path, force)
+        if any(path.exists() and os.path.exists(each) and path.samefile(each) for each in inputs):
+            raise click.ClickException(f"{path} is an input of this command. Choose another name.")
     if len({os.path.realpath(path) for path in given}) < len(given):
         raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
+
+
+def refuse_file(path: Path, force: bool) -> None:
+    """Refuse to replace a file unless that is asked for."""
+    if path.is_file() and not force:
+        raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
 
 
 def header_option(command: Any) -> Any:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
 EMBEDDED = "iris"
 FITTED = 0.94  # of the way when all is fitted and judged; the report and the files are the rest
 
@@ -57,7 +56,11 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
               help="Where the results go; made if it is not there.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace results that are there already.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace results of an earlier run; files that knoll did not write are never replaced.",
+)
 @click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
               help="Of the file of labels.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
@@ -99,7 +102,7 @@ def command(
     """
     silent = quiet or as_json
     asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
-    refuse_results(out, RESULTS, force)
+    refuse_results(out, _names(asked, form), force)
     table, facts = _table(data, columns, header, missing, id_column, truth)
     if not silent:
         shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
@@ -112,7 +115,7 @@ def command(
     hold = Hold()
     try:
         # the place is made first, so that one which cannot be written to is told at once
-        with whole_results(out, RESULTS) as scratch:
+        with whole_results(out, force) as scratch:
             if exact and not silent and not _agreed(table, asked, numbers, scale, budget, seed, jobs):
                 echo("Nothing was done.")
                 raise click.exceptions.Exit(0)
@@ -150,6 +153,14 @@ def command(
     if interrupted:
         echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _names(asked: list[str] | None, form: str) -> list[str]:
+    """Return the names of all files that a run may write."""
+    from knoll.cli._manifest import SUMMARY
+    from knoll.comparison.result import METHODS
+
+    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in asked or METHODS)]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

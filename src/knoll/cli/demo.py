@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from knoll.cli._files import folder, whole_file
+from knoll.cli._output import refuse_file
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ SETTINGS = {
     metavar="DIR",
     help="Where demo.png goes; made if it is not there.",
 )
-def command(out: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace a picture that is there already.")
+def command(out: Path, force: bool) -> None:
     """Run the ten reference algorithms on the paper's data.
 
     Prints how well each finds the known classes (AMI and ARI: 1 is perfect, 0 is chance) and draws all the
@@ -73,6 +75,7 @@ def command(out: Path) -> None:
     from knoll import datasets
 
     picture = folder(out) / "demo.png"
+    refuse_file(picture, force)
     with whole_file(picture, "wb") as file:  # opened first: a place that cannot be written to is told at once
         tables = [datasets.load(name) for name in SETTINGS]
         # One thread for eigenvectors: on a busy machine several wait for each other, and 0.1 s became 7 s.

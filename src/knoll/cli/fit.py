@@ -84,7 +84,7 @@ def command(
     Example:
       knoll fit kmeans flowers.csv --param n_clusters=3 --out flowers.knoll --labels labels.csv
     """
-    refuse_existing(out, labels, force=force)
+    refuse_existing(out, labels, force=force, inputs=[data])
     from knoll.models import Preparation
     from knoll.models._classes import CLASSES
     from knoll.models._write import write

@@ -64,7 +64,7 @@ def command(
     Example:
       knoll predict flowers.knoll tomorrow.csv --out labels.csv
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, inputs=[model, data])
     from knoll import models
     from knoll.cli._stream import open_stream
 

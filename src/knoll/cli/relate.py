@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import header_option, read_columns
+from knoll.cli._output import header_option, read_columns, refuse_existing
 from knoll.cli._terminal import echo, on_terminal
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the certificates here; - is standard output.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a FILE of --json that is there already.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors; exit 1 if a relation fails.")
 @click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
 def command(
@@ -65,6 +66,7 @@ def command(
     missing: str,
     only: str | None,
     json_file: Path | None,
+    force: bool,
     details: bool,
     list_only: bool,
     quiet: bool,
@@ -94,6 +96,8 @@ def command(
             echo(f"{relation.name}: {relation.source} → {relation.target}")
             echo(f"    {relation.statement}")
         return
+    if json_file is not None and str(json_file) != STANDARD:
+        refuse_existing(json_file, force=force, inputs=[] if data is None else [data])
     X, name, note = _points(data, columns, header, missing)
     beside = str(json_file) == STANDARD  # standard output has something else to carry
     say: Callable[[str], object] = str if quiet else partial(echo, err=beside)

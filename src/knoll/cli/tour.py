@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from knoll.cli._files import CannotWrite, folder
+from knoll.cli._output import refuse_file
 from knoll.cli._terminal import echo
 
 __all__ = ["command"]
@@ -26,7 +27,8 @@ __all__ = ["command"]
     help="Where the page or the figures go; made if it is not there.",
 )
 @click.option("--figures", is_flag=True, help="Write the figures as PNG and SVG instead of the page.")
-def command(out: Path, figures: bool) -> None:
+@click.option("--force", is_flag=True, help="Replace a page or figures that are there already.")
+def command(out: Path, figures: bool, force: bool) -> None:
     """Make the paper's figures, tables and relations anew, as one page.
 
     Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
@@ -37,6 +39,8 @@ def command(out: Path, figures: bool) -> None:
     Example:
       knoll tour --out tour
     """
+    for path in sorted(out.glob("figure-[0-9][0-9].*" if figures else "tour.html")):
+        refuse_file(path, force)
     import matplotlib as mpl
 
     mpl.use("Agg")
