@@ -64,6 +64,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _is_ours(error):
             return _say(str(error), MENDABLE)
+        if isinstance(error, MemoryError):
+            return _say(f"there is not enough memory ({error}). Take fewer rows or columns.", MENDABLE)
         return _report(error)
 
 

@@ -15,6 +15,8 @@ _AS_CSV = "Save it as CSV"
 _UNPACK = "Unpack it first"
 _STARTS = (  # first bytes, what the file is, the remedy
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file (.h5, .h5ad, .mat)", "Save its table as NPY or Parquet"),
+    # Arrow's reader of this one is deprecated, and a damaged file ends the process.
+    (b"FEA1", "of the first version of Feather", "Save it as Parquet, or as Feather of version 2"),
     (b"\xd0\xcf\x11\xe0", "an older Excel workbook (.xls)", _AS_CSV),
     (b"%%MatrixMarket", "a Matrix Market file (.mtx)", "Save it as a dense NPY array"),
     (b"SQLite format 3\x00", "an SQLite database", "Export the table as CSV"),

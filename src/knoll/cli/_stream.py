@@ -1,7 +1,7 @@
 """A table larger than memory, piece by piece: the same files as `_table` reads, but only the columns that are wanted.
 
 CSV (plain, .gz, .zst, from standard input), Parquet, Arrow and NPY come in pieces of some megabytes. What cannot be
-read in pieces (NPZ, the first version of Feather, binary formats from a pipe) is read whole.
+read in pieces (NPZ, binary formats from a pipe) is read whole.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _opened(file: Any, source: str, name: str, text: Callable[[Any, Any, str], S
         start = _unpacked(unpacked, 8, name, codec)
         whole = _Rest(start, _Unpacker(unpacked, name, codec))
     plain = file if not codec and source != "-" and Path(source).is_file() else None
-    if start.startswith((b"PAR1", b"ARROW1", b"FEA1", b"PK", b"\x93NUMPY")):
+    if start.startswith((b"PAR1", b"ARROW1", b"PK", b"\x93NUMPY")):
         return _binary(start, plain, whole, name)
     return text(whole, plain, name)
 
@@ -232,6 +232,8 @@ def _text(whole: Any, plain: Any, name: str, header: bool | None, known: Sequenc
             yield from _gathered(reader, _rows(len(columns)))
         except pa.ArrowInvalid as error:
             raise BadData(f"{name}: {_told(str(error), dialect.names, block)}") from None
+        except UnicodeError as error:
+            raise tables.undecodable(error, name) from None
 
     return Stream(name, look, pieces, (dialect.note,) if dialect.note else ())
 

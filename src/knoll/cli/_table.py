@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.feather
 from numpy.typing import NDArray
 
-from knoll.cli._arrow_file import arrow_reader, parquet_table, refuse_twins
+from knoll.cli._arrow_file import arrow_reader, parquet_table
 from knoll.cli._dialect import NUMBER, Dialect, refuse_wide
 from knoll.cli._formats import refuse_archive
 from knoll.exceptions import BadData, InvalidParameter
@@ -276,11 +275,6 @@ def _arrow(data: pa.Buffer, name: str, header: bool | None = None, known: Sequen
             refuse = partial(refuse_bomb, packed=data.size, name=name, remedy=_PLAINLY)
             reader = arrow_reader(pa.BufferReader(data), name, refuse, whole=True)
             return sound(reader.read_all())
-        if start.startswith(b"FEA1"):
-            table = pa.feather.read_table(pa.BufferReader(data))
-            refuse_wide(table.num_columns, name)
-            refuse_twins(table.schema, name)
-            return sound(table)
         if start == b"\x93NUMPY":
             return _from_array(np.load(pa.BufferReader(data), allow_pickle=False), name)
         if start.startswith(b"PK"):
@@ -395,6 +389,13 @@ def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
             return parse(threads=False)  # one thread counts the lines, and can say which one does not fit
         except pa.ArrowInvalid as error:
             raise BadData(f"{name}: {_told(str(error))}") from None
+    except UnicodeError as error:
+        raise undecodable(error, name) from None
+
+
+def undecodable(error: UnicodeError, name: str) -> BadData:
+    """Say that a text is not in the encoding of its beginning."""
+    return BadData(f"{name} is not all of one encoding ({error}). Save it as UTF-8.")
 
 
 def _sample(data: pa.Buffer) -> bytes:
