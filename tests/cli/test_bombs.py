@@ -112,6 +112,37 @@ def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
         assert sum(len(piece.X) for piece in stream.read(["x"])) == 1 << 20
 
 
+@pytest.mark.parametrize("write", [parquet, feather])
+def test_rows_that_take_no_bytes_are_a_bomb(tmp_path, monkeypatch, write):
+    """The question of gzip and NPZ, asked of what the file says about itself: nothing is unpacked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_table, "_BOMB", (1 << 20, 300))
+    (tmp_path / "data").write_bytes(write(pa.table({"x": np.zeros(1 << 20), "y": np.ones(1 << 20)})))
+    before = pa.total_allocated_bytes()
+    with pytest.raises(
+        BadData, match=r"data unpacks to more than 300 times its size, .* save it as CSV, or take fewer"
+    ):
+        read_table("data")
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    with open_stream("data") as stream:  # in pieces it is none
+        assert sum(len(piece.X) for piece in stream.read(["x", "y"])) == 1 << 20
+
+
+@pytest.mark.parametrize("write", [parquet, feather])
+def test_a_table_is_in_memory_once_beside_its_file(tmp_path, write):
+    options = {"row_group_size": 1 << 15} if write is parquet else {}
+    rng = np.random.default_rng(0)
+    columns = {f"c{j}": pa.array(rng.normal(size=1 << 18), mask=rng.random(1 << 18) < 0.1) for j in range(4)}
+    (tmp_path / "data").write_bytes(write(pa.table(columns), **options))
+    tracemalloc.start()
+    X = read_table(tmp_path / "data").X
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * X.nbytes  # the array and a piece; Arrow's own copy is not counted here
+    expected = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns.values()])
+    np.testing.assert_array_equal(X, expected)
+
+
 def test_texts_that_are_kept_once_are_not_written_out(tmp_path, monkeypatch):
     """A long text on many rows takes little room in a file of columns; only who asks for it has it unfolded."""
     table = pa.table({"x": np.arange(300.0), "long": pa.array(["y" * 10**6] * 300)})

@@ -17,45 +17,61 @@ QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path, call):
     out = tmp_path / "out"
     out.mkdir()
-    (out / "labels.csv").write_text("mine")
+    (out / "labels.parquet").write_text("mine")
     (out / "notes.txt").write_text("keep me")
-    code, _, errors = call("compare", table, "--out", out, *QUICK)
-    assert code == 2
-    assert errors == (
-        f"knoll: {out} already has results (labels.csv). "
-        "Choose another place with --out, or replace them with --force.\n"
-    )
-    assert (out / "labels.csv").read_text() == "mine"
+    for force in ((), ("--force",)):
+        code, _, errors = call("compare", table, "--out", out, *force, *QUICK)
+        assert code == 2
+        assert errors == (
+            f"knoll: {out / 'labels.parquet'} is in the way: knoll did not write it, or it was changed since. "
+            "Choose another place with --out, or move it away.\n"
+        )
+        assert (out / "labels.parquet").read_text() == "mine"
+    (out / "labels.parquet").unlink()
     for _ in range(2):  # the second time over a whole set of results
         assert call("compare", table, "--out", out, "--force", "--quiet", *QUICK) == (0, "", "")
+    code, _, errors = call("compare", table, "--out", out, *QUICK)
+    files = "labels.parquet, models/dbscan.knoll, models/gaussian-mixture.knoll, models/kmeans.knoll, report.html"
+    assert (code, errors) == (
+        2,
+        f"knoll: {out} already has results of knoll ({files}, summary.json). "
+        "Choose another place with --out, or replace them with --force.\n",
+    )
     assert sorted(os.listdir(out)) == ["labels.parquet", "models", "notes.txt", "report.html", "summary.json"]
     assert (out / "notes.txt").read_text() == "keep me"
 
 
-def test_an_exchange_that_fails_is_taken_back(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stuck", [False, True], ids=["taken back", "stuck"])
+def test_an_exchange_that_fails_is_taken_back(tmp_path, monkeypatch, stuck):
     out = tmp_path / "out"
     (out / "models").mkdir(parents=True)
     (out / "models" / "old.knoll").write_text("old")
     (out / "summary.json").write_text("old")
+    monkeypatch.setattr(_results, "owned", lambda folder: {"models/old.knoll", "summary.json"})
     real, count = os.replace, iter(range(99))
 
     def replace(source, target):
-        if next(count) == 3:
+        number = next(count)
+        if number == 3 or (stuck and number > 3):
             raise OSError(5, "Input/output error")
         real(source, target)
 
     def fail():
-        with _results.whole_results(out, ("models", "summary.json", "report.html")) as scratch:
+        with _results.whole_results(out, True) as scratch:
             (scratch / "models").mkdir()
+            (scratch / "models" / "new.knoll").write_text("new")
             (scratch / "report.html").write_text("new")
             (scratch / "summary.json").write_text("new")
             monkeypatch.setattr(_results.os, "replace", replace)
 
-    with pytest.raises(_results.CannotWrite, match="Input/output error"):
+    with pytest.raises(_results.CannotWrite, match="Input/output error") as caught:
         fail()
-    assert sorted(os.listdir(out)) == ["models", "summary.json"]
-    assert (out / "models" / "old.knoll").read_text() == "old"
-    assert (out / "summary.json").read_text() == "old"
+    old = out if not stuck else out / f".knoll.{os.getpid()}.part" / "old"
+    assert (f"The older files are in {old}." in caught.value.message) == stuck
+    assert (old / "models" / "old.knoll").read_text() == "old"
+    assert (old / "summary.json").read_text() == "old"
+    if not stuck:
+        assert sorted(os.listdir(out)) == ["models", "summary.json"]
 
 
 def test_a_file_where_the_folder_should_be(table, tmp_path, call):

@@ -42,7 +42,10 @@ def test_a_table_comes_back_bit_for_bit(call, name):
 def test_a_file_holds_what_stdout_would(call, tmp_path):
     out = tmp_path / "iris.csv"
     out.write_text("older")
-    assert call("datasets", "iris", "--out", out) == (0, f"{out}: 150 rows of iris\n", "")
+    line = f"knoll: {out} is there already. Choose another name, or replace it with --force.\n"
+    assert call("datasets", "iris", "--out", out) == (2, "", line)
+    assert out.read_text() == "older"
+    assert call("datasets", "iris", "--out", out, "--force") == (0, f"{out}: 150 rows of iris\n", "")
     assert out.read_bytes() == call("datasets", "iris")[1].encode()
     assert [p.name for p in tmp_path.iterdir()] == ["iris.csv"]
 

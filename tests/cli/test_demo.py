@@ -98,6 +98,15 @@ def test_a_place_that_cannot_be_written_to_is_told_before_the_work(knoll, tmp_pa
     assert time.perf_counter() - before < 30
 
 
+def test_a_picture_is_not_replaced_unless_that_is_asked_for(knoll, tmp_path):
+    (tmp_path / "demo.png").write_text("mine")
+    done = knoll("demo", "--out", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    line = f"knoll: {tmp_path}/demo.png is there already. Choose another name, or replace it with --force.\n"
+    assert done.stderr == line
+    assert (tmp_path / "demo.png").read_text() == "mine"
+
+
 def test_ctrl_c_exits_130_and_keeps_no_unfinished_file(tmp_path):
     # A process started in the background may have Ctrl-C switched off: switch it on.
     code = f"""

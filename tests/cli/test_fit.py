@@ -218,6 +218,24 @@ def test_nothing_is_replaced_without_force(call, table, tmp_path):
     assert models.inspect(out).kind == "KMeans"
 
 
+def test_an_input_is_never_replaced(call, table, tmp_path):
+    data, model = tmp_path / "data.csv", tmp_path / "m.knoll"
+    data.write_bytes(table.read_bytes())
+    (tmp_path / "link.csv").symlink_to(data)
+    fit = ("fit", "kmeans", data, "--force")
+    assert call(*fit, "--out", model, "--quiet") == (0, "", "")
+    before = model.read_bytes()
+    for words, path in (
+        ((*fit, "--out", data), data),
+        ((*fit, "--labels", tmp_path / "link.csv"), tmp_path / "link.csv"),
+        (("predict", model, data, "--out", data, "--force"), data),
+        (("predict", model, data, "--out", model, "--force"), model),
+        (("relate", data, "--json", data, "--force"), data),
+    ):
+        assert call(*words) == (2, "", f"knoll: {path} is an input of this command. Choose another name.\n")
+    assert (data.read_bytes(), model.read_bytes()) == (table.read_bytes(), before)
+
+
 def test_outputs_that_cannot_be_written(call, table, tmp_path):
     code, _, errors = call("fit", "kmeans", table, "--out", tmp_path / "no" / "m.knoll")
     assert code == 2

@@ -18,7 +18,7 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import _stream
+from knoll.cli import _dialect, _stream
 from knoll.exceptions import BadData
 
 RANDOM = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def test_every_format_gives_the_labels_of_one_call(call, model, labels, tmp_path
     if small:
         monkeypatch.setattr(_stream, "_ROWS", 7)
         monkeypatch.setattr(_stream, "_TEXT", 300)
-        monkeypatch.setattr(_stream, "_LINE", 1)
+        monkeypatch.setattr(_dialect, "_LINE", 1)
         monkeypatch.setattr(_stream, "_LOOK", 256)
     path = tmp_path / "new"
     path.write_bytes(content)

@@ -108,3 +108,14 @@ def test_a_place_that_cannot_be_written_names_its_own_option(call, tmp_path):
 def test_a_relation_named_twice_is_certified_once(call):
     _, text, _ = call("relate", "iris", "--only", "mixture-distance,mixture-distance")
     assert "1 of 1 hold." in text
+
+
+def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_asked_for(call, tmp_path):
+    out = tmp_path / "c.json"
+    out.write_text("mine")
+    words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
+    line = f"knoll: {out} is there already. Choose another name, or replace it with --force.\n"
+    assert call(*words) == (2, "", line)
+    assert out.read_text() == "mine"
+    assert call(*words, "--force")[0] == 0
+    assert out.read_text().startswith("[")

@@ -237,7 +237,9 @@ def test_what_is_interrupted_leaves_nothing(tmp_path, monkeypatch, capsys):
     old = tmp_path / "old"
     old.mkdir()
     (old / "tour.html").write_text("as it was")
-    assert main(["tour", "--out", str(old)]) == 130
+    assert main(["tour", "--out", str(old)]) == 2
+    assert "tour.html is there already. Choose another name, or replace it with --force." in capsys.readouterr().err
+    assert main(["tour", "--out", str(old), "--force"]) == 130
     assert [path.name for path in old.iterdir()] == ["tour.html"]
     assert (old / "tour.html").read_text() == "as it was"
     assert "interrupted" in capsys.readouterr().err

@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 __all__ = ["main"]
@@ -64,6 +64,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _is_ours(error):
             return _say(str(error), MENDABLE)
+        if isinstance(error, MemoryError):
+            return _say(f"there is not enough memory ({error}). Take fewer rows or columns.", MENDABLE)
         return _report(error)
 
 
@@ -130,8 +132,12 @@ def _run(words: list[str]) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    """Print one line on stderr and return the code."""
-    print("knoll:", " ".join(message.split()), file=sys.stderr)
+    """Print one line on stderr, if that is open, and return the code."""
+    from knoll.cli._terminal import visible
+
+    if sys.stderr is not None:  # print(file=None) would go to standard output
+        with suppress(OSError, ValueError):  # it may be closed or full, and there is nowhere else to say so
+            print("knoll:", visible(" ".join(message.split())), file=sys.stderr, flush=True)
     return code
 
 
@@ -158,9 +164,10 @@ def _report(error: Exception) -> int:
     import traceback
 
     from knoll import __version__
+    from knoll.cli._terminal import visible
 
     with tempfile.NamedTemporaryFile("w", prefix="knoll-", suffix=".log", delete=False, encoding="utf-8") as log:
         log.write(f"knoll {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
-        log.write(f"{sys.argv}\n\n" + "".join(traceback.format_exception(error)))
+        log.write(f"{sys.argv}\n\n" + visible("".join(traceback.format_exception(error)), keep="\n"))
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     return _say(f"a bug in knoll ({what}). Please report it with {log.name}", BUG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knoll import __version__
+from knoll.cli._manifest import SUMMARY, manifest, sealed
 from knoll.cli._output import LabelsFile
+from knoll.cli._terminal import json_text
 from knoll.comparison import Comparison, Event
 from knoll.exceptions import ModelFileError
 from knoll.models import save
@@ -55,7 +56,7 @@ def write_results(
     _write_labels(found, table, id_column or "row", folder / f"labels.{form}")
     tell("models")
     _write_models(found, missing, folder / "models")
-    summary = {
+    summary: dict[str, Any] = {
         "knoll": __version__,
         "command": command,
         "data": {
@@ -67,15 +68,16 @@ def write_results(
             "models": {name: f"models/{name}.knoll" for name in found.candidates},
         },
         **found.summary(),
+        "manifest": manifest(folder),
     }  # fmt: skip
-    _write_summary(summary, folder / "summary.json")
+    summary = sealed(summary)
+    _write_summary(summary, folder / SUMMARY)
     return summary
 
 
 def _write_summary(summary: dict[str, Any], path: Path) -> None:
     """Write it as JSON that any reader takes: no NaN in it."""
-    text = json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8", errors="replace")
+    path.write_text(json_text(summary, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:

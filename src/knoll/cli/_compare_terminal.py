@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import numpy as np
 
 from knoll.cli._output import some
+from knoll.cli._terminal import echo, visible
 from knoll.comparison import Comparison
 from knoll.comparison.names import NAMES, named
 from knoll.comparison.plan import ALL
@@ -22,11 +22,11 @@ def tell(found: Comparison, out: Path, form: str) -> None:
     """Show the profile's remarks, a short table, the recommendation, and where the files are."""
     for remark in (*found.profile.remarks, *found.notes):
         _say(remark if remark in found.profile.remarks else named(remark), "  ")
-    click.echo()
+    echo()
     for line in _lines(found):
-        click.echo(line)
+        echo(line)
     advice = found.recommendation
-    click.echo()
+    echo()
     if advice.method is not None:
         _say(f"Recommended: {NAMES[advice.method]}, {_clusters(found, advice.method)}")
     _say(named(advice.reasons[0]))
@@ -36,19 +36,20 @@ def tell(found: Comparison, out: Path, form: str) -> None:
         why = f" {advice.why_not}" if advice.why_not else ""
         _say(f"Runner-up: {NAMES[advice.runner_up]}, {_clusters(found, advice.runner_up)}.{named(why)}")
     _say(advice.caution)
-    click.echo()
+    echo()
     files = {"report.html": "the pictures, and what they rest on: open it in a browser",
              f"labels.{form}": "every row's cluster by each method",
              "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
     width = max(len(name) for name in files)
     for name, what in files.items():
-        click.echo(f"{out}/{name:{width}}  {what}")
+        echo(f"{out}/{name:{width}}  {what}")
 
 
 def _say(text: str, indent: str = "") -> None:
     """Print a sentence in lines that fit."""
     width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
-    click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
+    for line in textwrap.wrap(visible(text), width, initial_indent=indent, subsequent_indent=indent) or [""]:
+        echo(line)
 
 
 def _clusters(found: Comparison, method: str) -> str:

@@ -85,5 +85,8 @@ def command_line(context: click.Context) -> str:
             continue
         value = context.params[name]
         for one in value if option.multiple else (value,):
-            words += option.opts[:1] if option.is_flag else [option.opts[0], str(one)]
+            if option.is_flag:
+                words.append((option.opts if one else option.secondary_opts)[0])
+            else:
+                words += [option.opts[0], str(one)]
     return shlex.join(words)

@@ -1,24 +1,34 @@
-"""How a text is written: encoding, what parts cells, decimal mark, names; guessed from its first lines."""
+"""How a text is written: encoding, what separates cells, decimal mark, names; guessed from its first lines.
+
+Lines end at a line feed, a carriage return, or both, and nowhere else: form feeds, U+0085 and U+2028 are letters like
+others. The first line has the names of the columns unless all its cells are numbers or missing values; then it is a
+row, except where the caller says otherwise or looks for names that are on it.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow.csv
 
+from knoll.cli._formats import READABLE, refuse_format
 from knoll.exceptions import BadData
 
-__all__ = ["ABSENT", "MOST_COLUMNS", "NUMBER", "Dialect", "distinct", "refuse_wide"]
+__all__ = ["ABSENT", "MOST_COLUMNS", "NUMBER", "SPACE", "Dialect", "distinct", "refuse_wide"]
 
 ABSENT = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "#N/A"]
-NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_COLUMNS = 50_000  # more are a table that lies on its side
 
 _LINES = 50  # that are looked at
+SPACE = " \t\r\n\xa0"  # around a name or a number; other characters belong to it
+_LINE = 1 << 6  # lines that a block of the reader has room for, where lines are long
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -37,7 +47,9 @@ class Dialect:
     quoted : bool
         Whether cells may be quoted, and so have several lines.
     longest : int
-        The letters of the longest line that was looked at.
+        The letters of the longest row that was looked at.
+    note : str
+        What the user should know about the guess.
     """
 
     encoding: str
@@ -47,36 +59,55 @@ class Dialect:
     header: int
     quoted: bool
     longest: int
+    note: str = ""
 
     @classmethod
-    def of(cls, sample: bytes, name: str, *, cut: bool) -> Dialect:
-        """Guess from the beginning of a text; `cut` where its last line may go on."""
+    def of(
+        cls, sample: bytes, name: str, *, cut: bool, header: bool | None = None, known: Collection[str] = ()
+    ) -> Dialect:
+        """Guess from the beginning of a text; `cut` where its last line may go on.
+
+        `header` says whether the first line has names. Where it is None the contents decide: a line of numbers has
+        names if those that the caller looks for, `known`, are all on it.
+        """
         if not sample.strip():
             raise BadData(f"{name} is empty.")
+        refuse_format(sample, name)
         if b"\x00" in sample and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise BadData(f"{name} is no table that can be read here: CSV, TSV, Parquet, Feather, NPY and NPZ can.")
+            raise BadData(f"{name} is no table that can be read here: {READABLE} can.")
         encoding = _encoding(sample)
-        every = sample.decode(encoding, errors="replace").lstrip("\ufeff").splitlines()
-        lines = [line for line in (every[:-1] if cut else every) if line.strip()]
-        if not lines:
+        text = sample.decode(encoding, errors="replace").lstrip("\ufeff")
+        every = list(io.StringIO(text, newline=""))
+        lines = every[:-1] if cut else every
+        blank = next((number for number, line in enumerate(lines) if line.strip(SPACE)), None)
+        if blank is None:
             raise BadData(f"{name} is no table that can be read here: its first line has no end.")
-        delimiter = _delimiter(lines[:_LINES])
-        refuse_wide(lines[0].count(delimiter) + 1, name)
+        delimiter = _delimiter([line for line in lines[blank:] if line.strip(SPACE)][:_LINES])
+        refuse_wide(lines[blank].count(delimiter) + 1, name)
         try:
-            cells = [row for row in csv.reader(lines[:_LINES], delimiter=delimiter) if row]
+            rows = list(islice(_rows(lines[blank:], delimiter), _LINES))
         except csv.Error as error:
             raise BadData(f"{name} is no table that can be read here: {error}.") from None
-        bare = all(NUMBER.fullmatch(cell.strip()) or cell.strip() in ABSENT for cell in cells[0])
-        if len(cells) == 1 and not bare:
-            raise BadData(f"{name} has one line and no numbers: a table has a line of names and then rows.")
+        if not rows:
+            raise BadData(f"{name} is empty.")
+        if cut and len(rows) > 2:
+            rows.pop()  # its quoted cell may go on
+        first, height = rows[0]
+        cells = [row for row, _ in rows]
+        bare = all(NUMBER.fullmatch(cell) or cell in ABSENT for cell in first)
+        named = header if header is not None else not bare or (len(known) > 0 and set(known) <= set(first))
+        if len(rows) == 1 and named:
+            lack = "rows" if bare else "numbers"
+            raise BadData(f"{name} has one line and no {lack}: a table has a line of names and then rows.")
         return cls(
             encoding,
             delimiter,
             "," if delimiter != "," and _decimal_comma(cells[1:] or cells) else ".",
-            tuple(distinct(["" if bare else cell.strip() for cell in cells[0]])),
-            0 if bare else _header_lines(every),
+            tuple(distinct(first if named else [""] * len(first))),
+            blank + height if named else 0,
             b'"' in sample,
-            max(map(len, lines)),
+            max(max(map(len, lines)), *(sum(map(len, row)) + len(row) for row in cells)),
+            "" if named or header is not None else _no_names(first),
         )
 
     # ---- for pyarrow -----------------------------------------------------------------------------------------------
@@ -86,6 +117,10 @@ class Dialect:
         return pyarrow.csv.ReadOptions(
             column_names=list(self.names), skip_rows=self.header, encoding=self.encoding, **more
         )
+
+    def block(self, least: int) -> int:
+        """Return the bytes that a reader should take at a time: as many as `least`, or room for the longest rows."""
+        return max(least, _LINE * self.longest)
 
     def parse_options(self) -> pyarrow.csv.ParseOptions:
         """Return what parts cells as options."""
@@ -119,6 +154,20 @@ def distinct(names: Sequence[str]) -> list[str]:
     return list(out)
 
 
+def _rows(lines: Sequence[str], delimiter: str) -> Iterator[tuple[list[str], int]]:
+    """Yield the cells of each row, blank ones left out, and the number of the line that it ends on."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    for row in reader:
+        cells = [cell.strip(SPACE) for cell in row]
+        if len(cells) > 1 or any(cells):
+            yield cells, reader.line_num
+
+
+def _no_names(first: Sequence[str]) -> str:
+    shown = ", ".join(first[:5]) + (", …" if len(first) > 5 else "")
+    return f"no column names found: the first line ({shown}) is all numbers and counts as a row; if not, add --header"
+
+
 def _encoding(sample: bytes) -> str:
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
@@ -148,8 +197,3 @@ def _delimiter(lines: Sequence[str]) -> str:
 def _decimal_comma(rows: Sequence[Sequence[str]]) -> bool:
     cells = [cell.strip() for row in rows for cell in row]
     return sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell)) for cell in cells) > sum("." in cell for cell in cells)
-
-
-def _header_lines(lines: Sequence[str]) -> int:
-    """Count the lines up to and with the header: blank ones before it too."""
-    return next(number for number, line in enumerate(lines) if line.strip()) + 1

@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import click
+
+from knoll.cli._terminal import VisibleBytes, on_terminal
 
 __all__ = ["STANDARD", "folder", "whole_file"]
 
@@ -19,9 +21,10 @@ STANDARD = "-"  # the name of standard output, as of standard input
 class CannotWrite(click.ClickException):
     """The place for an output cannot be written to."""
 
-    def __init__(self, path: Path, error: OSError, option: str = "--out") -> None:
+    def __init__(self, path: Path, error: OSError, option: str = "--out", kept: Path | None = None) -> None:
         reason = error.strerror or str(error)
-        super().__init__(f"cannot write {path}: {reason}. Choose another place with {option}.")
+        older = "" if kept is None else f" The older files are in {kept}."
+        super().__init__(f"cannot write {path}: {reason}. Choose another place with {option}.{older}")
 
 
 @contextlib.contextmanager
@@ -34,7 +37,7 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     try:
         if str(path) == STANDARD:
-            output: IO[Any] = sys.stdout.buffer if "b" in mode else sys.stdout
+            output: IO[Any] = _standard() if "b" in mode else sys.stdout
             yield output
             output.flush()
             return
@@ -54,6 +57,11 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
         raise
     except OSError as error:
         raise CannotWrite(path, error, option) from error
+
+
+def _standard() -> IO[Any]:
+    """Return standard output for bytes: as it is for a program, with control characters made visible for a person."""
+    return cast(IO[Any], VisibleBytes(sys.stdout.buffer)) if on_terminal(sys.stdout) else sys.stdout.buffer
 
 
 def refuse_standard(path: Path) -> None:

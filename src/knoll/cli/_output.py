@@ -17,28 +17,50 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "listed", "read_columns", "refuse_existing", "size", "some"]
+__all__ = ["LabelsFile", "header_option", "listed", "read_columns", "refuse_existing", "refuse_file", "size", "some"]
 
 
-def refuse_existing(*paths: Path | None, force: bool) -> None:
-    """Refuse to replace a file unless that is asked for, before any work is done; and two outputs in one place."""
+def refuse_existing(*paths: Path | None, force: bool, inputs: Sequence[str | Path] = ()) -> None:
+    """Refuse, before any work is done, to replace a file unless that is asked for, or an input of the command at all.
+
+    Two outputs in one place are refused too.
+    """
     given = [path for path in paths if path is not None]
     for path in given:
         if str(path) == STANDARD:
             continue
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder. Give the name of a file.")
-        if path.is_file() and not force:
-            raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
+        refuse_file(path, force)
+        if any(path.exists() and os.path.exists(each) and path.samefile(each) for each in inputs):
+            raise click.ClickException(f"{path} is an input of this command. Choose another name.")
     if len({os.path.realpath(path) for path in given}) < len(given):
         raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
+
+
+def refuse_file(path: Path, force: bool) -> None:
+    """Refuse to replace a file unless that is asked for."""
+    if path.is_file() and not force:
+        raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
+
+
+def header_option(command: Any) -> Any:
+    """Add --header and --no-header to a command that reads a table."""
+    option = click.option(
+        "--header/--no-header", default=None,
+        help="Whether the first line of a text file has the names of the columns. If not given, it has unless all of "
+        "its cells are numbers.",
+    )  # fmt: skip
+    return option(command)
 
 
 def read_columns(text: str | None) -> list[str] | None:
     """Read names of columns with commas between them; a name that has a comma itself stands in quotes."""
     if text is None:
         return None
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    from knoll.cli._dialect import SPACE
+
+    names = [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not any(names):
         raise click.UsageError(
             "--columns is empty. Name some, such as --columns height,width, or leave it out for all."

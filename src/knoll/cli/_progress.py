@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
+from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     from knoll.comparison import Event
@@ -59,7 +59,7 @@ def _plainly() -> Show:
         (method, stage), last[0] = last[0], (event.method, event.stage)
         if event.method != method or (event.stage != stage and time.monotonic() - said[0] > _QUIET):
             said[0] = time.monotonic()
-            click.echo(event_line(event), err=True)
+            echo(event_line(event), err=True)
 
     return show
 

@@ -1,4 +1,4 @@
-"""A folder of results appears whole or not at all, and takes the place of older results only when that is asked for."""
+"""A folder of results appears whole or not at all, and older results are replaced only if knoll wrote them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,44 @@ from pathlib import Path
 import click
 
 from knoll.cli._files import CannotWrite, refuse_standard
+from knoll.cli._manifest import names_of, owned
 
 __all__ = ["refuse_results", "whole_results"]
 
 
 def refuse_results(out: Path, names: Sequence[str], force: bool) -> None:
-    """Refuse, before any work, a place that has results already, or is no folder."""
+    """Refuse, before any work, a folder with files under these names, unless they are ours and to be replaced."""
     refuse_standard(out)
     if out.exists() and not out.is_dir():
         raise click.ClickException(f"cannot write {out}: it is a file. Choose another place with --out.")
-    there = [name for name in names if (out / name).exists()]
-    if there and not force:
+    ours = owned(out)
+    _refuse_foreign(out, names, ours)
+    there = sorted(name for name in ours if force is False and os.path.lexists(out / name))
+    if there:
         raise click.ClickException(
-            f"{out} already has results ({', '.join(there)}). "
+            f"{out} already has results of knoll ({', '.join(there)}). "
             "Choose another place with --out, or replace them with --force."
         )
 
 
-@contextlib.contextmanager
-def whole_results(out: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Give a scratch folder; what it holds at the end takes the place of `names` in `out`, or nothing changes.
+def _refuse_foreign(out: Path, names: Sequence[str], ours: set[str]) -> None:
+    """Refuse to write where something is that we did not write, be it a file, a link or a folder."""
+    for name in names:
+        for part in (*(out / folder for folder in Path(name).parents if folder.name), out / name):
+            is_folder = part != out / name and part.is_dir() and not part.is_symlink()
+            if os.path.lexists(part) and not is_folder and name not in ours:
+                raise click.ClickException(
+                    f"{part} is in the way: knoll did not write it, or it was changed since. Choose another place "
+                    "with --out, or move it away."
+                )
 
-    Files of other names in `out` are left alone.
+
+@contextlib.contextmanager
+def whole_results(out: Path, force: bool) -> Iterator[Path]:
+    """Give a scratch folder; its files take the place of older results in `out` when the block ends well.
+
+    With `force` the files that knoll wrote there before are removed first, also those that this run does not write. All
+    other files in `out` are left alone: where one of them has a name that is needed, nothing changes.
     """
     made = _made(out)
     scratch = out / f".knoll.{os.getpid()}.part"
@@ -44,13 +60,20 @@ def whole_results(out: Path, names: Sequence[str]) -> Iterator[Path]:
         except OSError as error:
             raise CannotWrite(out, error) from error
         yield new
-        _exchange(new, old, out, names)
+        with _locked(out):
+            try:
+                _exchange(new, old, out, force)
+            except click.ClickException as error:  # somebody wrote here while we worked, and our work is not lost
+                kept = out / f"results.{os.getpid()}"
+                os.replace(new, kept)
+                raise click.ClickException(f"{error.message} The results of this run are in {kept}.") from None
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise CannotWrite(out, error) from error
+        raise CannotWrite(out, error, kept=old if any(old.rglob("*.*")) else None) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        for folder in made:
-            with contextlib.suppress(OSError):  # it is not empty when all went well
+        shutil.rmtree(new, ignore_errors=True)
+        for folder in (old / "models", old, scratch, *made):
+            with contextlib.suppress(OSError):  # not empty: our results, or older ones that could not be put back
                 folder.rmdir()
 
 
@@ -67,16 +90,40 @@ def _made(out: Path) -> list[Path]:
     return missing
 
 
-def _exchange(new: Path, old: Path, out: Path, names: Sequence[str]) -> None:
+@contextlib.contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Let one run at a time exchange the files of a folder, where the system has such locks."""
+    import fcntl
+
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems have none
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _exchange(new: Path, old: Path, out: Path, force: bool) -> None:
     """Move older results aside and the new ones in; if one step fails, all are taken back."""
+    names = names_of(new)
+    ours = owned(out) if force else set()
+    _refuse_foreign(out, names, ours)  # once more: other programs may have written meanwhile
     undo: list[tuple[Path, Path]] = []
-    steps = [(out / name, old / name) for name in names if (out / name).exists()]
-    steps += [(path, out / path.name) for path in sorted(new.iterdir())]
+    made: list[Path] = []
+    steps = [(out / name, old / name) for name in sorted(ours)] + [(new / name, out / name) for name in names]
     try:
         for source, target in steps:
+            if not target.parent.exists():
+                target.parent.mkdir()
+                made.append(target.parent)
             os.replace(source, target)
             undo.append((target, source))
     except BaseException:
         for source, target in reversed(undo):
-            os.replace(source, target)
+            with contextlib.suppress(OSError):  # what cannot be put back stays in `old`
+                os.replace(source, target)
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
         raise

@@ -1,7 +1,7 @@
 """A table larger than memory, piece by piece: the same files as `_table` reads, but only the columns that are wanted.
 
 CSV (plain, .gz, .zst, from standard input), Parquet, Arrow and NPY come in pieces of some megabytes. What cannot be
-read in pieces (NPZ, the first version of Feather, binary formats from a pipe) is read whole.
+read in pieces (NPZ, binary formats from a pipe) is read whole.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from knoll.cli import _table as tables
 from knoll.cli._arrow_file import arrow_reader, parquet_file
 from knoll.cli._dialect import Dialect
-from knoll.exceptions import BadData, InvalidParameter
+from knoll.exceptions import BadData
 
 __all__ = ["Piece", "Stream", "open_stream"]
 
 _LOOK = 1 << 16  # bytes of a text that its dialect is guessed from; more where a line is longer,
 _LONGEST = 1 << 26  # but no more than this
 _TEXT = 1 << 20  # bytes of a text at a time; pyarrow reads some thirty such blocks ahead
-_LINE = 1 << 6  # lines that a block has room for, where lines are long
 _CUTS = 100  # lines that a quoted cell may have
 _ROWS = 1 << 16
 _CELLS = 1 << 22  # at most so many numbers at a time
@@ -58,11 +57,14 @@ class Stream:
         Its first rows, with all columns.
     pieces : callable
         Given the names of columns, which must be numbers, and one that may be anything, or None, yields tables.
+    notes : tuple of str
+        What the user should know about the way it is read.
     """
 
     name: str
     look: pa.Table
     pieces: Callable[[Sequence[str], str | None], Iterator[pa.Table]]
+    notes: tuple[str, ...] = ()
 
     def numeric(self) -> list[str]:
         """Return the columns that `read_table` would take, by the look of the first rows."""
@@ -74,7 +76,7 @@ class Stream:
         names: list[str] = self.look.column_names
         for wanted in (*columns, ids):
             if wanted is not None and wanted not in names:
-                raise InvalidParameter(f"{self.name} has no column {wanted!r}. It has: {tables._listed(names)}.")
+                raise tables.no_column(self.name, wanted, names, self.notes)
         row = 0
         for table in self.pieces(columns, ids):
             for column in columns:
@@ -89,22 +91,24 @@ class Stream:
 
 
 @contextlib.contextmanager
-def open_stream(source: str) -> Iterator[Stream]:
-    """Open a file ("-" is standard input, a name may be that of a data set) to be read in pieces."""
+def open_stream(source: str, header: bool | None = None, known: Sequence[str] = ()) -> Iterator[Stream]:
+    """Open a file ("-" is standard input, a name may be that of a data set) to be read in pieces.
+
+    `header` and `known` tell what the first line of a text may be, as for `Dialect.of`.
+    """
     name = "standard input" if source == "-" else source
     if source != "-" and not Path(source).exists():
         yield _embedded(source)
         return
-    with contextlib.ExitStack() as closing:
+    with tables.opened(source, name) as file:
         try:
-            file = sys.stdin.buffer if source == "-" else closing.enter_context(open(source, "rb"))
-            stream = _opened(file, source, name)
+            stream = _opened(file, source, name, partial(_text, header=header, known=known))
         except OSError as error:
-            raise BadData(f"{name} cannot be read: {error.strerror or error}.") from None
+            raise tables.unreadable(error, name) from None
         yield stream
 
 
-def _opened(file: Any, source: str, name: str) -> Stream:
+def _opened(file: Any, source: str, name: str, text: Callable[[Any, Any, str], Stream]) -> Stream:
     """Find out what the file is, by its first bytes."""
     start = file.read(8)
     whole: Any = _Rest(start, file)
@@ -112,10 +116,10 @@ def _opened(file: Any, source: str, name: str) -> Stream:
         unpacked = pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), codec)
         start = _unpacked(unpacked, 8, name, codec)
         whole = _Rest(start, _Unpacker(unpacked, name, codec))
-    if start.startswith((b"PAR1", b"ARROW1", b"FEA1", b"PK", b"\x93NUMPY")):
-        path = None if codec or source == "-" or not Path(source).is_file() else source
-        return _binary(start, path, whole, name)
-    return _text(whole, name)
+    plain = file if not codec and source != "-" and Path(source).is_file() else None
+    if start.startswith((b"PAR1", b"ARROW1", b"PK", b"\x93NUMPY")):
+        return _binary(start, plain, whole, name)
+    return text(whole, plain, name)
 
 
 def _embedded(source: str) -> Stream:
@@ -128,7 +132,7 @@ def _embedded(source: str) -> Stream:
 
 
 def _in_memory(table: pa.Table, name: str) -> Stream:
-    return Stream(name, table, lambda columns, ids: iter(_cut(table, columns)))
+    return Stream(name, table, lambda columns, ids: iter(_cut(table, columns)), tables.notes_of(table))
 
 
 def _cut(table: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -144,21 +148,22 @@ def _rows(d: int) -> int:
 # ---- binary formats --------------------------------------------------------------------------------------------------
 
 
-def _binary(start: bytes, path: str | None, whole: Any, name: str) -> Stream:
+def _binary(start: bytes, file: Any, whole: Any, name: str) -> Stream:
+    """Read a format by its first bytes, piece by piece where there is a plain file."""
     try:
-        if path is not None and start.startswith(b"PAR1"):
-            return _parquet(path, name)
-        if path is not None and start.startswith(b"ARROW1"):
-            return _arrow(path, name)
-        if path is not None and start.startswith(b"\x93NUMPY"):
-            return _npy(path, name)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        if file is not None and start.startswith(b"PAR1"):
+            return _parquet(file, name)
+        if file is not None and start.startswith(b"ARROW1"):
+            return _arrow(file, name)
+        if file is not None and start.startswith(b"\x93NUMPY"):
+            return _npy(file, name)
+    except tables.FAULTS as error:
         raise tables.damaged(error, name) from None
-    return _in_memory(tables._arrow(pa.py_buffer(whole.read()), name), name)
+    return _in_memory(tables._arrow(tables.copied(whole), name), name)
 
 
-def _parquet(path: str, name: str) -> Stream:
-    file = parquet_file(path, name, None)
+def _parquet(source: Any, name: str) -> Stream:
+    file = parquet_file(source, name, None)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         wanted = list(dict.fromkeys([*columns, *([] if ids is None else [ids])]))
@@ -170,9 +175,12 @@ def _parquet(path: str, name: str) -> Stream:
     return Stream(name, file.schema_arrow.empty_table() if look is None else pa.Table.from_batches([look]), pieces)
 
 
-def _arrow(path: str, name: str) -> Stream:
+def _arrow(file: Any, name: str) -> Stream:
+    data = tables.mapped(file)
+
     def opened() -> pa.RecordBatchReader:
-        return arrow_reader(pa.memory_map(path), name, lambda size: tables.refuse_bomb(size, None, name), whole=False)
+        refuse = partial(tables.refuse_bomb, packed=None, name=name)
+        return arrow_reader(pa.BufferReader(data), name, refuse, whole=False)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         for table in _told_damage((tables.sound(pa.Table.from_batches([batch])) for batch in opened()), name):
@@ -184,8 +192,9 @@ def _arrow(path: str, name: str) -> Stream:
     return Stream(name, tables.sound(table).slice(0, 100), pieces)
 
 
-def _npy(path: str, name: str) -> Stream:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+def _npy(file: Any, name: str) -> Stream:
+    array = np.load(file.name, mmap_mode="r", allow_pickle=False)
+    tables.refuse_shape(array, name)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         rows = _rows(max(array.size // max(len(array), 1), 1))
@@ -198,24 +207,24 @@ def _npy(path: str, name: str) -> Stream:
 def _told_damage(found: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
     try:
         yield from found
-    except (pa.ArrowException, OSError, MemoryError) as error:
+    except tables.FAULTS as error:
         raise tables.damaged(error, name) from None
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def _text(whole: Any, name: str) -> Stream:
+def _text(whole: Any, plain: Any, name: str, header: bool | None, known: Sequence[str]) -> Stream:
     """Guess the dialect from the first lines, as `read_table` does, and read on with the kinds of columns held fast."""
     sample, ended = _sample(whole)
-    look, dialect = _first_rows(sample, ended, name)
-    block = max(_TEXT, _LINE * dialect.longest)
+    look, dialect = _first_rows(sample, ended, name, header, known)
+    block = dialect.block(_TEXT)
 
     def pieces(columns: Sequence[str], ids: str | None) -> Iterator[pa.Table]:
         kinds: dict[str, Any] = {**({} if ids is None else {ids: pa.string()}), **dict.fromkeys(columns, pa.float64())}
         try:
             reader = pa.csv.open_csv(
-                pa.PythonFile(_Rest(sample, whole), mode="r"),
+                _native(plain) or pa.PythonFile(_Rest(sample, whole), mode="r"),
                 read_options=dialect.read_options(block_size=block, use_threads=False),  # then an error knows its line
                 parse_options=dialect.parse_options(),
                 convert_options=dialect.convert_options(kinds),
@@ -223,8 +232,22 @@ def _text(whole: Any, name: str) -> Stream:
             yield from _gathered(reader, _rows(len(columns)))
         except pa.ArrowInvalid as error:
             raise BadData(f"{name}: {_told(str(error), dialect.names, block)}") from None
+        except UnicodeError as error:
+            raise tables.undecodable(error, name) from None
 
-    return Stream(name, look, pieces)
+    return Stream(name, look, pieces, (dialect.note,) if dialect.note else ())
+
+
+def _native(plain: Any) -> pa.NativeFile | None:
+    """Open a plain file once more without Python, whose end the threads of a reader might outlive."""
+    if plain is None:
+        return None
+    try:
+        file = pa.OSFile(f"/dev/fd/{plain.fileno()}")
+        file.seek(0)
+    except OSError:  # a system without /dev/fd
+        return None
+    return file
 
 
 def _sample(whole: Any) -> tuple[bytes, bool]:
@@ -237,14 +260,18 @@ def _sample(whole: Any) -> tuple[bytes, bool]:
     return sample, ended
 
 
-def _first_rows(sample: bytes, ended: bool, name: str) -> tuple[pa.Table, Dialect]:
+def _first_rows(
+    sample: bytes, ended: bool, name: str, header: bool | None, known: Sequence[str]
+) -> tuple[pa.Table, Dialect]:
     """Read the whole lines of a sample; where its end falls into a quoted cell of several lines, fewer of them."""
     seen = sample if ended else _without_last_line(sample) or sample
     told: BadData | None = None
     for _ in range(1 if ended else _CUTS):
         try:
-            dialect = Dialect.of(seen, name, cut=False)
-            return tables.parsed(pa.py_buffer(seen), dialect, name), replace(dialect, quoted=b'"' in sample)
+            dialect = Dialect.of(seen, name, cut=False, header=header, known=known)
+            return tables.parsed(tables.copied(io.BytesIO(seen)), dialect, name), replace(
+                dialect, quoted=b'"' in sample
+            )
         except BadData as error:
             told = told or error
             seen = _without_last_line(seen)
@@ -287,7 +314,7 @@ def _told(message: str, names: Sequence[str], block: int) -> str:
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     if column.null_count == len(column):  # a column without any value may be of no kind
         return np.full(len(column), np.nan)
-    return tables._numbers(column)
+    return tables.numbers(column)
 
 
 # ---- bytes that were looked at ---------------------------------------------------------------------------------------

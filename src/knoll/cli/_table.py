@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
+import lzma
+import os
 import re
+import stat
 import sys
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.feather
 from numpy.typing import NDArray
 
-from knoll.cli._arrow_file import arrow_reader, parquet_table, refuse_twins
+from knoll.cli._arrow_file import arrow_reader, parquet_table
 from knoll.cli._dialect import NUMBER, Dialect, refuse_wide
+from knoll.cli._formats import refuse_archive
 from knoll.exceptions import BadData, InvalidParameter
 
 __all__ = ["MISSING", "Table", "complete", "read_table"]
@@ -27,10 +32,18 @@ __all__ = ["MISSING", "Table", "complete", "read_table"]
 MISSING = ("error", "drop", "median")
 
 _LOOK = 1 << 16  # bytes of a text that its dialect is guessed from; more where a line is longer
+_BLOCK = 1 << 20  # bytes of a text that pyarrow parses at a time; more where a line is longer
+_CELLS = 1 << 20  # numbers converted at a time
 _PIECE = 1 << 24  # bytes unpacked at a time
 _BOMB = (1 << 26, 300)  # bytes, and times the size of the file: no table of that size is packed so tightly
+_PLAINLY = "save it as CSV, or take fewer of its rows"  # where a format cannot be unpacked by itself
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
+FAULTS = (  # what readers of formats raise where a file is not what it claims to be
+    pa.ArrowException, OSError, ValueError, TypeError, MemoryError, EOFError, RuntimeError, KeyError, OverflowError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 _BESIDE = b"beside"  # of a column that was an array of its own, next to the table
+_NOTE = b"note"  # of a table: what the user should know about the way it was read
 _MOSTLY = 0.9  # of a text column's cells: with so many numbers the others are slips, and are named
 
 
@@ -52,6 +65,8 @@ class Table:
         The row of the file, from 0, that each row of X was.
     ids, truth : ndarray of shape (n,) or None
         What names a row; a class it is known to have.
+    notes : tuple of str
+        What the user should know about the way the file was read.
     """
 
     name: str
@@ -61,6 +76,7 @@ class Table:
     rows: NDArray[np.int64]
     ids: NDArray[Any] | None = None
     truth: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def read_table(
@@ -69,19 +85,21 @@ def read_table(
     columns: Sequence[str] | None = None,
     ids: str | None = None,
     truth: str | None = None,
+    header: bool | None = None,
 ) -> Table:
     """Read CSV or TSV (plain, .gz, .zst), Parquet, Feather, NPY or NPZ; "-" is standard input.
 
-    The contents tell the format, not the name. Without `columns` every numeric column is taken.
+    The contents tell the format, not the name. Without `columns` every numeric column is taken. `header` says whether
+    the first line of a text has names; None finds out (`Dialect.of`).
     """
     name = "standard input" if str(source) == "-" else str(source)
-    table = _arrow(_bytes(source, name), name)
+    asked = [wanted for wanted in (*(columns or ()), ids, truth) if wanted is not None]
+    table = _arrow(_bytes(source, name), name, header, asked)
     if table.num_rows == 0:
         raise BadData(f"{name} has no rows.")
-    asked = [wanted for wanted in (*(columns or ()), ids, truth) if wanted is not None]
     for wanted in asked:
         if wanted not in table.column_names:
-            raise InvalidParameter(f"{name} has no column {wanted!r}. It has: {_listed(table.column_names)}.")
+            raise no_column(name, wanted, table.column_names, notes_of(table))
         if pa.types.is_binary(table[wanted].type):
             raise BadData(f"{name}: column {wanted!r} has text in more than one encoding. Save the file as UTF-8.")
     taken: list[str] = []
@@ -105,7 +123,7 @@ def read_table(
     if not taken:
         reasons = "; ".join(f"{column!r} is {reason}" for column, reason in list(left_out.items())[:5])
         raise BadData(f"{name} has no numeric column to cluster ({reasons}).")
-    X = np.column_stack([_numbers(table[column]) for column in taken])
+    X = _matrix(table, taken)
     return Table(
         name,
         X,
@@ -114,6 +132,7 @@ def read_table(
         np.arange(len(X)),
         None if ids is None else _plain(table[ids], name),
         None if truth is None else _plain(table[truth], name),
+        notes_of(table),
     )
 
 
@@ -157,19 +176,12 @@ def complete(table: Table, missing: str = "error") -> tuple[Table, str]:
 
 def _bytes(source: str | Path, name: str) -> pa.Buffer:
     """Read it all, and undo gzip and Zstandard."""
-    if str(source) == "-":
-        data = pa.py_buffer(sys.stdin.buffer.read())
-    else:
+    with opened(source, name) as file:
         try:
-            with pa.memory_map(str(source)) as file:
-                data = file.read_buffer()
-        except FileNotFoundError:
-            raise BadData(f"There is no file {name}.") from None
-        except (OSError, pa.ArrowInvalid):
-            try:
-                data = pa.py_buffer(Path(source).read_bytes())  # a pipe, or an empty file: nothing to map
-            except OSError as error:
-                raise BadData(f"{name} cannot be read: {error.strerror or error}.") from None
+            plain = str(source) != "-" and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            data = mapped(file) if plain else copied(file)
+        except (OSError, ValueError) as error:
+            raise unreadable(error, name) from None
     start = data[:4].to_pybytes()
     for magic, codec in ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
         if start.startswith(magic):
@@ -178,6 +190,46 @@ def _bytes(source: str | Path, name: str) -> pa.Buffer:
             except OSError as error:
                 raise BadData(f"{name} looks like {codec} and cannot be unpacked: {error}.") from None
     return data
+
+
+def mapped(file: IO[bytes]) -> pa.Buffer:
+    """Return the bytes of a plain file, loaded as they are used; by its number, as not every name can be encoded."""
+    try:
+        with pa.memory_map(f"/dev/fd/{file.fileno()}") as whole:
+            return whole.read_buffer()
+    except (OSError, pa.ArrowInvalid):  # an empty file, or a system without /dev/fd
+        return copied(file)
+
+
+def copied(file: IO[bytes]) -> pa.Buffer:
+    """Read all bytes into memory of Arrow's own: its threads may release that after Python has ended, too."""
+    out = pa.BufferOutputStream()
+    while piece := file.read(_PIECE):
+        out.write(piece)
+    return out.getvalue()
+
+
+@contextlib.contextmanager
+def opened(source: str | Path, name: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input for "-", to be read from its beginning."""
+    if str(source) == "-":
+        if sys.stdin is None:
+            raise BadData("standard input is closed. Open it, or name a file.")
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(source, "rb")  # noqa: SIM115  (closed below; only opening it may fail here)
+    except FileNotFoundError:
+        raise BadData(f"There is no file {name}.") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(error, name) from None
+    with file:
+        yield file
+
+
+def unreadable(error: Exception, name: str) -> BadData:
+    """Say that the system does not let us read a file."""
+    return BadData(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.")
 
 
 def _unpacked(data: pa.Buffer, codec: str, name: str) -> pa.Buffer:
@@ -190,17 +242,18 @@ def _unpacked(data: pa.Buffer, codec: str, name: str) -> pa.Buffer:
     return out.getvalue()
 
 
-def refuse_bomb(unpacked: int, packed: int | None, name: str) -> None:
-    least, times = _BOMB
-    if packed is not None and unpacked > least and unpacked > times * packed:
-        raise BadData(
-            f"{name} unpacks to more than {times} times its size, which no table does. If it is one, unpack it first."
-        )
+def refuse_bomb(unpacked: int, packed: int | None, name: str, remedy: str = "unpack it first") -> None:
+    """Refuse what would take too much memory, or far more than the size of its file (`packed`) lets expect."""
     room = _room()
     if unpacked > room:
         raise BadData(
             f"{name} unpacks to more than {room / 1e9:.2g} GB, half of the memory that is free. "
             "Take fewer rows, or the columns you need."
+        )
+    least, times = _BOMB
+    if packed is not None and unpacked > least and unpacked > times * packed:
+        raise BadData(
+            f"{name} unpacks to more than {times} times its size, which no table does. If it is one, {remedy}."
         )
 
 
@@ -213,33 +266,29 @@ def _room() -> int:
         return 1 << 32
 
 
-def _arrow(data: pa.Buffer, name: str) -> pa.Table:
+def _arrow(data: pa.Buffer, name: str, header: bool | None = None, known: Sequence[str] = ()) -> pa.Table:
     start = data[:6].to_pybytes()
     try:
         if start.startswith(b"PAR1"):
-            return parquet_table(data, name, lambda size: refuse_bomb(size, None, name))
+            return parquet_table(data, name, partial(refuse_bomb, packed=data.size, name=name, remedy=_PLAINLY))
         if start.startswith(b"ARROW1"):
-            reader = arrow_reader(pa.BufferReader(data), name, lambda size: refuse_bomb(size, None, name), whole=True)
+            refuse = partial(refuse_bomb, packed=data.size, name=name, remedy=_PLAINLY)
+            reader = arrow_reader(pa.BufferReader(data), name, refuse, whole=True)
             return sound(reader.read_all())
-        if start.startswith(b"FEA1"):
-            table = pa.feather.read_table(pa.BufferReader(data))
-            refuse_wide(table.num_columns, name)
-            refuse_twins(table.schema, name)
-            return sound(table)
         if start == b"\x93NUMPY":
-            return _from_array(np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False), name)
+            return _from_array(np.load(pa.BufferReader(data), allow_pickle=False), name)
         if start.startswith(b"PK"):
             return _from_npz(data, name)
-    except (pa.ArrowException, OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
+    except FAULTS as error:
         raise damaged(error, name) from None
-    return _from_text(data, name)
+    return _from_text(data, name, header, known)
 
 
 def damaged(error: Exception, name: str) -> BadData:
     """Say in one line that a file is damaged; what was said already is left as it is."""
     if isinstance(error, BadData):
         return error
-    if "allow_pickle" in str(error):  # reading them could run anything
+    if "allow_pickle" in str(error) or "Python objects" in str(error):  # reading them could run anything
         return BadData(f"{name} holds Python objects, and a table here is of numbers. Save it with a numeric dtype.")
     return BadData(f"{name} is damaged: {' '.join(str(error).split())[:200].rstrip('.')}.")
 
@@ -247,14 +296,15 @@ def damaged(error: Exception, name: str) -> BadData:
 def sound(table: pa.Table) -> pa.Table:
     """Return a table whose buffers lead nowhere outside."""
     table.validate(full=True)
-    return table
+    return table.replace_schema_metadata(None)  # notes are ours
 
 
 def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
     with zipfile.ZipFile(pa.BufferReader(data)) as parts:
+        refuse_archive(parts.namelist(), name)
         refuse_bomb(sum(part.file_size for part in parts.infolist()), data.size, name)
-    with np.load(io.BytesIO(data.to_pybytes()), allow_pickle=False) as arrays:
-        named = {key: arrays[key] for key in arrays.files}
+    with np.load(pa.BufferReader(data), allow_pickle=False) as arrays:
+        named = {key: array for key in arrays.files if isinstance(array := arrays[key], np.ndarray)}
     wide = [key for key, array in named.items() if array.ndim == 2]
     if not wide:
         raise BadData(f"{name} has no array of two dimensions. It has: {_listed(list(named))}.")
@@ -264,19 +314,29 @@ def _from_npz(data: pa.Buffer, name: str) -> pa.Table:
         if other != key and array.ndim == 1 and len(array) == table.num_rows and other not in table.column_names:
             field = pa.field(other, (column := _column(array, name)).type, metadata={_BESIDE: key})
             table = table.append_column(field, column)
-    return table
+    others = [f"{other} {named[other].shape}" for other in wide if other != key]
+    note = f"array {key} {named[key].shape} was taken, not {_listed(others)}; the one called X has precedence"
+    return noted(table, note if others else "")
 
 
 def _from_array(array: NDArray[Any], name: str) -> pa.Table:
+    refuse_shape(array, name)
     if array.dtype.names:
-        return pa.table({field: _column(array[field], name) for field in array.dtype.names})
-    if array.ndim not in (1, 2):
-        raise BadData(f"{name} holds an array of {array.ndim} dimensions; a table has two.")
+        refuse_wide(len(array.dtype.names), name)
+        return pa.table({field: _column(array[field].reshape(-1), name) for field in array.dtype.names})
     if array.size == 0:
         raise BadData(f"{name} has no {'columns' if len(array) else 'rows'}: its array is of shape {array.shape}.")
     columns = (array[:, None] if array.ndim == 1 else array).T
     refuse_wide(len(columns), name)
     return pa.table({f"column {j + 1}": _column(column, name) for j, column in enumerate(columns)})
+
+
+def refuse_shape(array: NDArray[Any], name: str) -> None:
+    """Refuse an array that is no table, be it of numbers or of records."""
+    most = 1 if array.dtype.names and array.shape[1:] != (1,) else 2
+    if not 1 <= array.ndim <= most:
+        what = "array of records" if array.dtype.names else "array"
+        raise BadData(f"{name} holds an {what} of {array.ndim} dimensions; a table has {('one', 'two')[most - 1]}.")
 
 
 def _column(values: NDArray[Any], name: str) -> pa.Array:
@@ -288,9 +348,27 @@ def _column(values: NDArray[Any], name: str) -> pa.Array:
         raise BadData(f"{name} holds values of kind {values.dtype}, and a table here is of real numbers.") from None
 
 
-def _from_text(data: pa.Buffer, name: str) -> pa.Table:
+def _from_text(data: pa.Buffer, name: str, header: bool | None, known: Sequence[str]) -> pa.Table:
     sample = _sample(data)
-    return parsed(data, Dialect.of(sample, name, cut=len(sample) < data.size), name)
+    dialect = Dialect.of(sample, name, cut=len(sample) < data.size, header=header, known=known)
+    return noted(parsed(data, dialect, name), dialect.note)
+
+
+def noted(table: pa.Table, note: str) -> pa.Table:
+    """Attach a note to a table."""
+    return table.replace_schema_metadata({_NOTE: note.encode(errors="backslashreplace")} if note else None)
+
+
+def notes_of(table: pa.Table) -> tuple[str, ...]:
+    """Return the note of a table, if it has one."""
+    note = (table.schema.metadata or {}).get(_NOTE)
+    return () if note is None else (note.decode(),)
+
+
+def no_column(name: str, wanted: str, names: Sequence[str], notes: Sequence[str] = ()) -> InvalidParameter:
+    """Say that a column is not there, which are, and why that may be."""
+    hints = "".join(f" Note: {note}." for note in notes)
+    return InvalidParameter(f"{name} has no column {wanted!r}. It has: {_listed(names)}.{hints}")
 
 
 def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
@@ -299,7 +377,7 @@ def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
     def parse(threads: bool) -> pa.Table:
         return pa.csv.read_csv(
             pa.BufferReader(data),
-            read_options=dialect.read_options(use_threads=threads),
+            read_options=dialect.read_options(block_size=dialect.block(_BLOCK), use_threads=threads),
             parse_options=dialect.parse_options(),
             convert_options=dialect.convert_options(),
         )
@@ -311,6 +389,13 @@ def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
             return parse(threads=False)  # one thread counts the lines, and can say which one does not fit
         except pa.ArrowInvalid as error:
             raise BadData(f"{name}: {_told(str(error))}") from None
+    except UnicodeError as error:
+        raise undecodable(error, name) from None
+
+
+def undecodable(error: UnicodeError, name: str) -> BadData:
+    """Say that a text is not in the encoding of its beginning."""
+    return BadData(f"{name} is not all of one encoding ({error}). Save it as UTF-8.")
 
 
 def _sample(data: pa.Buffer) -> bytes:
@@ -383,8 +468,22 @@ def _counts_rows(column: pa.ChunkedArray) -> bool:
     return bool(len(steps) == 0 or (steps == 1).all())
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    values = pc.cast(column, pa.float64(), safe=False).to_numpy()
+def _matrix(table: pa.Table, columns: Sequence[str]) -> NDArray[np.float64]:
+    """Return columns as one array, filled piece by piece: beside it and the table only one piece is in memory."""
+    X = np.empty((table.num_rows, len(columns)))
+    for j, column in enumerate(columns):
+        row = 0
+        for chunk in table[column].chunks:
+            for begin in range(0, len(chunk), _CELLS):
+                piece = numbers(chunk.slice(begin, _CELLS))
+                X[row : row + len(piece), j] = piece
+                row += len(piece)
+    return X
+
+
+def numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a column as float64, NaN where a value is missing."""
+    values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(values, dtype=np.float64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -15,9 +14,10 @@ import click
 from knoll.cli import INTERRUPTED
 from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
 from knoll.cli._hold import Hold
-from knoll.cli._output import read_columns, size, some
+from knoll.cli._output import header_option, read_columns, size, some
 from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
+from knoll.cli._terminal import echo, json_text, on_terminal
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-RESULTS = ("report.html", "labels.parquet", "labels.csv", "summary.json", "models")
 EMBEDDED = "iris"
 FITTED = 0.94  # of the way when all is fitted and judged; the report and the files are the rest
 
@@ -33,6 +32,7 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
 @click.command("compare")
 @click.argument("data", required=False, metavar="[DATA]", type=click.Path(allow_dash=True))
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others; a name with a comma in quotes.")
+@header_option
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
 @click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
@@ -56,7 +56,11 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
               help="Where the results go; made if it is not there.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace results that are there already.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace results of an earlier run; files that knoll did not write are never replaced.",
+)
 @click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
               help="Of the file of labels.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
@@ -64,6 +68,7 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
 def command(
     data: str | None,
     columns: str | None,
+    header: bool | None,
     scale: str,
     methods: str | None,
     k: str,
@@ -97,22 +102,22 @@ def command(
     """
     silent = quiet or as_json
     asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
-    refuse_results(out, RESULTS, force)
-    table, facts = _table(data, columns, missing, id_column, truth)
+    refuse_results(out, _names(asked, form), force)
+    table, facts = _table(data, columns, header, missing, id_column, truth)
     if not silent:
         shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
-        click.echo(f"{table.name}: {shape}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
+        echo(f"{table.name}: {shape}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
         for fact in facts:
-            click.echo(f"  {fact}")
+            echo(f"  {fact}")
     from knoll.cli._compare_files import write_results
     from knoll.comparison import compare
 
     hold = Hold()
     try:
         # the place is made first, so that one which cannot be written to is told at once
-        with whole_results(out, RESULTS) as scratch:
+        with whole_results(out, force) as scratch:
             if exact and not silent and not _agreed(table, asked, numbers, scale, budget, seed, jobs):
-                click.echo("Nothing was done.")
+                echo("Nothing was done.")
                 raise click.exceptions.Exit(0)
             with showing(silent) as show:
                 found = compare(
@@ -138,7 +143,7 @@ def command(
     interrupted = found.interrupted or late
     try:
         if as_json:
-            click.echo(json.dumps(summary, indent=1, ensure_ascii=False))
+            click.echo(json_text(summary))
         elif not quiet:
             from knoll.cli._compare_terminal import tell
 
@@ -146,15 +151,28 @@ def command(
     except KeyboardInterrupt:
         interrupted = True
     if interrupted:
-        click.echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
+        echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _names(asked: list[str] | None, form: str) -> list[str]:
+    """Return the names of all files that a run may write."""
+    from knoll.cli._manifest import SUMMARY
+    from knoll.comparison.result import METHODS
+
+    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in asked or METHODS)]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 
 def _table(
-    data: str | None, columns: str | None, missing: str, id_column: str | None, truth: str | None
+    data: str | None,
+    columns: str | None,
+    header: bool | None,
+    missing: str,
+    id_column: str | None,
+    truth: str | None,
 ) -> tuple[Table, list[str]]:
     """Read the table and say what was done on the way."""
     import numpy as np
@@ -172,7 +190,9 @@ def _table(
                 "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
             )
     else:
-        table, note = complete(read_table(data, columns=wanted, ids=id_column, truth=truth), missing)
+        read = read_table(data, columns=wanted, ids=id_column, truth=truth, header=header)
+        table, note = complete(read, missing)
+        facts += table.notes
         left = [f"{name} ({why})" for name, why in table.left_out.items() if why != "not asked for"]
         if left:
             facts.append(
@@ -231,11 +251,11 @@ def _agreed(
     points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
     seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
-    click.echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
+    echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
     for cost in costs:
-        click.echo(f"    {NAMES[cost.method]}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
+        echo(f"    {NAMES[cost.method]}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
     much = seconds > budget or memory > _free()
-    if not (much and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (much and on_terminal(sys.stdin, sys.stderr)):
         return True
     return click.confirm("  That is more than the budget or the memory that is free. Go on?", default=False, err=True)
 

@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from knoll.cli._files import STANDARD, whole_file
+from knoll.cli._output import refuse_file
+from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     from knoll.datasets import Dataset
@@ -21,7 +23,8 @@ __all__ = ["command"]
 @click.command("datasets")
 @click.argument("name", required=False)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here.")
-def command(name: str | None, out: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+def command(name: str | None, out: Path | None, force: bool) -> None:
     """List the data sets, or export one as CSV.
 
     Without NAME: a line for each. With it: a header and one row per point; the last column, 'target', is the
@@ -37,13 +40,15 @@ def command(name: str | None, out: Path | None) -> None:
         if out is not None:
             raise click.UsageError("--out needs the name of a data set.", click.get_current_context())
         for line in _listing([datasets.load(each) for each in datasets.names()]):
-            click.echo(line)
+            echo(line)
         return
     data = datasets.load(name)
+    if out is not None and str(out) != STANDARD:
+        refuse_file(out, force)
     with whole_file(out) if out is not None else contextlib.nullcontext(sys.stdout) as file:
         write_csv(data, file)
     if out is not None and str(out) != STANDARD:
-        click.echo(f"{out}: {len(data.X)} rows of {data.name}")
+        echo(f"{out}: {len(data.X)} rows of {data.name}")
 
 
 def _listing(tables: list[Dataset]) -> list[str]:

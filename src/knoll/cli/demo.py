@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from knoll.cli._files import folder, whole_file
+from knoll.cli._output import refuse_file
+from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +56,8 @@ SETTINGS = {
     metavar="DIR",
     help="Where demo.png goes; made if it is not there.",
 )
-def command(out: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace a picture that is there already.")
+def command(out: Path, force: bool) -> None:
     """Run the ten reference algorithms on the paper's data.
 
     Prints how well each finds the known classes (AMI and ARI: 1 is perfect, 0 is chance) and draws all the
@@ -72,6 +75,7 @@ def command(out: Path) -> None:
     from knoll import datasets
 
     picture = folder(out) / "demo.png"
+    refuse_file(picture, force)
     with whole_file(picture, "wb") as file:  # opened first: a place that cannot be written to is told at once
         tables = [datasets.load(name) for name in SETTINGS]
         # One thread for eigenvectors: on a busy machine several wait for each other, and 0.1 s became 7 s.
@@ -80,7 +84,8 @@ def command(out: Path) -> None:
             _show(tables, found)
             say("drawing")
             _draw(tables, found).savefig(file, format="png", dpi=110)
-    click.echo(f"\nThe picture: {picture}")
+    echo()
+    echo(f"The picture: {picture}")
 
 
 # ---- the ten boxes -----------------------------------------------------------------------------------------
@@ -149,9 +154,10 @@ def _show(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
 
     one = reference.run(reference.gaussian_mle(datasets.load("one_gaussian").X))
     mean = ", ".join(f"{x:.3f}" for x in one.mu)
-    click.echo(f"\nOne Gaussian on one_gaussian: mean ({mean}), log-likelihood {one.log_likelihood:.2f}")
+    echo()
+    echo(f"One Gaussian on one_gaussian: mean ({mean}), log-likelihood {one.log_likelihood:.2f}")
     for name, told in SETTINGS.items():
-        click.echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in told._asdict().items()))
+        echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in told._asdict().items()))
 
 
 def _print_table(header: list[str], rows: list[list[str]]) -> None:
@@ -172,7 +178,7 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
     width = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
         first, *rest = (cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, width)))
-        click.echo("  ".join([first, *rest]).rstrip())
+        echo("  ".join([first, *rest]).rstrip())
 
 
 @contextlib.contextmanager

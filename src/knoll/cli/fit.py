@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, listed, read_columns, refuse_existing, size, some
+from knoll.cli._output import LabelsFile, header_option, listed, read_columns, refuse_existing, size, some
+from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -38,6 +39,7 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 @click.argument("method", type=click.Choice([*METHODS, *LONG]), metavar="METHOD")
 @click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@header_option
 @click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
@@ -59,6 +61,7 @@ def command(
     method: str,
     data: str,
     columns: str | None,
+    header: bool | None,
     scale: str,
     missing: str,
     id_column: str | None,
@@ -81,7 +84,7 @@ def command(
     Example:
       knoll fit kmeans flowers.csv --param n_clusters=3 --out flowers.knoll --labels labels.csv
     """
-    refuse_existing(out, labels, force=force)
+    refuse_existing(out, labels, force=force, inputs=[data])
     from knoll.models import Preparation
     from knoll.models._classes import CLASSES
     from knoll.models._write import write
@@ -90,13 +93,13 @@ def command(
     if labels is not None and not hasattr(kind, "predict"):
         raise click.UsageError(f"{kind.__name__} is one cluster and labels nobody. Leave --labels out.")
     given = _parameters(kind, params, seed, jobs, scale)
-    table, note = _table(data, columns, missing, id_column)
+    table, note = _table(data, columns, header, missing, id_column)
     made = Preparation.fit(table.X, table.columns, scale=scale, missing=missing)
     summary: dict[str, Any] = {
         "method": method,
         "class": kind.__name__,
         "data": {"name": table.name, "rows": len(table.X), "columns": list(table.columns),
-                 "left_out": table.left_out, "note": note},
+                 "left_out": table.left_out, "note": note, "notes": list(table.notes)},
         "scale": scale,
         "parameters": given,
     }  # fmt: skip
@@ -118,7 +121,7 @@ def command(
             summary["labels"] = str(labels)
     beside = STANDARD in (str(out), str(labels))  # standard output has something else to carry
     if as_json:
-        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=beside)
+        click.echo(json_text(summary), err=beside)
     elif not quiet:
         _show(summary, err=beside)
 
@@ -160,7 +163,9 @@ def _value(text: str) -> Any:
         return text
 
 
-def _table(data: str, columns: str | None, missing: str, id_column: str | None) -> tuple[Table, str]:
+def _table(
+    data: str, columns: str | None, header: bool | None, missing: str, id_column: str | None
+) -> tuple[Table, str]:
     import numpy as np
 
     from knoll import datasets
@@ -177,7 +182,7 @@ def _table(data: str, columns: str | None, missing: str, id_column: str | None) 
         X = np.column_stack([known.X[:, names.index(name)] for name in taken])
         ids = None if id_column is None else known.X[:, names.index(id_column)]
         return Table(data, X, tuple(taken), {}, np.arange(len(X)), ids), ""
-    table = read_table(data, columns=wanted, ids=id_column)
+    table = read_table(data, columns=wanted, ids=id_column, header=header)
     table, note = complete(table, missing)
     return table, note
 
@@ -210,7 +215,9 @@ def _show(summary: dict[str, Any], err: bool) -> None:
         data["note"],
     ]
     told = "".join(f"; {note}" for note in notes if note)
-    click.echo(f"{data['name']}: {some(data['rows'], 'row')}, {some(len(data['columns']), 'column')}{told}", err=err)
+    echo(f"{data['name']}: {some(data['rows'], 'row')}, {some(len(data['columns']), 'column')}{told}", err=err)
+    for note in data["notes"]:
+        echo(f"  {note}", err=err)
     parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
     result = [f"{summary['seconds']:.2f} s"]
     if "clusters" in summary:
@@ -218,11 +225,11 @@ def _show(summary: dict[str, Any], err: bool) -> None:
         shown = ", ".join(map(str, sizes[:10])) + (", …" if len(sizes) > 10 else "")
         noise = f" and {some(summary['noise'], 'row')} of noise" if summary["noise"] else ""
         result.insert(0, f"{some(summary['clusters'], 'cluster')}{f' ({shown} rows)' if sizes else ''}{noise}")
-    click.echo(f"{summary['class']}({parameters}): {', '.join(result)}", err=err)
+    echo(f"{summary['class']}({parameters}): {', '.join(result)}", err=err)
     for warning in summary["warnings"]:
-        click.echo(f"note: {' '.join(warning.split())}", err=True)
+        echo(f"note: {' '.join(warning.split())}", err=True)
     if "out" in summary:
         written = "" if summary["bytes"] is None else f"{size(summary['bytes'])}, "
-        click.echo(f"{summary['out']}: {written}SHA-256 {summary['sha256'][:16]}…", err=err)
+        echo(f"{summary['out']}: {written}SHA-256 {summary['sha256'][:16]}…", err=err)
     if "labels" in summary:
-        click.echo(f"{summary['labels']}: {some(data['rows'], 'label')}", err=err)
+        echo(f"{summary['labels']}: {some(data['rows'], 'label')}", err=err)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from knoll.cli._output import listed, size
+from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
     from knoll.models import Info
@@ -36,7 +36,7 @@ def command(model: Path, quiet: bool, as_json: bool) -> None:
     if quiet:
         return
     if as_json:
-        click.echo(json.dumps(_plain(info), indent=1, ensure_ascii=False))
+        click.echo(json_text(_plain(info)))
     else:
         _show(info)
 
@@ -73,7 +73,7 @@ def _show(info: Info) -> None:
     lines.append(f"arrays      {len(info.arrays)}, {size(sum(info.arrays.values()))}")
     lines.append(f"SHA-256     {info.digest}, as it should be")
     for line in lines:
-        click.echo(line)
+        echo(line)
 
 
 def _flat(fitted: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, read_columns, refuse_existing, some
+from knoll.cli._output import LabelsFile, header_option, listed, read_columns, refuse_existing, some
+from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ __all__ = ["command"]
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns in the place of the model's, in its order.")
+@header_option
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]),
               help="What to do about missing values; as in the fit if not given.")  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number, from 0, if not given.")
@@ -41,6 +43,7 @@ def command(
     model: Path,
     data: str,
     columns: str | None,
+    header: bool | None,
     missing: str | None,
     id_column: str | None,
     proba: bool,
@@ -61,7 +64,7 @@ def command(
     Example:
       knoll predict flowers.knoll tomorrow.csv --out labels.csv
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, inputs=[model, data])
     from knoll import models
     from knoll.cli._stream import open_stream
 
@@ -72,9 +75,10 @@ def command(
     if proba and not hasattr(read.estimator, "predict_proba"):
         raise click.ClickException(f"{type(read.estimator).__name__} knows no probabilities. Leave --proba out.")
     counts: dict[int, int] = {}
-    with open_stream(data) as stream:
+    named = _named(read, columns, model)
+    with open_stream(data, header, [*(named or ()), *([] if id_column is None else [id_column])]) as stream:
         gaps = _Gaps(read, missing, stream.name)
-        wanted = _columns(read, columns, stream, model)
+        wanted = _found(named, stream, model) if named else _numeric(read, stream, model)
         with whole_file(out, "wb") as file:
             labels = LabelsFile(file, out, form)
             for piece in stream.read(wanted, id_column):
@@ -94,26 +98,44 @@ def command(
         "counts": {str(label): count for label, count in sorted(counts.items())},
         "out": str(out),
         "seconds": time.perf_counter() - begun,
+        "notes": list(stream.notes),
     }
     if as_json:
-        click.echo(json.dumps(summary, indent=1, ensure_ascii=False), err=str(out) == STANDARD)
+        click.echo(json_text(summary), err=str(out) == STANDARD)
     elif not quiet:
         _show(summary, err=str(out) == STANDARD)
 
 
-def _columns(read: Model, columns: str | None, stream: Stream, model: Path) -> list[str]:
-    """Find which columns the model takes: those asked for, those it remembers, or all that are numbers."""
+def _named(read: Model, columns: str | None, model: Path) -> list[str] | None:
+    """Return the names of the columns to take: those asked for, or those that the model remembers; None if neither."""
     count = int(read.estimator.n_features_in_)
+    names = vars(read.estimator).pop("feature_names_in_", None)  # what it is given from here on are arrays
     if columns is not None:
         wanted = read_columns(columns) or []
         if len(wanted) != count:
             raise click.UsageError(f"{model} takes {count} columns; --columns names {len(wanted)}.")
         return wanted
-    names = vars(read.estimator).pop("feature_names_in_", None)  # what it is given from here on are arrays
     if read.preparation is not None:
         return list(read.preparation.columns)
-    if names is not None:
-        return [str(name) for name in names]
+    return None if names is None else [str(name) for name in names]
+
+
+def _found(names: list[str], stream: Stream, model: Path) -> list[str]:
+    """Return the names if the table has them; where it has none of them, say how to go by the order of columns."""
+    there: list[str] = stream.look.column_names
+    if set(names).isdisjoint(there) and len(numeric := stream.numeric()) == len(names):
+        notes = "".join(f" Note: {note}." for note in stream.notes)
+        order = ",".join(f'"{name}"' if "," in name else name for name in numeric[:12]) + (",…" * (len(numeric) > 12))
+        raise click.ClickException(
+            f"{model} takes the columns {listed(names)}, and {stream.name} has none of them. It has: {listed(there)}. "
+            f"If they are the same in the same order, add --columns {shlex.quote(order)}.{notes}"
+        )
+    return names
+
+
+def _numeric(read: Model, stream: Stream, model: Path) -> list[str]:
+    """Return all columns that are numbers, where the model has no names for its own."""
+    count = int(read.estimator.n_features_in_)
     numeric = stream.numeric()
     if len(numeric) != count:
         raise click.ClickException(
@@ -206,5 +228,7 @@ def _show(summary: dict[str, Any], err: bool) -> None:
         notes += [f"{some(noise, 'row')} of noise"] if noise else []
     notes += [f"{some(summary['left_out'], 'row')} with missing values left out"] if summary["left_out"] else []
     notes += [f"{some(summary['filled_in'], 'missing value')} filled in"] if summary["filled_in"] else []
+    for note in summary["notes"]:
+        echo(f"{summary['data']}: {note}", err=err)
     place = "" if summary["out"] == STANDARD else f" → {summary['out']}"
-    click.echo(f"{summary['data']} by {summary['class']}{place}: {', '.join(notes)}", err=err)
+    echo(f"{summary['data']} by {summary['class']}{place}: {', '.join(notes)}", err=err)

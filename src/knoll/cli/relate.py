@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import read_columns
+from knoll.cli._output import header_option, read_columns, refuse_existing
+from knoll.cli._terminal import echo, on_terminal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +35,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.command("relate")
 @click.argument("data", type=click.Path(allow_dash=True), required=False, metavar="[DATA]")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
+@header_option
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
 @click.option("--only", metavar="NAME,…", help="These relations alone; --list names them.")
@@ -54,14 +56,17 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the certificates here; - is standard output.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a FILE of --json that is there already.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors; exit 1 if a relation fails.")
 @click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
 def command(
     data: str | None,
     columns: str | None,
+    header: bool | None,
     missing: str,
     only: str | None,
     json_file: Path | None,
+    force: bool,
     details: bool,
     list_only: bool,
     quiet: bool,
@@ -88,24 +93,29 @@ def command(
     )
     if list_only:
         for relation in chosen:
-            click.echo(f"{relation.name}: {relation.source} → {relation.target}\n    {relation.statement}")
+            echo(f"{relation.name}: {relation.source} → {relation.target}")
+            echo(f"    {relation.statement}")
         return
-    X, name, note = _points(data, columns, missing)
+    if json_file is not None and str(json_file) != STANDARD:
+        refuse_existing(json_file, force=force, inputs=[] if data is None else [data])
+    X, name, note = _points(data, columns, header, missing)
     beside = str(json_file) == STANDARD  # standard output has something else to carry
-    say: Callable[[str], object] = str if quiet else partial(click.echo, err=beside)
+    say: Callable[[str], object] = str if quiet else partial(echo, err=beside)
     say(f"{name}: {X.shape[0]} rows, {X.shape[1]} columns{'; ' + note if note else ''}")
     given = {**scales, "n_clusters": clusters, "n_components": clusters, "random_state": seed}
     given = {parameter: value for parameter, value in given.items() if value is not None}
     certificates = []
     for number, relation in enumerate(chosen, 1):
-        if sys.stderr.isatty():
+        if on_terminal(sys.stderr):
             click.echo(f"\r\033[K{number}/{len(chosen)} {relation.name}", err=True, nl=False)
         certificates.append(_certify(relation, X, given))
-    if sys.stderr.isatty():
+    if on_terminal(sys.stderr):
         click.echo("\r\033[K", err=True, nl=False)
     if details:
         for certificate in certificates:
-            say(f"\n{certificate}")
+            say("")
+            for line in str(certificate).splitlines():
+                say(line)
     else:
         _show(certificates, say)
     if json_file is not None:
@@ -117,7 +127,9 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _points(data: str | None, columns: str | None, missing: str) -> tuple[NDArray[np.float64], str, str]:
+def _points(
+    data: str | None, columns: str | None, header: bool | None, missing: str
+) -> tuple[NDArray[np.float64], str, str]:
     from knoll import datasets
 
     wanted = read_columns(columns)
@@ -133,9 +145,9 @@ def _points(data: str | None, columns: str | None, missing: str) -> tuple[NDArra
         return table.X[:, [list(table.feature_names).index(column) for column in wanted]], table.name, ""
     from knoll.cli._table import complete, read_table
 
-    read, note = complete(read_table(data, columns=wanted), missing)
+    read, note = complete(read_table(data, columns=wanted, header=header), missing)
     out = ", ".join(f"{column} ({reason})" for column, reason in read.left_out.items() if reason != "not asked for")
-    return read.X, read.name, "; ".join(text for text in (f"left out: {out}" if out else "", note) if text)
+    return read.X, read.name, "; ".join(text for text in (*read.notes, f"left out: {out}" if out else "", note) if text)
 
 
 def _certify(relation: Relation, X: NDArray[np.float64], given: dict[str, Any]) -> Certificate:

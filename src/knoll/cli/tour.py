@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 
 from knoll.cli._files import CannotWrite, folder
+from knoll.cli._output import refuse_file
+from knoll.cli._terminal import echo
 
 __all__ = ["command"]
 
@@ -25,7 +27,8 @@ __all__ = ["command"]
     help="Where the page or the figures go; made if it is not there.",
 )
 @click.option("--figures", is_flag=True, help="Write the figures as PNG and SVG instead of the page.")
-def command(out: Path, figures: bool) -> None:
+@click.option("--force", is_flag=True, help="Replace a page or figures that are there already.")
+def command(out: Path, figures: bool, force: bool) -> None:
     """Make the paper's figures, tables and relations anew, as one page.
 
     Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
@@ -36,6 +39,8 @@ def command(out: Path, figures: bool) -> None:
     Example:
       knoll tour --out tour
     """
+    for path in sorted(out.glob("figure-[0-9][0-9].*" if figures else "tour.html")):
+        refuse_file(path, force)
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -43,7 +48,7 @@ def command(out: Path, figures: bool) -> None:
 
     with _whole_folder(out) as scratch, threadpool_limits(1, "blas"):  # busy BLAS threads wait for each other
         told = _write_figures(scratch) if figures else _write_page(scratch)
-    click.echo(f"{told} in {out}")
+    echo(f"{told} in {out}")
 
 
 def _write_page(scratch: Path) -> str:
@@ -103,7 +108,7 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
     if not console.is_terminal:
         count = iter(range(1, steps + 1))
-        yield lambda text: click.echo(f"{next(count)}/{steps} {text}", err=True)
+        yield lambda text: echo(f"{next(count)}/{steps} {text}", err=True)
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:

@@ -1,0 +1,73 @@
+"""Files that are no tables of ours, known by their first bytes, so that the error names what they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from knoll.exceptions import BadData
+
+__all__ = ["READABLE", "refuse_archive", "refuse_format"]
+
+READABLE = "CSV, TSV, Parquet, Feather, NPY and NPZ"
+
+_AS_CSV = "Save it as CSV"
+_UNPACK = "Unpack it first"
+_STARTS = (  # first bytes, what the file is, the remedy
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file (.h5, .h5ad, .mat)", "Save its table as NPY or Parquet"),
+    # Arrow's reader of this one is deprecated, and a damaged file ends the process.
+    (b"FEA1", "of the first version of Feather", "Save it as Parquet, or as Feather of version 2"),
+    (b"\xd0\xcf\x11\xe0", "an older Excel workbook (.xls)", _AS_CSV),
+    (b"%%MatrixMarket", "a Matrix Market file (.mtx)", "Save it as a dense NPY array"),
+    (b"SQLite format 3\x00", "an SQLite database", "Export the table as CSV"),
+    (b"MATLAB 5.0", "a MATLAB file", "Save its table as NPY or CSV"),
+    (b"Obj\x01", "an Avro file", "Save it as Parquet"),
+    (b"ORC", "an ORC file", "Save it as Parquet"),
+    (b"RDX", "a file of R", _AS_CSV),
+    (b"\x89knoll\r\n", "a model file of knoll", "Name the table as DATA"),
+    (b"\x80\x03", "a pickle", "Save it as NPY or Parquet"),
+    (b"\x80\x04", "a pickle", "Save it as NPY or Parquet"),
+    (b"\x80\x05", "a pickle", "Save it as NPY or Parquet"),
+    (b"%PDF-", "a PDF file", _AS_CSV),
+    (b"BZh", "packed by bzip2", _UNPACK + ", or pack it by gzip or Zstandard"),
+    (b"\xfd7zXZ\x00", "packed by xz", _UNPACK + ", or pack it by gzip or Zstandard"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"\x89PNG\r\n", "a picture", "Save its numbers as NPY"),
+    (b"\xff\xd8\xff", "a picture", "Save its numbers as NPY"),
+)
+_BINARY = re.compile(rb"[\x00-\x08]")
+_JSON = re.compile(rb'\s*(\{\s*["}]|\[\s*[\[{\]])')  # an object, or a list of objects or lists
+_MARKUP = re.compile(rb"\s*<(!doctype|html|\?xml|table)\b", re.IGNORECASE)
+_TAR = slice(257, 262), b"ustar"
+_SPARSE = {"data", "indices", "indptr", "format", "shape"}  # what scipy.sparse.save_npz writes
+
+
+def refuse_format(start: bytes, name: str) -> None:
+    """Refuse what is known to be no table."""
+    binary = _BINARY.search(start) is not None
+    for magic, what, remedy in _STARTS:
+        if start.startswith(magic) and (binary or not magic[:1].isalpha()):  # a column may be called ORCID
+            raise _refusal(name, what, remedy)
+    if start[_TAR[0]] == _TAR[1]:
+        raise _refusal(name, "a tar archive", _UNPACK)
+    if _JSON.match(start):
+        raise _refusal(name, "JSON", _AS_CSV)
+    if _MARKUP.match(start):
+        raise _refusal(name, "HTML or XML", _AS_CSV)
+
+
+def refuse_archive(members: Sequence[str], name: str) -> None:
+    """Refuse a ZIP archive that `numpy.savez` did not write, by the names of its members."""
+    if any(member.startswith("xl/") for member in members):
+        raise _refusal(name, "an Excel workbook (.xlsx)", _AS_CSV)
+    if "content.xml" in members:
+        raise _refusal(name, "an OpenDocument file", _AS_CSV)
+    arrays = {member.removesuffix(".npy") for member in members if member.endswith(".npy")}
+    if not arrays:
+        raise _refusal(name, "a ZIP archive without arrays", _UNPACK)
+    if arrays >= _SPARSE or {"row", "col", "data", "format", "shape"} <= arrays:
+        raise _refusal(name, "a sparse matrix of SciPy", "Save it as a dense NPY array, or fit it from Python")
+
+
+def _refusal(name: str, what: str, remedy: str) -> BadData:
+    return BadData(f"{name} is {what}, and no table that can be read here: {READABLE} can. {remedy}.")
