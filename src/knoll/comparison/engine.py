@@ -116,9 +116,10 @@ def compare(
     order = content_order(points)
     table = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
+    _refuse_overflow(scaled, headings, scale)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
     watch = _Watch(progress, begun, plan)
-    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch)
+    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch, required)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
         warnings.simplefilter("ignore", KnollWarning)
         try:
@@ -329,6 +330,17 @@ def _refuse_too_many(numbers: tuple[int, ...], given: Mapping[str, Mapping[str, 
             value = values.get(parameter)
             if isinstance(value, numbers_.Integral) and int(value) > n:
                 raise InvalidParameter(f"parameters: {parameter} of {name} is {value}, but there are {n} rows.")
+
+
+def _refuse_overflow(scaled: Floats, columns: tuple[str, ...], scale: str) -> None:
+    """Refuse a column that spans more than float64 can hold once it is scaled."""
+    wide = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+    if len(wide):
+        other = "divide the column by 1024" if scale == "standard" else 'use scale="standard"'
+        raise BadData(
+            f"column {columns[wide[0]]!r} spans more than float64 can hold under scale={scale!r}. "
+            f"Leave out the rows that are so far away, or {other}."
+        )
 
 
 def _columns(X: Any, columns: Sequence[str] | None, d: int) -> tuple[str, ...]:
