@@ -64,13 +64,15 @@ def command(
     refuse_existing(out, force=force)
     from knoll import models
     from knoll.cli._stream import open_stream
+    from knoll.models._relabeled import bare
 
     begun = time.perf_counter()
     read = models.read(model)
+    kind = type(bare(read.estimator)).__name__
     if jobs is not None:
-        read.estimator.set_params(n_jobs=jobs)
+        bare(read.estimator).set_params(n_jobs=jobs)
     if proba and not hasattr(read.estimator, "predict_proba"):
-        raise click.ClickException(f"{type(read.estimator).__name__} knows no probabilities. Leave --proba out.")
+        raise click.ClickException(f"{kind} knows no probabilities. Leave --proba out.")
     counts: dict[int, int] = {}
     with open_stream(data) as stream:
         gaps = _Gaps(read, missing, stream.name)
@@ -85,7 +87,7 @@ def command(
             labels.close()
     summary: dict[str, Any] = {
         "model": str(model),
-        "class": type(read.estimator).__name__,
+        "class": kind,
         "data": stream.name,
         "columns": wanted,
         "rows": labels.rows,
@@ -103,13 +105,15 @@ def command(
 
 def _columns(read: Model, columns: str | None, stream: Stream, model: Path) -> list[str]:
     """Find which columns the model takes: those asked for, those it remembers, or all that are numbers."""
+    from knoll.models._relabeled import bare
+
     count = int(read.estimator.n_features_in_)
     if columns is not None:
         wanted = read_columns(columns) or []
         if len(wanted) != count:
             raise click.UsageError(f"{model} takes {count} columns; --columns names {len(wanted)}.")
         return wanted
-    names = vars(read.estimator).pop("feature_names_in_", None)  # what it is given from here on are arrays
+    names = vars(bare(read.estimator)).pop("feature_names_in_", None)  # what it is given from here on are arrays
     if read.preparation is not None:
         return list(read.preparation.columns)
     if names is not None:
@@ -175,6 +179,8 @@ def _answers(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDAr
     """Return the label of each row and, if asked for, its probabilities; densities where there is nothing to label."""
     import numpy as np
 
+    from knoll.models._relabeled import n_labels
+
     model = read.estimator
     points = X if read.preparation is None else read.preparation.apply(X)
     if not len(points):  # a piece whose rows were all left out; an estimator wants one at least
@@ -186,8 +192,7 @@ def _answers(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDAr
         if proba:
             shares = model.predict_proba(points)
             for c in range(shares.shape[1]):
-                name = f"p_{c}" if c < len(model.weights_) else "p_noise"
-                values[name] = shares[:, c]
+                values[f"p_{c}" if c < n_labels(model) else "p_noise"] = shares[:, c]
     return {name: value[: len(X)] for name, value in values.items()}
 
 

@@ -26,6 +26,7 @@ from knoll.models._format import (
     MAJOR,
     MOST_HEADER,
     PREFIX,
+    RELABELED,
     Damage,
     Place,
     Prefix,
@@ -34,6 +35,7 @@ from knoll.models._format import (
     parse,
 )
 from knoll.models._preparation import Preparation
+from knoll.models._relabeled import Relabeled, clusters_of
 from knoll.models._shapes import check_shapes
 
 __all__ = ["Info", "Model", "inspect", "load", "read"]
@@ -47,7 +49,7 @@ class Model(NamedTuple):
     Attributes
     ----------
     estimator : estimator
-        The fitted estimator.
+        The fitted estimator; a `Relabeled` one where its labels stand for other clusters.
     preparation : Preparation or None
         What was done to its data; None where the file does not say.
     """
@@ -78,6 +80,8 @@ class Info:
         The bytes of each array.
     preparation : Preparation or None
         What was done to the data.
+    clusters : tuple of int or None
+        The cluster of each label of the estimator; None where labels are clusters.
     digest : str
         The SHA-256 of the contents, which was found to be right.
     """
@@ -91,6 +95,7 @@ class Info:
     fitted: dict[str, Any]
     arrays: dict[str, int]
     preparation: Preparation | None
+    clusters: tuple[int, ...] | None
     digest: str
 
 
@@ -105,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        With the same parameters and fitted attributes, to the bit.
+        With the same parameters and fitted attributes, to the bit; a `knoll.models.Relabeled` one if it was.
 
     Raises
     ------
@@ -166,8 +171,10 @@ def read(path: str | os.PathLike[str]) -> Model:
         preparation = _preparation(header)
         arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
         try:
-            estimator = kind.from_state(header, arrays)
+            estimator: Any = kind.from_state(header, arrays)
             check_shapes(estimator)
+            if "relabeling" in header:
+                estimator = Relabeled.from_plain(estimator, header["relabeling"])
         except Damage:
             raise
         except ModelFileError as error:
@@ -218,6 +225,7 @@ def inspect(path: str | os.PathLike[str]) -> Info:
             shown["fitted"],
             {name: place.nbytes for name, place in places.items()},
             _preparation(header),
+            _clusters(header),
             digest,
         )
 
@@ -263,10 +271,10 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major != MAJOR:
+    if prefix.major not in (MAJOR, RELABELED):
         raise ModelFileError(
-            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x. "
-            "Upgrade knoll."
+            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x and "
+            f"{RELABELED}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")
@@ -325,6 +333,11 @@ def _class(header: dict[str, Any]) -> type[Estimator]:
 
 def _preparation(header: dict[str, Any]) -> Preparation | None:
     return Preparation.from_plain(header["preparation"]) if "preparation" in header else None
+
+
+def _clusters(header: dict[str, Any]) -> tuple[int, ...] | None:
+    """Return the clusters as the header lists them; whether they fit the estimator is for `read` to say."""
+    return tuple(clusters_of(header["relabeling"])) if "relabeling" in header else None
 
 
 def _version(header: dict[str, Any], *, strict: bool = True) -> str:
