@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _EXTREME = 100  # powers of two
-_MOST_EXPONENT = 950  # sums of up to 2^70 larger numbers would leave float64
+_MOST_EXPONENT = 950  # differences and sums of larger numbers might leave float64
 FEWEST = 20  # rows; with fewer nothing can be said about density
 
 
@@ -92,15 +92,23 @@ def survey(
 
 
 def _rescaled(points: Floats) -> Floats:
-    """Center extreme rows and rescale them all by one power of two; others, whose squares float64 has, are returned.
+    """Shift extreme rows and rescale them all by one power of two; others, whose squares float64 has, are returned.
 
     Columns far smaller than the largest become 0: unscaled, they have no say in a distance either.
     """
-    shrink = 70 if int(np.frexp(np.abs(points).max(initial=0.0))[1]) > _MOST_EXPONENT else 0
-    centered = np.ldexp(points, -shrink)
-    centered -= centered.mean(axis=0)
-    power = int(np.frexp(np.abs(centered).max(initial=0.0))[1])
-    return np.ldexp(centered, -power) if abs(power + shrink) > _EXTREME else points
+    top = _exponent(points)
+    shrink = 70 if top > _MOST_EXPONENT else 0
+    shifted = np.ldexp(points, -shrink)
+    shifted -= shifted.min(axis=0)  # exactly 0 in a constant column, however large
+    power = _exponent(shifted)
+    if top <= _EXTREME and abs(power + shrink) <= _EXTREME:
+        return points
+    return np.ldexp(shifted, -power)
+
+
+def _exponent(values: Floats) -> int:
+    """Return the exponent of the largest magnitude: all are below two to this power."""
+    return int(np.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 def nothing(m: int, why: str) -> Survey:
