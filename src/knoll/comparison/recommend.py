@@ -88,10 +88,12 @@ def _fault(one: Candidate, match: float | None) -> str:
 
 
 def _stable(ranked: list[str], candidates: Mapping[str, Candidate], meets: Mapping[str, float]) -> str:
-    """Return the best match; of those that match nearly as well, one that is far less stable is passed over."""
+    """Return the best match, or the next that matches nearly as well where the best is far less stable than others."""
     near = {name: candidates[name].stability for name in ranked if meets[ranked[0]] - meets[name] <= _NEARLY}
-    least = max((one for one in near.values() if one is not None), default=0.0) - _FAR_LESS_STABLE
-    return next(name for name, one in near.items() if one is None or one >= least)
+    known = {name: one for name, one in near.items() if one is not None}
+    if ranked[0] not in known:
+        return ranked[0]
+    return next(name for name, one in known.items() if one >= max(known.values()) - _FAR_LESS_STABLE)
 
 
 def _reasons(
