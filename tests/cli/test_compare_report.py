@@ -143,15 +143,19 @@ def test_a_method_without_an_answer_says_why(found, points):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "heading"), [("none", "No clusters"), ("unknown", "No answer is recommended")], ids=["none", "unknown"]
+    ("verdict", "heading"),
+    [
+        ("no clusters", "No clusters"),
+        ("unknown", "No answer is recommended"),
+        ("not found", "No usable answer was found"),
+    ],
 )
 def test_no_recommendation_is_said_first(found, points, verdict, heading):
-    advice = found.recommendation
-    structure = replace(advice.structure, verdict=verdict)
-    none = replace(found, recommendation=replace(advice, method=None, runner_up=None, structure=structure))
-    text = comparison_page(none, points, name="x", seconds=0.0)
+    advice = replace(found.recommendation, method=None, runner_up=None, verdict=verdict)
+    text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
     assert f'<h2 id="take">{heading}</h2>' in text
-    assert ("would also find in data that has none" in text) == (verdict == "none")
+    assert '<section id="recommendation" class="card none"' in text
+    assert ("would also find in data that has none" in text) == (verdict == "no clusters")
     assert "recommended</span>" not in text
 
 

@@ -28,7 +28,11 @@ def test_words_become_values():
     ("words", "message"),
     [
         (["--k", "many"], "--k takes a range such as 2..15, or numbers such as 2,4,8, got 'many'."),
-        (["--k", "1..3"], "--k must be whole numbers from 2 on, got '1..3'. For two to fifteen: 2..15."),
+        (
+            ["--k", "0..3"],
+            "--k must be whole numbers from 1 on with one above 1, got '0..3'. For one to fifteen: 1..15.",
+        ),
+        (["--k", "1"], "--k must be whole numbers from 1 on with one above 1, got '1'. For one to fifteen: 1..15."),
         (["--k", "9..3"], "--k: the range '9..3' ends before it begins. Write 3..9."),
         (["--k", "2..999"], "--k asks for 998 numbers of clusters; at most 100 are tried."),
         (["--methods", "kmean"], "--methods: there is no 'kmean'. There are: gaussian-mixture, kmeans,"),

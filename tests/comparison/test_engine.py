@@ -82,13 +82,10 @@ def test_every_answer_has_its_evidence(whole):
         assert one.how == "all rows"
 
 
-def test_labels_are_the_models_own_or_groups_of_them(whole):
+def test_labels_are_those_of_the_models(whole):
     X = whole.scaling.apply(three()[0])
     for name, one in whole.candidates.items():
-        own = one.model.predict(X)
-        if one.groups is not None:
-            own = np.where(own < 0, -1, np.array(one.groups)[own])
-        assert np.array_equal(own, one.labels), name
+        assert np.array_equal(one.model.predict(X), one.labels), name
     mixture = whole.candidates["gaussian-mixture"]
     assert mixture.probabilities.shape == (210, mixture.n_clusters)
     assert np.allclose(mixture.probabilities.sum(axis=1), 1)
@@ -293,8 +290,8 @@ def test_exact_takes_every_row_and_tells_the_cost():
 def test_data_without_clusters_is_called_that(kind):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
-    found = compare(X, methods=QUICK, k=range(2, 5))
-    assert found.recommendation.method is None
+    found = compare(X, methods=QUICK, k=range(1, 5))
+    assert (found.recommendation.method, found.recommendation.verdict) == (None, "no clusters")
     assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
     assert found.recommendation.reasons[1].startswith("The density has one hill")
     assert (found.labels == 0).all()
@@ -311,8 +308,8 @@ def test_data_without_clusters_is_called_that(kind):
     ],
 )
 def test_too_little_to_say_anything(X, why):
-    found = compare(X, methods=["kmeans", "dbscan"], k=[2])
-    assert found.recommendation.method is None
+    found = compare(X, methods=["kmeans", "dbscan"], k=[1, 2])
+    assert (found.recommendation.method, found.recommendation.verdict) == (None, "unknown")
     (told,) = found.recommendation.reasons
     assert told.startswith(f"No answer is recommended: {why}")
 
@@ -336,7 +333,7 @@ def test_rows_that_are_copies_of_two_places():
 
 def test_a_few_outliers_are_no_cluster():
     X = np.r_[np.random.default_rng(0).normal(size=(200, 2)), [[1e3, 1e3]]]
-    assert compare(X, methods=QUICK, k=range(2, 5), scale="none").recommendation.method is None
+    assert compare(X, methods=QUICK, k=range(1, 5), scale="none").recommendation.method is None
 
 
 def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
@@ -532,8 +529,9 @@ def test_progress_rises_to_one():
     [
         ({"methods": ["kmeens"]}, "methods: there is no 'kmeens'. Choose some of gaussian-mixture, kmeans, "),
         ({"methods": []}, "methods is empty. Choose some of "),
-        ({"k": [1, 2]}, "k must be whole numbers from 2 on, got [1, 2]. For two to fifteen: range(2, 16)."),
-        ({"k": 3}, "k must be some whole numbers, got 3. For two to fifteen: range(2, 16)."),
+        ({"k": [0, 2]}, "k must be whole numbers from 1 on with one above 1, got [0, 2]. For one to fifteen: range("),
+        ({"k": [1]}, "k must be whole numbers from 1 on with one above 1, got [1]. For one to fifteen: range(1, 16)."),
+        ({"k": 3}, "k must be some whole numbers, got 3. For one to fifteen: range(1, 16)."),
         ({"scale": "unit"}, "scale must be one of standard, robust, none, got 'unit'."),
         ({"parameters": {"kmeens": {}}}, "parameters: there is no method 'kmeens'. Choose some of "),
         ({"parameters": {"kmeans": {"eps": 1}}}, "parameters: kmeans has no 'eps'. It has "),

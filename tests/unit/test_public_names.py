@@ -46,7 +46,7 @@ PUBLIC = {
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.models": "Info Model Preparation inspect load read save",
+    "knoll.models": "Info Model Preparation Relabeled inspect load read save",
     "knoll.plots": """
         agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
         gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph

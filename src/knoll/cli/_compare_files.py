@@ -15,6 +15,7 @@ from knoll.cli._terminal import json_text
 from knoll.comparison import Comparison, Event
 from knoll.exceptions import ModelFileError
 from knoll.models import save
+from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
     columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.candidates.items()}
     for name, candidate in found.candidates.items():
         if candidate.probabilities is not None:
-            columns |= {f"{name}-p{c}": share for c, share in enumerate(candidate.probabilities.T)}
+            count = n_labels(candidate.model)
+            columns |= {
+                f"{name}-p{c if c < count else '-noise'}": share for c, share in enumerate(candidate.probabilities.T)
+            }
     while id_name in columns:
         id_name += "'"
     with path.open("wb") as file:

@@ -33,7 +33,7 @@ def read_methods(text: str | None) -> list[str] | None:
 
 
 def read_numbers(text: str) -> list[int]:
-    """Read 2..15, 3, or 2,4,8."""
+    """Read 1..15, 3, or 2,4,8."""
     numbers: set[int] = set()
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
@@ -43,8 +43,10 @@ def read_numbers(text: str) -> list[int]:
         if last < first:
             raise click.UsageError(f"--k: the range '{part.strip()}' ends before it begins. Write {last}..{first}.")
         numbers |= set(range(first, last + 1))
-    if not numbers or min(numbers) < 2:
-        raise click.UsageError(f"--k must be whole numbers from 2 on, got '{text}'. For two to fifteen: 2..15.")
+    if min(numbers) < 1 or max(numbers) < 2:
+        raise click.UsageError(
+            f"--k must be whole numbers from 1 on with one above 1, got '{text}'. For one to fifteen: 1..15."
+        )
     if len(numbers) > 100:
         raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
     return sorted(numbers)

@@ -37,7 +37,8 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
 @click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
               "dbscan, mean-shift; all if not given.")  # fmt: skip
-@click.option("--k", default="2..15", show_default=True, metavar="A..B", help="Numbers of clusters to try.")
+@click.option("--k", default="1..15", show_default=True, metavar="A..B",
+              help="Numbers of clusters to try; with 1 the outcome may be that there are none.")  # fmt: skip
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number if not given.")

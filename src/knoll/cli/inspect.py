@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._output import listed, size
+from knoll.cli._output import listed, size, some
 from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def _plain(info: Info) -> dict[str, Any]:
         "fitted": info.fitted,
         "arrays": info.arrays,
         "preparation": None if info.preparation is None else info.preparation.plain(),
+        "clusters": None if info.clusters is None else list(info.clusters),
         "sha256": info.digest,
     }
 
@@ -68,6 +69,9 @@ def _show(info: Info) -> None:
     if info.preparation is not None:
         lines.append(f"columns     {listed(info.preparation.columns)}")
         lines.append(f"scale       {info.preparation.scale}; missing values: {info.preparation.missing}")
+    if info.clusters is not None:
+        found = some(len(set(info.clusters)), "cluster")
+        lines.append(f"clusters    {found} of {len(info.clusters)} labels: {listed([str(c) for c in info.clusters])}")
     for title, (name, value) in zip(["fitted", *[""] * len(info.fitted)], _flat(info.fitted)):
         lines.append(f"{title:11} {name} = {value}")
     lines.append(f"arrays      {len(info.arrays)}, {size(sum(info.arrays.values()))}")

@@ -67,13 +67,15 @@ def command(
     refuse_existing(out, force=force, inputs=[model, data])
     from knoll import models
     from knoll.cli._stream import open_stream
+    from knoll.models._relabeled import bare
 
     begun = time.perf_counter()
     read = models.read(model)
+    kind = type(bare(read.estimator)).__name__
     if jobs is not None:
-        read.estimator.set_params(n_jobs=jobs)
+        bare(read.estimator).set_params(n_jobs=jobs)
     if proba and not hasattr(read.estimator, "predict_proba"):
-        raise click.ClickException(f"{type(read.estimator).__name__} knows no probabilities. Leave --proba out.")
+        raise click.ClickException(f"{kind} knows no probabilities. Leave --proba out.")
     counts: dict[int, int] = {}
     named = _named(read, columns, model)
     with open_stream(data, header, [*(named or ()), *([] if id_column is None else [id_column])]) as stream:
@@ -89,7 +91,7 @@ def command(
             labels.close()
     summary: dict[str, Any] = {
         "model": str(model),
-        "class": type(read.estimator).__name__,
+        "class": kind,
         "data": stream.name,
         "columns": wanted,
         "rows": labels.rows,
@@ -108,8 +110,10 @@ def command(
 
 def _named(read: Model, columns: str | None, model: Path) -> list[str] | None:
     """Return the names of the columns to take: those asked for, or those that the model remembers; None if neither."""
+    from knoll.models._relabeled import bare
+
     count = int(read.estimator.n_features_in_)
-    names = vars(read.estimator).pop("feature_names_in_", None)  # what it is given from here on are arrays
+    names = vars(bare(read.estimator)).pop("feature_names_in_", None)  # what it is given from here on are arrays
     if columns is not None:
         wanted = read_columns(columns) or []
         if len(wanted) != count:
@@ -197,6 +201,8 @@ def _answers(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDAr
     """Return the label of each row and, if asked for, its probabilities; densities where there is nothing to label."""
     import numpy as np
 
+    from knoll.models._relabeled import n_labels
+
     model = read.estimator
     points = X if read.preparation is None else read.preparation.apply(X)
     if not len(points):  # a piece whose rows were all left out; an estimator wants one at least
@@ -208,8 +214,7 @@ def _answers(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDAr
         if proba:
             shares = model.predict_proba(points)
             for c in range(shares.shape[1]):
-                name = f"p_{c}" if c < len(model.weights_) else "p_noise"
-                values[name] = shares[:, c]
+                values[f"p_{c}" if c < n_labels(model) else "p_noise"] = shares[:, c]
     return {name: value[: len(X)] for name, value in values.items()}
 
 

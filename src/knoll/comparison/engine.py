@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
 from knoll.comparison.judge import agreement_of, known_labels, truth_scores
-from knoll.comparison.methods import ALL, View
+from knoll.comparison.methods import ALL, FIT_ERRORS, View
 from knoll.comparison.plan import Plan, make_plan
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import recommend
@@ -40,7 +40,7 @@ def compare(
     X: ArrayLike,
     *,
     methods: Sequence[str] | None = None,
-    k: Iterable[int] = range(2, 16),
+    k: Iterable[int] = range(1, 16),
     scale: str = "standard",
     truth: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
@@ -59,8 +59,9 @@ def compare(
         The table: finite numbers.
     methods : sequence of str, default=None
         Some of "gaussian-mixture", "kmeans", "kernel-kmeans", "spectral", "dbscan", "mean-shift"; None is all.
-    k : iterable of int, default=range(2, 16)
-        Numbers of clusters to try.
+    k : iterable of int, default=range(1, 16)
+        Numbers of clusters to try. With 1 among them the outcome may be that there are no clusters; without 1 an answer
+        with one of these numbers is recommended, whatever the density shows.
     scale : {"standard", "robust", "none"}, default="standard"
         How columns are put on one footing first.
     truth : array-like of shape (n_samples,), default=None
@@ -99,7 +100,7 @@ def compare(
     """
     begun = time.perf_counter()
     names = _methods(methods)
-    numbers = _numbers(k)
+    numbers, required = _numbers(k)
     given = _given(parameters, names)
     check_parameters(
         "compare",
@@ -116,9 +117,10 @@ def compare(
     order = content_order(points)
     table = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
+    _refuse_overflow(scaled, headings, scale)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
     watch = _Watch(progress, begun, plan)
-    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch)
+    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch, required)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
         warnings.simplefilter("ignore", KnollWarning)
         try:
@@ -151,7 +153,6 @@ def compare(
 
 
 _OVER = 1.5  # times the budget: more is said
-_FAILS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
 
 @dataclass
@@ -167,6 +168,7 @@ class _Work:
     seed: int
     n_jobs: int | None
     watch: _Watch
+    required: bool  # whether an answer must have one of the numbers
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     interrupted: bool = False
@@ -178,7 +180,7 @@ class _Work:
         points = self.scaled[rows]
         self.watch.tell("density", "mixtures", 0.0)
         self.found = self._survey(points)
-        view = View(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs)
+        view = View(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs, self.required)
         for name in self.names:
             if any(failure.method == name for failure in self.failures):
                 continue
@@ -191,7 +193,7 @@ class _Work:
             except KeyboardInterrupt:
                 self.failures.append(Failure(name, "interrupted", time.perf_counter() - started))
                 raise
-            except _FAILS as error:
+            except FIT_ERRORS as error:
                 self.failures.append(Failure(name, _reason(error), time.perf_counter() - started))
                 continue
             if outcome.interrupted:
@@ -207,7 +209,7 @@ class _Work:
         started = time.perf_counter()
         try:
             return survey(points, self.numbers, by_hand, self.seed, self.n_jobs, tick)
-        except _FAILS as error:
+        except FIT_ERRORS as error:
             if not by_hand:
                 raise
             self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
@@ -219,7 +221,8 @@ class _Work:
         candidates = {name: one.candidate for name, one in self.outcomes.items()}
         rows = drawn_rows(self.order, self.plan.view, self.seed)
         agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
-        advice = recommend(candidates, {name: one.meets for name, one in self.outcomes.items()}, agreement, found)
+        meets = {name: one.meets for name, one in self.outcomes.items()}
+        advice = recommend(candidates, meets, agreement, found, self.numbers if self.required else None)
         return agreement, advice, None if known is None else truth_scores(known, candidates)
 
 
@@ -287,14 +290,17 @@ def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name in asked)
 
 
-def _numbers(k: Iterable[int]) -> tuple[int, ...]:
+def _numbers(k: Iterable[int]) -> tuple[tuple[int, ...], bool]:
+    """Return the numbers of clusters from 2 on, and whether one of them is required: "no clusters" counts as 1."""
     try:
         numbers = sorted({int(number) for number in k})
     except (TypeError, ValueError):
-        raise InvalidParameter(f"k must be some whole numbers, got {k!r}. For two to fifteen: range(2, 16).") from None
-    if not numbers or numbers[0] < 2:
-        raise InvalidParameter(f"k must be whole numbers from 2 on, got {k!r}. For two to fifteen: range(2, 16).")
-    return tuple(numbers)
+        raise InvalidParameter(f"k must be some whole numbers, got {k!r}. For one to fifteen: range(1, 16).") from None
+    if not numbers or numbers[0] < 1 or numbers[-1] < 2:
+        raise InvalidParameter(
+            f"k must be whole numbers from 1 on with one above 1, got {k!r}. For one to fifteen: range(1, 16)."
+        )
+    return tuple(number for number in numbers if number > 1), numbers[0] > 1
 
 
 _ASKED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "seed", "verbose": "progress"}
@@ -329,6 +335,17 @@ def _refuse_too_many(numbers: tuple[int, ...], given: Mapping[str, Mapping[str, 
             value = values.get(parameter)
             if isinstance(value, numbers_.Integral) and int(value) > n:
                 raise InvalidParameter(f"parameters: {parameter} of {name} is {value}, but there are {n} rows.")
+
+
+def _refuse_overflow(scaled: Floats, columns: tuple[str, ...], scale: str) -> None:
+    """Refuse a column that spans more than float64 can hold once it is scaled."""
+    wide = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+    if len(wide):
+        other = "divide the column by 1024" if scale == "standard" else 'use scale="standard"'
+        raise BadData(
+            f"column {columns[wide[0]]!r} spans more than float64 can hold under scale={scale!r}. "
+            f"Leave out the rows that are so far away, or {other}."
+        )
 
 
 def _columns(X: Any, columns: Sequence[str] | None, d: int) -> tuple[str, ...]:

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.judge import count_clusters, internal_scores
-from knoll.comparison.methods import ALL, Method, Proposal, View, named
+from knoll.comparison.methods import ALL, FIT_ERRORS, Method, Proposal, View
 from knoll.comparison.plan import Plan
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.stability import stability
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_rand_score
+from knoll.models._relabeled import Relabeled, most_probable
 
 __all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
 
@@ -59,8 +60,9 @@ def fit_method(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = method.fit(chosen, scaled[rows], view)
-    labels = _labels(model, chosen, scaled, rows)
-    probabilities = _probabilities(model, scaled, chosen.groups) if name == "gaussian-mixture" else None
+    answer = chosen.relabeled(model)
+    probabilities = answer.predict_proba(scaled) if hasattr(answer, "predict_proba") else None
+    labels = _labels(answer, probabilities, scaled, rows)
     seen = labels[drawn_rows(order, plan.view, view.seed)]
     interrupted = False
     scores: dict[str, float] = {}
@@ -74,7 +76,7 @@ def fit_method(
         interrupted = True
     found = Candidate(
         method=name,
-        model=model,
+        model=answer,
         labels=labels,
         probabilities=probabilities,
         parameters=_settled(chosen.parameters, model),
@@ -97,22 +99,29 @@ def fit_method(
 
 
 def _choose(method: Method, view: View, given: Mapping[str, Any], name: str) -> Proposal:
-    """Take the setting that meets the clusters of the density best: the earlier of equals, the first without any."""
+    """Take the setting that meets the clusters of the density best: the earlier of equals, the first without any.
+
+    Where a number of clusters is required, settings with such a number come before all others.
+    """
     proposals = list(method.propose(view, given))
     if not proposals:
         raise BadData(f"{name} found no setting to try on these rows.")
+    if view.required:
+        proposals = [one for one in proposals if count_clusters(one.labels) in view.k] or proposals
     match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
     return proposals[int(np.argmax(np.round(match, 2)))]
 
 
-def _labels(model: Any, chosen: Proposal, scaled: Floats, rows: Rows) -> Labels:
-    """Return the labels of all rows: the model's own where it was fitted, its predictions elsewhere."""
+def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Rows) -> Labels:
+    """Return what `predict` gives for all rows, from what is there already: probabilities, the labels of the fit."""
+    if isinstance(model, Relabeled):
+        return model.predict(scaled) if probabilities is None else most_probable(probabilities, model.n_clusters)
     labels = np.empty(len(scaled), np.int64)
-    labels[rows] = named(model.labels_, chosen.groups)
+    labels[rows] = model.labels_
     if len(rows) < len(scaled):
         left = np.ones(len(scaled), bool)
         left[rows] = False
-        labels[left] = named(model.predict(scaled[left]), chosen.groups)
+        labels[left] = model.predict(scaled[left])
     return labels
 
 
@@ -137,9 +146,14 @@ def _shortcut(
     if route.rows == n:
         return None
     others = drawn_rows(order, min(route.rows, _SECOND * plan.view, n), view.seed, after=route.rows)
-    again = method.fit(chosen, scaled[others], view)
     judged = drawn_rows(order, plan.view, view.seed)
-    agrees = adjusted_rand_score(labels[judged], named(again.predict(scaled[judged]), chosen.groups))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            again = chosen.relabeled(method.fit(chosen, scaled[others], view)).predict(scaled[judged])
+        except FIT_ERRORS:  # the answer is there; it has no certificate
+            return None
+    agrees = adjusted_rand_score(labels[judged], again)
     return Shortcut(route.rows / n, len(others), float(agrees), _residual(name, model))
 
 
@@ -149,17 +163,6 @@ def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
     return {
         name: parameters[name] if isinstance(value, str) and value == "auto" else value for name, value in now.items()
     }
-
-
-def _probabilities(model: Any, scaled: Floats, groups: tuple[int, ...] | None) -> Floats:
-    """Return the probability of each cluster: the sum over the components that were joined to it."""
-    own = np.asarray(model.predict_proba(scaled), dtype=np.float64)  # (n, components)
-    if groups is None:
-        return own
-    joined = np.zeros((len(own), max(groups) + 1))
-    for component, group in enumerate(groups):
-        joined[:, group] += own[:, component]
-    return joined
 
 
 # ---- which rows ----------------------------------------------------------------------------------------------------

@@ -15,22 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import scales, tuning
+from knoll.comparison.judge import count_clusters
 from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.spectrum import eigengap_evidence
 from knoll.comparison.survey import Survey
 from knoll.dbscan import DBSCAN
-from knoll.exceptions import BadData, InvalidParameter
+from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.gaussian_mixture import GaussianMixture
 from knoll.kernel_kmeans import KernelKMeans
 from knoll.kmeans import KMeans
 from knoll.mean_shift import MeanShift
+from knoll.models import Relabeled
 from knoll.spectral import SpectralClustering
 
-__all__ = ["ALL", "Method", "Proposal", "View", "named"]
+__all__ = ["ALL", "FIT_ERRORS", "Method", "Proposal", "View"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
 _STARTS = 4  # of each fit that depends on a start
 _NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0.1 ms, by a kernel a twentieth of it
@@ -51,6 +55,7 @@ class View:
     survey: Survey  # what the density says
     seed: int
     n_jobs: int | None
+    required: bool = False  # whether an answer must have one of those numbers of clusters
 
     @property
     def asked(self) -> int | None:
@@ -69,6 +74,10 @@ class Proposal:
     groups: tuple[int, ...] | None = None
     by_hand: bool = False  # whether scales were given, and must stay as they are
 
+    def relabeled(self, model: Any) -> Any:
+        """Return a model at this setting with the clusters of this proposal for its labels."""
+        return model if self.groups is None else Relabeled(model, self.groups)
+
 
 class Method(Protocol):
     """What every method can do."""
@@ -83,12 +92,6 @@ class Method(Protocol):
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         """Fit the chosen setting to more rows."""
-
-
-def named(labels: NDArray[Any], groups: tuple[int, ...] | None) -> Labels:
-    """Turn the labels of components into those of the clusters they were joined to; noise stays noise."""
-    own = labels.astype(np.int64)
-    return own if groups is None else np.where(own < 0, -1, np.array(groups, dtype=np.int64)[np.maximum(own, 0)])
 
 
 # ---- Gaussian mixture ----------------------------------------------------------------------------------------------
@@ -130,8 +133,15 @@ class _Mixture(_Base):
         options: list[tuple[int, ...] | None] = [None]
         if "n_components" not in given and found.count > 1:
             options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
+        counts = set()
         for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
-            yield Proposal(chosen, named(model.labels_, groups), model, (evidence,), groups)
+            labels = model.labels_ if groups is None else Relabeled(model, groups).predict(view.points)
+            counts.add(count_clusters(labels))
+            yield Proposal(chosen, labels.astype(np.int64), model, (evidence,), groups)
+        if view.required and "n_components" not in given and counts.isdisjoint(view.k):
+            model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs, single=False)
+            chosen |= {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
+            yield Proposal(chosen, model.labels_.astype(np.int64), model, (evidence,))
 
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         old = chosen.model
@@ -230,7 +240,7 @@ class _Spectral(_Base):
         found = int(auto.n_clusters_)
         wanted = view.asked
         scale = () if "affinity" in given or "gamma" in given else (_sigma_evidence(estimate, sigma),)
-        if found == 1 or found in view.k or "n_clusters" in given:
+        if (found == 1 and not view.required) or found in view.k or "n_clusters" in given:
             gap = eigengap_evidence(auto, found, auto, "widest gap")
             yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (*scale, gap))
         else:  # a number that was not to be tried: the largest gap of those that were

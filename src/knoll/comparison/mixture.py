@@ -85,32 +85,39 @@ def fit_mixtures(
     seed: int,
     n_jobs: int | None,
     tick: Callable[[float], None] = lambda share: None,
+    *,
+    single: bool = True,
 ) -> tuple[Any, Evidence]:
-    """Fit mixtures of every covariance type and number of components; return the one of least BIC, and the curves."""
+    """Fit mixtures of every covariance type and number of components; return the one of least BIC, and the curves.
+
+    One component is tried, too, if `single`.
+    """
     n, d = points.shape
     types = (given["covariance_type"],) if "covariance_type" in given else _TYPES
-    tried = (int(given["n_components"]),) if "n_components" in given else (1, *numbers)
+    tried = (int(given["n_components"]),) if "n_components" in given else (1, *numbers) if single else numbers
     rest = {name: value for name, value in given.items() if name not in ("covariance_type", "n_components")}
     curve = {name: np.full(len(tried), np.nan) for name in types}
     fits: list[tuple[float, Any]] = []
+    collapsed: list[tuple[float, Any]] = []  # taken where there is nothing else
     for number, name in enumerate(types):
         best, worse = np.inf, 0
         for at, k in enumerate(tried):
             tick((number + at / len(tried)) / len(types))
-            if len(tried) > 1 and k > 1 and (k * (d + 1) > n / 2 if name == "full" else k > n / 4):
+            if at > 0 and (k * (d + 1) > n / 2 if name == "full" else k > n / 4):
                 break  # fewer than two rows for each direction of a component: nothing to estimate it from
             settings = {"n_init": _STARTS if k > 1 else 1, "random_state": seed, "n_jobs": n_jobs}
             model = GaussianMixture(n_components=k, covariance_type=name, **(settings | rest)).fit(points)
             curve[name][at] = bic = float(model.bic(points))
-            if k == 1 or len(tried) == 1 or not _collapsed(model, d):
-                fits.append((bic, model))
+            poor = k > 1 and len(tried) > 1 and _collapsed(model, d)
+            (collapsed if poor else fits).append((bic, model))
             best, worse = min(best, bic), 0 if bic < best else worse + 1
             if worse >= _GIVE_UP:
                 break
+    fits = fits or collapsed
     bic, model = min(fits, key=lambda pair: pair[0])
     if len(tried) > 1:
         with contextlib.suppress(np.linalg.LinAlgError):  # of extreme numbers: then the fit stays as it is
-            bic, model = _join_where_better(points, bic, model)
+            bic, model = _join_where_better(points, bic, model, tried)
         at = tried.index(model.n_components) if model.n_components in tried else -1
         curve[model.covariance_type][at] = min(bic, curve[model.covariance_type][at])
     k, name = int(model.n_components), model.covariance_type
@@ -131,10 +138,10 @@ def _collapsed(model: Any, d: int) -> bool:
     return bool(model.covariance_type in ("full", "diag") and sizes.min() < d + 2)
 
 
-def _join_where_better(points: Floats, bic: float, model: Any) -> tuple[float, Any]:
+def _join_where_better(points: Floats, bic: float, model: Any, tried: tuple[int, ...]) -> tuple[float, Any]:
     """Join two components that no valley parts, begin EM there, and keep that where BIC falls."""
     joined = True
-    while joined and model.n_components > 1:
+    while joined and model.n_components - 1 in tried:
         joined = False
         tops, depth = _passes(model)
         near = [(depth[a, b], a, b) for a in range(len(tops)) for b in range(a) if depth[a, b] < _SHALLOW]

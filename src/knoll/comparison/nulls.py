@@ -30,6 +30,7 @@ _FLAT = 1e-10  # of the largest variance: an axis with less has no extent
 def essential(points: Floats) -> Floats:
     """Turn rows that do not fill their space onto the principal axes that they do fill; others are left alone."""
     moved = points - points.mean(axis=0)
+    moved[:, points.min(axis=0) == points.max(axis=0)] = 0.0  # the mean of equal numbers may be rounded
     values, axes = np.linalg.eigh(moved.T @ moved / len(points))
     kept = values > _FLAT * max(float(values[-1]), 1e-300)
     return points if kept.all() else np.ascontiguousarray(moved @ axes[:, kept])

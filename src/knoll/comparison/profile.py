@@ -44,9 +44,11 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     """Describe the table; `order` sorts its rows by content, so that copies stand side by side."""
     n, d = X.shape
     # (d,) each; sums over rows in order of content, so that the order of rows changes no bit
-    means = np.array([np.mean(X[order, j], dtype=np.float64) for j in range(d)])
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # squares of extreme numbers leave float64
+    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # sums and squares of extreme numbers leave float64
+    means = np.array(
+        [np.ldexp(np.mean(np.ldexp(X[order, j], -power[j]), dtype=np.float64), power[j]) for j in range(d)]
+    )
     deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
     constant = minima == maxima
     copies = 0

@@ -92,9 +92,9 @@ class Candidate:
     """One method's answer."""
 
     method: str
-    model: Any  # the fitted estimator; its data was scaled
+    model: Any  # the fitted estimator; its data was scaled. A knoll.models.Relabeled one where components were joined
     labels: Labels  # (n,), −1 noise
-    probabilities: Floats | None  # (n, clusters), where the method has them
+    probabilities: Floats | None  # (n, clusters), where the method has them; with noise one column more
     parameters: Mapping[str, Any]  # chosen or given
     evidence: tuple[Evidence, ...]
     n_clusters: int
@@ -107,8 +107,7 @@ class Candidate:
     certificate: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
     seconds: float
     warnings: tuple[str, ...] = ()
-    groups: tuple[int, ...] | None = None  # the cluster of each component, where components were joined: labels =
-    # groups[model.predict]; None: labels are the model's own
+    groups: tuple[int, ...] | None = None  # the cluster of each component, where components were joined
     shortcut: Shortcut | None = None  # None: every row was fitted
 
 
@@ -147,12 +146,13 @@ class Structure:
 class Recommendation:
     """The clustering to take, and why."""
 
-    method: str | None  # None: the data shows no clusters
+    method: str | None  # None: no answer is recommended
     reasons: tuple[str, ...]
     runner_up: str | None
     why_not: str  # what the runner-up lacks
     caution: str
     structure: Structure
+    verdict: str  # "recommended"; "no clusters"; "not found": no method found usable ones; "unknown": too little data
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Agreement:
 class Comparison:
     """Everything that a comparison found; `summary` is the plain form for a file.
 
-    `labels` are those of the recommended method, all 0 where the data shows no clusters.
+    `labels` are those of the recommended method, all 0 where none is recommended.
     """
 
     profile: Profile
@@ -196,7 +196,8 @@ class Comparison:
             )
         lines += [f"  {failure.method:<16} failed: {failure.reason}" for failure in self.failures]
         advice = self.recommendation
-        lines.append(f"recommended: {advice.method or 'none, the data shows no clusters'}")
+        nothing = {"no clusters": "none, the data shows no clusters", "not found": "none, no method found clusters"}
+        lines.append(f"recommended: {advice.method or nothing.get(advice.verdict, 'none')}")
         lines += [f"  {reason}" for reason in advice.reasons]
         return "\n".join(lines)
 
@@ -211,6 +212,7 @@ class Comparison:
             "agreement": {"methods": list(self.agreement.methods), "ami": plain(self.agreement.matrix)},
             "recommendation": {
                 "method": advice.method,
+                "verdict": advice.verdict,
                 "reasons": list(advice.reasons),
                 "runner_up": advice.runner_up,
                 "why_not": advice.why_not,

@@ -6,10 +6,11 @@ Roth, Braun and Buhmann 2004). The adjusted Rand index corrects for the number o
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
-from knoll.comparison.methods import Method, Proposal, View, named
-from knoll.exceptions import KnollError
+from knoll.comparison.methods import FIT_ERRORS, Method, Proposal, View
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["stability"]
@@ -20,15 +21,17 @@ _HALVES = 3
 def stability(method: Method, chosen: Proposal, view: View) -> tuple[float, float] | tuple[None, None]:
     """Return the mean and the standard deviation of the agreement of refits on halves with the whole.
 
-    Both are None where a half has too few rows for the setting.
+    Both are None where a half cannot be fitted. Warnings of a refit are about the half, not about the answer.
     """
     m = len(view.points)
     found = []
     for number in range(_HALVES):
         half = np.sort(np.random.default_rng([view.seed, 17, number]).permutation(m)[: max(2, m // 2)])
-        try:
-            model = method.fit(chosen, view.points[half], view)
-        except KnollError:
-            return None, None
-        found.append(adjusted_rand_score(chosen.labels, named(model.predict(view.points), chosen.groups)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                labels = chosen.relabeled(method.fit(chosen, view.points[half], view)).predict(view.points)
+            except FIT_ERRORS:
+                return None, None
+        found.append(adjusted_rand_score(chosen.labels, labels))
     return float(np.mean(found)), float(np.std(found))

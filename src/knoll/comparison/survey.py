@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _EXTREME = 100  # powers of two
+_MOST_EXPONENT = 950  # differences and sums of larger numbers might leave float64
 FEWEST = 20  # rows; with fewer nothing can be said about density
 
 
@@ -56,13 +57,14 @@ def survey(
 ) -> Survey:
     """Look at the rows of the view; `given` are parameters of the mixture set by hand."""
     m = len(points)
-    power = int(np.frexp(np.abs(points - points.mean(axis=0)).max(initial=0.0))[1])
-    power = power if abs(power) > _EXTREME else 0  # squares of such numbers leave float64
-    filled = essential(np.ldexp(points, -power)) if m >= FEWEST else points
+    usual = _rescaled(points)
+    filled = essential(usual) if m >= FEWEST else points
     if m < FEWEST or filled.shape[1] == 0:
         why = f"{m} rows are too few to tell (at least {FEWEST})" if m < FEWEST else "all rows are equal"
         return nothing(m, why)
-    turned = power != 0 or filled.shape != points.shape  # then the mixture of the survey is not one of the columns
+    turned = (
+        usual is not points or filled.shape != points.shape
+    )  # then the mixture of the survey is not one of the columns
     model, bic = fit_mixtures(filled, numbers, given, seed, n_jobs, lambda share: tick("mixtures", 0.4 * share))
     tick("kernel density", 0.4)
     gaps = squared_distances(filled)
@@ -87,6 +89,26 @@ def survey(
         labels, count, witness, structure, None if turned else model, None if turned else bic,
         mixture.groups if witness == "mixture" and not turned else None, hills, mixture, lines,
     )  # fmt: skip
+
+
+def _rescaled(points: Floats) -> Floats:
+    """Shift extreme rows and rescale them all by one power of two; others, whose squares float64 has, are returned.
+
+    Columns far smaller than the largest become 0: unscaled, they have no say in a distance either.
+    """
+    top = _exponent(points)
+    shrink = 70 if top > _MOST_EXPONENT else 0
+    shifted = np.ldexp(points, -shrink)
+    shifted -= shifted.min(axis=0)  # exactly 0 in a constant column, however large
+    power = _exponent(shifted)
+    if top <= _EXTREME and abs(power + shrink) <= _EXTREME:
+        return points
+    return np.ldexp(shifted, -power)
+
+
+def _exponent(values: Floats) -> int:
+    """Return the exponent of the largest magnitude: all are below two to this power."""
+    return int(np.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 def nothing(m: int, why: str) -> Survey:

@@ -2,7 +2,7 @@
 
     from  bytes
     0     8      magic: 0x89, "knoll", carriage return, line feed (a transfer as text spoils it, and shows)
-    8     2 + 2  format version: major, minor; a reader takes its own major and any minor
+    8     2 + 2  format version: major, minor; 1 or, with a relabeling, 2; a reader takes any minor
     12    4      zero
     16    8      length of the header
     24    8      length of the file
@@ -32,6 +32,7 @@ __all__ = [
     "MAJOR",
     "MINOR",
     "PREFIX",
+    "RELABELED",
     "Damage",
     "Place",
     "Prefix",
@@ -43,6 +44,7 @@ __all__ = [
 
 MAGIC = b"\x89knoll\r\n"
 MAJOR, MINOR = 1, 0
+RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels
 ALIGN = 64
 DIGEST = 32
 MOST_HEADER = 1 << 26  # bytes

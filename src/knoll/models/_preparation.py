@@ -21,6 +21,8 @@ MISSING = ("error", "drop", "median")
 
 Floats = NDArray[np.float64]
 
+_MOST = float(np.finfo(np.float64).max)
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -119,10 +121,11 @@ class Preparation:
 
 def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
     """Return centre, spread and median of a column; sums are rounded once, so that no order of rows changes a bit."""
-    median = float(np.median(column))
+    power = math.frexp(float(np.abs(column).max()))[1]
+    half = 0.5 if power > 1023 else 1.0  # the sum of the two middle values stays within float64
+    median = float(np.median(half * column)) / half
     if scale == "none":
         return 0.0, 1.0, median
-    power = math.frexp(float(np.abs(column).max()))[1]
     values = np.ldexp(column, -power)  # squares stay within float64
     center = math.fsum(values.tolist()) / len(values)
     spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
@@ -131,5 +134,6 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
         spread = high - low or spread  # half of the rows may have one value, and the others still differ
     if spread < 1e-14 * abs(center) or spread == 0.0:  # nothing but rounding: a constant column
         spread = 0.0
-    spread = math.ldexp(spread, power)
+    with np.errstate(over="ignore"):
+        spread = min(float(np.ldexp(spread, power)), _MOST)  # quartiles may be farther apart than the largest number
     return math.ldexp(center, power), spread or 1.0, median

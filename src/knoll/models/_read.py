@@ -26,6 +26,7 @@ from knoll.models._format import (
     MAJOR,
     MOST_HEADER,
     PREFIX,
+    RELABELED,
     Damage,
     Place,
     Prefix,
@@ -34,6 +35,7 @@ from knoll.models._format import (
     parse,
 )
 from knoll.models._preparation import Preparation
+from knoll.models._relabeled import Relabeled, clusters_of
 
 __all__ = ["Info", "Model", "inspect", "load", "model_of", "read"]
 
@@ -46,7 +48,7 @@ class Model(NamedTuple):
     Attributes
     ----------
     estimator : estimator
-        The fitted estimator.
+        The fitted estimator; a `Relabeled` one where its labels stand for other clusters.
     preparation : Preparation or None
         What was done to its data; None where the file does not say.
     """
@@ -77,6 +79,8 @@ class Info:
         The bytes of each array.
     preparation : Preparation or None
         What was done to the data.
+    clusters : tuple of int or None
+        The cluster of each label of the estimator; None where labels are clusters.
     digest : str
         The SHA-256 of the contents, which was found to be right.
     """
@@ -90,6 +94,7 @@ class Info:
     fitted: dict[str, Any]
     arrays: dict[str, int]
     preparation: Preparation | None
+    clusters: tuple[int, ...] | None
     digest: str
 
 
@@ -104,7 +109,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        With the same parameters and fitted attributes, to the bit; the seconds in `history_` are 0.
+        With the same parameters and fitted attributes, to the bit, but the seconds in `history_`, which are 0; a
+        `knoll.models.Relabeled` one if it was.
 
     Raises
     ------
@@ -207,6 +213,7 @@ def inspect(path: str | os.PathLike[str]) -> Info:
             shown["fitted"],
             {name: place.nbytes for name, place in places.items()},
             _preparation(header),
+            _clusters(header),
             digest,
         )
 
@@ -252,10 +259,10 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major != MAJOR:
+    if prefix.major not in (MAJOR, RELABELED):
         raise ModelFileError(
-            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x. "
-            "Upgrade knoll."
+            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x and "
+            f"{RELABELED}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")
@@ -309,7 +316,12 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     """Make the model that a header and arrays describe, or raise Damage: the rules of the reader and of the writer."""
     kind, preparation = _class(header), _preparation(header)
     try:
-        return Model(kind._of_state(header, arrays), preparation)
+        estimator: Any = kind._of_state(header, arrays)
+        if "relabeling" in header:
+            estimator = Relabeled.from_plain(estimator, header["relabeling"])
+        return Model(estimator, preparation)
+    except Damage:
+        raise
     except ModelFileError as error:
         raise Damage(_reason(error)) from None
     except Exception as error:  # whatever a strange header can bring about
@@ -328,6 +340,11 @@ def _class(header: dict[str, Any]) -> type[Estimator]:
 
 def _preparation(header: dict[str, Any]) -> Preparation | None:
     return Preparation.from_plain(header["preparation"]) if "preparation" in header else None
+
+
+def _clusters(header: dict[str, Any]) -> tuple[int, ...] | None:
+    """Return the clusters as the header lists them; whether they fit the estimator is for `read` to say."""
+    return tuple(clusters_of(header["relabeling"])) if "relabeling" in header else None
 
 
 def _version(header: dict[str, Any], *, strict: bool = True) -> str:

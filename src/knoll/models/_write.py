@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import CLASSES
-from knoll.models._format import MAJOR, MINOR, PREFIX, Damage, Place, Prefix, aligned, dump, lay, parse
+from knoll.models._format import MAJOR, MINOR, PREFIX, RELABELED, Damage, Place, Prefix, aligned, dump, lay, parse
 from knoll.models._preparation import Preparation
 from knoll.models._read import model_of
+from knoll.models._relabeled import Relabeled, bare
 
 __all__ = ["save", "write"]
 
@@ -37,8 +38,8 @@ def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation |
     Parameters
     ----------
     model : estimator
-        A fitted estimator of knoll. One with a callable among its parameters (a start, a metric, a kernel), or with a
-        random generator, is refused by name.
+        A fitted estimator of knoll, or a `knoll.models.Relabeled` one. One with a callable among its parameters (a
+        start, a metric, a kernel), or with a random generator, is refused by name.
     path : str or path
         Where to.
     preparation : Preparation, optional
@@ -85,11 +86,13 @@ def write(model: Any, file: IO[bytes], *, preparation: Preparation | None = None
 
 # ---- what is written -------------------------------------------------------------------------------------------------
 
-_Packed = tuple[bytes, dict[str, NDArray[Any]], dict[str, Place]]
+_Packed = tuple[int, bytes, dict[str, NDArray[Any]], dict[str, Place]]
 
 
 def _packed(model: Any, preparation: Preparation | None) -> _Packed:
-    """Turn a model into a header, arrays, and their places."""
+    """Turn a model into a major version, a header, arrays, and their places."""
+    relabeled = model if isinstance(model, Relabeled) else None
+    model = bare(model)
     if not isinstance(model, Estimator):
         raise InvalidType(f"knoll.save takes a fitted estimator of knoll, got {model!r:.60}.")
     kind = type(model)
@@ -107,6 +110,8 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
     if preparation is not None:
         header["preparation"] = preparation.plain()
+    if relabeled is not None:
+        header["relabeling"] = relabeled.plain()
     try:
         places = lay(arrays)
         text = dump({**header, "arrays": {name: place._asdict() for name, place in places.items()}})
@@ -115,7 +120,7 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
         raise ModelFileError(f"{kind.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:
         raise ModelFileError(f"{kind.__name__} cannot be saved: a text in it is no Unicode.") from None
-    return text, arrays, places
+    return MAJOR if relabeled is None else RELABELED, text, arrays, places
 
 
 def _refuse_generators(model: Estimator) -> None:
@@ -132,10 +137,10 @@ def _refuse_generators(model: Estimator) -> None:
 
 
 def _put(packed: _Packed, file: IO[bytes]) -> str:
-    text, arrays, places = packed
+    major, text, arrays, places = packed
     end = max((place.offset + place.nbytes for place in places.values()), default=0)
     start = aligned(PREFIX + len(text))
-    prefix = Prefix(MAJOR, MINOR, len(text), start + end + hashlib.sha256().digest_size)
+    prefix = Prefix(major, MINOR, len(text), start + end + hashlib.sha256().digest_size)
     digest = hashlib.sha256()
     position = 0
 
