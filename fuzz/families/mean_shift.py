@@ -55,8 +55,7 @@ def _near(rng: Rng, X: Any) -> float:
     """Choose a positive distance of two rows, times a small factor; 1 where all rows are equal."""
     i, j = rng.integers(len(X), size=2)
     with np.errstate(all="ignore"):
-        gap = np.abs(X[i] / 2 - X[j] / 2).max() * 2  # no overflow
-    gap = float(gap * rng.choice([0.5, 1.0, 1.0, 1.5, 3.0])) if np.isfinite(gap) else float(np.abs(X).max())
+        gap = float(np.abs(X[i] - X[j]).max() * rng.choice([0.5, 1.0, 1.0, 1.5, 3.0]))
     return gap if 0 < gap < np.inf else 1.0
 
 
@@ -212,7 +211,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
         return f"labels_ differ under 2^{p} X, 2^{q} w"
     with np.errstate(all="ignore"):
         mine, others = np.ldexp(model.cluster_centers_, min(p, 0)), np.ldexp(other.cluster_centers_, -max(p, 0))
-    return None if np.array_equal(mine, others) else f"cluster_centers_ differ under 2^{p} X, 2^{q} w"
+    return None if (np.abs(mine - others) <= 5e-324).all() else f"cluster_centers_ differ under 2^{p} X, 2^{q} w"
 
 
 def scikit_learn_agrees(case: Case, model: Any) -> str | None:
@@ -263,6 +262,11 @@ FAMILY = Family(
             "float64 cannot hold the squares",
             lambda case: case.parameters.get("bandwidth", 1.0) < 1e-100,
             "a tiny bandwidth",
+        ),
+        Refusal(
+            "No point was within",
+            lambda case: case.parameters.get("bandwidth", 1.0) < 1e-6 * float(np.abs(case.X).max()),
+            "bins are numbered in float32, as in scikit-learn",
         ),
         Refusal("no bin of width", lambda case: case.weights is not None, "bins of weight below min_bin_freq"),
     ),

@@ -16,18 +16,18 @@ from fuzz.__main__ import FAMILIES  # noqa: E402
 from fuzz.runner import describe, run  # noqa: E402
 
 CASES = {
-    "gaussian": 60,
-    "mixture": 60,
-    "kmeans": 80,
-    "kernel_kmeans": 60,
-    "spectral": 60,
-    "dbscan": 60,
-    "mean_shift": 80,
-    "scales": 80,
-    "metrics": 80,
-    "tuning": 30,
-    "compare": 3,
-    "models": 60,
+    "gaussian": 200,
+    "mixture": 200,
+    "kmeans": 200,
+    "kernel_kmeans": 200,
+    "spectral": 200,
+    "dbscan": 250,
+    "mean_shift": 250,
+    "scales": 200,
+    "metrics": 200,
+    "tuning": 150,
+    "compare": 10,
+    "models": 200,
 }
 SEED = 0
 
