@@ -107,7 +107,7 @@ def check_case(case: Case, tally: Tally | None = None, only: str | None = None) 
             return _counted(counts, failures)
     for law in case.family.laws:
         name = law.__name__
-        if only is not None and not only.startswith(name):
+        if only is not None and only.partition(": ")[0] != name:
             continue
         text = check(name, functools.partial(law, case, model))
         if isinstance(text, str):

@@ -124,6 +124,12 @@ def _by_column(rng: Rng, X: Floats) -> Floats:
     return _times(X, rng.uniform(-reach, reach, size=(1, X.shape[1])))
 
 
+def _a_subnormal_column(rng: Rng, X: Floats) -> Floats:
+    powers = np.zeros((1, X.shape[1]))
+    powers[0, rng.integers(X.shape[1])] = rng.uniform(-323.5, -306)
+    return _times(X, powers)
+
+
 def _by_row(rng: Rng, X: Floats) -> Floats:
     reach = rng.choice([4, 12, 40, 100, 300])
     return _times(X, rng.uniform(-reach, reach, size=(len(X), 1)))
@@ -137,6 +143,10 @@ def _near_the_largest(rng: Rng, X: Floats) -> Floats:
 def _subnormal(rng: Rng, X: Floats) -> Floats:
     largest = np.abs(X).max()
     return _times(X / largest, rng.uniform(-323, -300, size=(1, 1))) if largest > 0 else X
+
+
+def _least_numbers(rng: Rng, X: Floats) -> Floats:
+    return np.rint(np.clip(X, -1e3, 1e3) * rng.choice([1.0, 3.0, 20.0])) * 5e-324
 
 
 def _squares_underflow(rng: Rng, X: Floats) -> Floats:
@@ -161,9 +171,11 @@ def _times(X: Floats, powers: Floats) -> Floats:
 MAGNITUDES: dict[str, Callable[[Rng, Floats], Floats]] = {
     "whole table": _whole_table,
     "by column": _by_column,
+    "a subnormal column": _a_subnormal_column,
     "by row": _by_row,
     "near the largest": _near_the_largest,
     "subnormal": _subnormal,
+    "least numbers": _least_numbers,
     "squares underflow": _squares_underflow,
     "shifted": _shifted,
     "some entries": _some_entries,

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.cluster import estimate_bandwidth as peer_bandwidth
 
 from fuzz.case import Case, Family, Rng
-from fuzz.exact import integers, power, squared_distance
+from fuzz.exact import as_float, integers, power, squared_distance
 from fuzz.laws import integer_weights, permuted, quiet, repeated
 from fuzz.tables import Table
 from knoll import scales
@@ -26,13 +26,13 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     }
 
 
-def _roots_agree(found: float, square: Fraction, largest: Fraction, relative: float = 1e-13) -> bool:
-    """Whether a float is the root of a fraction, up to rounding and to what squares beside the largest entry lose."""
+def _roots_agree(found: float, square: Fraction, relative: float = 1e-13) -> bool:
+    """Whether a float is the root of a fraction, up to rounding."""
     if math.isnan(found):
         return False
     if math.isinf(found):
         return square >= (Fraction(float(np.finfo(np.float64).max)) * (1 - Fraction(relative))) ** 2
-    slack = largest * power(-480) + 2 * Fraction(5e-324)
+    slack = 2 * Fraction(5e-324)
     low, high = (Fraction(found) * (1 + s * Fraction(relative)) + s * slack for s in (-1, 1))
     return max(Fraction(0), low) ** 2 <= square <= high**2
 
@@ -43,7 +43,6 @@ def k_distances_are_exact(case: Case, model: Any) -> str | None:
     found = scales.k_distances(case.given(), k, sample_weight=case.weights, n_jobs=1)
     (rows,), exponent = integers(case.X.astype(np.float64))
     weights = [Fraction(w) for w in case.mass.tolist()]
-    largest = max(abs(v) for row in rows for v in row) * power(exponent)
     for i in range(min(len(rows), 8)):
         pairs = sorted((squared_distance(rows[i], row), w) for row, w in zip(rows, weights) if w)
         total, radius = Fraction(0), None
@@ -58,8 +57,8 @@ def k_distances_are_exact(case: Case, model: Any) -> str | None:
             continue
         if _near_level(pairs, k):
             continue
-        if not _roots_agree(float(found[i]), radius * power(2 * exponent), largest):
-            return f"row {i}: {found[i]!r}, not the root of {float(radius * power(2 * exponent)):.6g}"
+        if not _roots_agree(float(found[i]), radius * power(2 * exponent)):
+            return f"row {i}: {found[i]!r}, not the root of {as_float(radius * power(2 * exponent)):.6g}"
     return None
 
 
@@ -148,9 +147,8 @@ def sigma_is_a_distance_of_the_data(case: Case, model: Any) -> str | None:
         return None if found == 1.0 else f"σ is {found!r} of equal rows"
     if not 0 < found < math.inf:
         return None  # told by another law
-    largest = max(abs(v) for row in rows for v in row) * power(exponent)
     squares = {squared_distance(a, b) * power(2 * exponent) for a in rows for b in rows}
-    return None if any(_roots_agree(found, s, largest) for s in squares) else f"σ {found!r} is no distance of two rows"
+    return None if any(_roots_agree(found, s) for s in squares) else f"σ {found!r} is no distance of two rows"
 
 
 def weights_are_repetitions_and_order_does_not_matter(case: Case, model: Any) -> str | None:
