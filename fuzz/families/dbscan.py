@@ -24,7 +24,6 @@ from fuzz.laws import (
     predict_is_labels,
     quiet,
     repeated,
-    same_bits_of_any_form,
     same_bits_of_any_threads,
     spread,
     survives_clone,
@@ -204,6 +203,13 @@ def precomputed_distances_agree(case: Case, model: Any) -> str | None:
     return differs(mine, other, ("labels_", "core_sample_indices_"))
 
 
+def any_form_gives_the_same_bits(case: Case, model: Any) -> str | None:
+    """Layouts and containers of the same numbers give the same labels; other distances of sparse rows are SciPy's."""
+    if case.form == "C" or (case.form.startswith("csr") and case.parameters.get("metric", "euclidean") != "euclidean"):
+        return None
+    return differs(model, case.fit(case.X), ("labels_", "core_sample_indices_"))
+
+
 def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
     """Whole weights give the clusters of repeated rows."""
     if not integer_weights(case):
@@ -266,7 +272,7 @@ FAMILY = Family(
         answers_follow_the_definition,
         formulations_agree,
         precomputed_distances_agree,
-        same_bits_of_any_form("labels_", "core_sample_indices_"),
+        any_form_gives_the_same_bits,
         same_bits_of_any_threads(*ANSWERS),
         a_weight_is_a_number_of_repetitions,
         the_order_of_rows_does_not_matter,
@@ -280,6 +286,11 @@ FAMILY = Family(
     ),
     refusals=(
         Refusal("takes dense rows", lambda case: case.form.startswith("csr"), "climbing needs means"),
+        Refusal(
+            "do not support sparse",
+            lambda case: case.form.startswith("csr") and case.parameters.get("metric") in ("minkowski", "chebyshev"),
+            "SciPy has no such distances of sparse rows",
+        ),
         Refusal(
             "cannot decide", lambda case: case.parameters.get("formulation") == "spectral", "eigenvectors of float64"
         ),
