@@ -6,6 +6,7 @@
 #   make test ARGS="-k gaussian"    more words for pytest
 #   make bench CASES="ami*,import"  some of the benchmark cases
 #   make battery SETS="noise-*"     some of the labelled sets
+#   make fuzz SECONDS=600 FAMILIES=mixture,dbscan   a longer random search, of some families
 
 SHELL := /bin/bash
 VENV := .venv
@@ -27,7 +28,7 @@ CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench battery clean
+.PHONY: help demo test check bench battery fuzz clean
 
 help:
 	@echo 'make demo    install into $(VENV), compare six methods on a real table, write demo/report.html'
@@ -35,6 +36,7 @@ help:
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
 	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
+	@echo 'make fuzz    a random search for wrong answers, a minute per family   (SECONDS=600 FAMILIES=mixture,dbscan)'
 	@echo 'make clean   remove everything that make has made'
 
 # ---- what is installed: one stamp per layer -----------------------------------------------------------------------------
@@ -75,9 +77,13 @@ bench: $(VENV)/.bench-peers $(VENV)/.knoll
 battery: $(VENV)/.knoll
 	@$(BIN)/python -m battery $(if $(SETS),--sets '$(SETS)',--write)
 
+fuzz: $(VENV)/.knoll
+	@$(BIN)/python -m fuzz --seconds $(or $(SECONDS),60) $(if $(FAMILIES),--families '$(FAMILIES)') \
+	  $(if $(SEED),--seed $(SEED)) --jobs 2
+
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis src/knoll/_core.pyi
-	find src tests battery benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests battery benchmarks fuzz examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- make test ----------------------------------------------------------------------------------------------------------
 

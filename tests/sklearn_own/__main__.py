@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import knoll
 from tests.sklearn_own.registry import REGISTRY
 from tests.sklearn_own.run import reasons_for, run
-
-import knoll
 
 
 def main(names: list[str]) -> int:

@@ -14,11 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+import knoll  # noqa: E402
 from tests.sklearn_own.private import private_uses  # noqa: E402
 from tests.sklearn_own.registry import REGISTRY, Replacement  # noqa: E402
 from tests.sklearn_own.run import EXPECTED, Outcome, reasons_for, run  # noqa: E402
-
-import knoll  # noqa: E402
 
 
 @pytest.mark.slow

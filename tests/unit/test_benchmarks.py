@@ -264,9 +264,10 @@ def test_the_registered_cases_are_complete_and_their_data_is_seeded():
 
 def test_the_truth_of_the_cases_is_true():
     """The judges' own figures against formulas on data small enough to do by hand or by another road."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
     from benchmarks.cases.gaussian import errors, make
     from benchmarks.cases.metrics import true_ami
-    from sklearn.metrics import adjusted_mutual_info_score
 
     rng = np.random.default_rng(5)
     for labels in (2, 7, 40):

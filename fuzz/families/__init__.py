@@ -1,0 +1,1 @@
+"""One module for each family: what is drawn, and the laws that its answers obey."""
