@@ -12,6 +12,7 @@ from sklearn.mixture import GaussianMixture as Peer
 
 from knoll import _core
 from knoll.covariance import Diagonal, Fixed, Full, Spherical, Tied
+from knoll.exceptions import BadData
 from knoll.reference import em_gmm
 from knoll.steps import gaussian as one_gaussian
 from knoll.steps import gaussian_mixture as steps
@@ -487,3 +488,8 @@ def test_wrong_arrays_are_refused_before_the_kernels():
         steps.partial(Block(X, np.ones(3)), state, 1)
     with pytest.raises(ValueError, match="there must be a living component"):
         steps.partial(Block(X, None), MixtureState(np.zeros(2), state.covariance, None, state.frame), 1)
+
+
+def test_a_covariance_that_no_clipping_makes_regular_is_refused_in_words():
+    with pytest.raises(BadData, match=r"ill-defined empirical covariance: .* Increase reg_covar, .* scale the columns"):
+        Full.from_covariances(np.zeros((1, 2)), np.array([[[1.0, np.inf], [np.inf, 1.0]]]))
