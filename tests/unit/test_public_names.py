@@ -69,8 +69,8 @@ PUBLIC = {
 
 # Modules for knoll's own use, free to change.
 INNER = {
-    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.memory", "knoll.places", "knoll.report", "knoll.steps",
-    "knoll.threads", "knoll.validation",
+    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.memory", "knoll.places", "knoll.report", "knoll.schema",
+    "knoll.steps", "knoll.threads", "knoll.validation",
 }  # fmt: skip
 
 
