@@ -20,6 +20,7 @@ from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
 from knoll.memory import free_memory
 from knoll.steps.eigen import times
+from knoll.steps.scaling import affinity_power, largest_of, scaled
 
 __all__ = [
     "Affinity",
@@ -174,10 +175,10 @@ def _size(n: int) -> str:
 
 
 class Stored:
-    """The matrix of a kernel on n rows, kept whole and symmetric to the bit; values below the floor are 0."""
+    """The matrix of a kernel on n rows over 2^power, kept whole and symmetric to the bit; below the floor it is 0."""
 
-    def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
-        self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
+    def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0, power: int = 0) -> None:
+        self.kernel, self.points, self.threads, self._floor, self.power = kernel, points, threads, floor, power
         self.n = points.shape[0]
 
     @cached_property
@@ -186,7 +187,7 @@ class Stored:
         return self._tile(self.points)
 
     def _tile(self, Y: Any) -> Floats:
-        tile = self.kernel.tile(Y, self.points, self.threads)
+        tile = scaled(self.kernel.tile(Y, self.points, self.threads), -self.power)
         if self._floor > 0:
             tile[tile < self._floor] = 0.0
         return tile
@@ -212,8 +213,13 @@ class Stored:
         return out
 
 
-def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False) -> Stored:
-    """Compute the matrix of a kernel, and refuse what cannot be an affinity; `whole` keeps the smallest values too."""
+def store(
+    kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False, power: int | None = None
+) -> Stored:
+    """Compute the matrix of a kernel, and refuse what cannot be an affinity; `whole` keeps the smallest values too.
+
+    It is divided by 2^power; None chooses the power for this matrix.
+    """
     n, memory = points.shape[0], free_memory()
     needed = 8 * n * n
     if 2 * needed > memory:
@@ -226,7 +232,9 @@ def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool 
     stored = Stored(kernel, points, threads, floor)
     if not isinstance(kernel, Gaussian):  # symmetric to the bit and in [0, 1] by itself
         check_matrix(stored.matrix, f"{owner}: the affinity {kernel.name!r}", threads, negative=False)
-        stored.matrix = (stored.matrix + stored.matrix.T) / 2
+        stored.power = affinity_power(largest_of(stored.matrix)) if power is None else power
+        matrix = scaled(stored.matrix, -stored.power)
+        stored.matrix = (matrix + matrix.T) / 2
     return stored
 
 

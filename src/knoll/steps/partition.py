@@ -5,6 +5,7 @@ The rule is a matrix: centres for k-means (the closest wins), a rotation for the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,14 @@ from knoll.seeding import Multiset
 from knoll.steps.assignment import assign
 from knoll.steps.eigen import inner, times
 from knoll.steps.kmeans import lloyd
+from knoll.steps.loop import StepReport
 from knoll.steps.small import svd
 
-__all__ = ["Rule", "by_discretization", "by_kmeans", "by_qr"]
+__all__ = ["Rule", "Say", "by_discretization", "by_kmeans", "by_qr"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
+Say = Callable[[str], None]
 
 _BETTER = 1e-9  # a run must be better by this share: rounding must not choose among equals
 _NOISE = 1e-20  # of the squared length of all rows: what is left of an inertia of zero
@@ -67,16 +70,32 @@ class Rule:
         return np.abs(turned) if self.kind == "cluster_qr" else turned
 
 
-def by_kmeans(Y: Floats, weights: Floats | None, rows: Multiset, k: int, n_init: int, seed: int, threads: int) -> Rule:
+def by_kmeans(
+    Y: Floats,
+    weights: Floats | None,
+    rows: Multiset,
+    k: int,
+    n_init: int,
+    seed: int,
+    threads: int,
+    say: Say | None = None,
+) -> Rule:
     """Run k-means on the rows from several starts; return the best rule.
 
     Starts are drawn in the order of the data's contents, not of the embedding's, whose last bits mean nothing.
     """
+
+    def show(iteration: int, report: StepReport) -> None:
+        if say is not None:
+            say(f"Iteration {iteration}, inertia {report.objective:.10g}.")
+
     best = None
     total = np.square(Y).sum() if weights is None else float(weights @ np.square(Y).sum(axis=1))
     for restart in range(n_init):
         chosen = seeding.kmeans_plus_plus(Y, rows, k, seed, restart=restart, threads=threads)
-        result = lloyd(Y, weights, Y[chosen], tol=0.0, threads=threads)
+        if say is not None:
+            say("Initialization complete")
+        result = lloyd(Y, weights, Y[chosen], tol=0.0, threads=threads, hook=None if say is None else show)
         if best is None or result.inertia < best.inertia * (1 - _BETTER) - _NOISE * float(total):
             best = result
         if best.inertia <= _NOISE * float(total):

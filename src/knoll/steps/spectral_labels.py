@@ -17,6 +17,7 @@ from knoll.steps import partition
 from knoll.steps import spectral as steps
 from knoll.steps.affinity import Source
 from knoll.steps.assignment import assign
+from knoll.steps.graph_order import graph_order
 from knoll.steps.graph_parts import Components
 from knoll.steps.spectral_solve import Solved
 
@@ -48,6 +49,7 @@ def find_clusters(
     n_init: int,
     seed: int,
     threads: int,
+    say: partition.Say | None = None,
 ) -> Clusters:
     """Cluster the rows of the extension; those it does not reach join the nearest cluster."""
     spectrum, parts = solved.spectrum, solved.parts
@@ -60,7 +62,7 @@ def find_clusters(
     if parts.count > k:  # a component is a cluster
         rule = _by_component(Y, k)
     else:
-        rule = _rule(assign_labels, Y[inside], w[inside], ordered, k, n_init, seed, threads)
+        rule = _rule(assign_labels, Y[inside], w[inside], ordered, k, n_init, seed, threads, say)
     first = rule.labels(Y[inside], threads)[ordered.rows]
     rule = rule.reordered(np.argsort([_first_of(first, c) for c in range(k)], kind="stable"))
     labels = np.zeros(len(Y), dtype=np.int32)
@@ -81,15 +83,29 @@ def find_clusters(
 
 
 def _ordered(source: Source, w: Floats, inside: NDArray[Any], threads: int) -> seeding.Multiset:
-    """Order rows by their contents, equal ones together: what starts and numbers of clusters go by."""
-    if source.wish.given:
-        return seeding.Multiset(np.arange(len(inside)), np.ones(len(inside)))
+    """Order rows by their contents, equal ones together: what starts and numbers of clusters go by.
+
+    In a graph the links are the contents, whether they were given or found; rows of equal links go by coordinates.
+    """
+    if source.graph is not None:
+        position = np.full(source.graph.shape[0], -1, dtype=np.int64)
+        position[inside] = np.arange(len(inside))
+        order = position[graph_order(source.graph, source.points)]
+        return seeding.Multiset(order[order >= 0], np.ones(len(inside)))
     rows, weights = source.points, None if (w == 1).all() else w[inside]
     return seeding.multiset(rows if len(inside) == len(rows) else rows[inside], weights, threads)
 
 
 def _rule(
-    assign_labels: str, Y: Floats, w: Floats, ordered: seeding.Multiset, k: int, n_init: int, seed: int, threads: int
+    assign_labels: str,
+    Y: Floats,
+    w: Floats,
+    ordered: seeding.Multiset,
+    k: int,
+    n_init: int,
+    seed: int,
+    threads: int,
+    say: partition.Say | None,
 ) -> partition.Rule:
     part = np.ascontiguousarray(Y)
     weights = None if (w == 1).all() else w
@@ -98,7 +114,7 @@ def _rule(
             return partition.by_discretization(part, weights, ordered, k, n_init, seed, threads)
         case "cluster_qr":
             return partition.by_qr(part, k)
-    return partition.by_kmeans(part, weights, ordered, k, n_init, seed, threads)
+    return partition.by_kmeans(part, weights, ordered, k, n_init, seed, threads, say)
 
 
 def _by_component(Y: Floats, k: int) -> partition.Rule:
