@@ -43,7 +43,7 @@ from knoll.steps.spectral_solve import solve
 SCALINGS = ("unit", "degree", "none")
 PARTITIONS = ("kmeans", "discretize", "cluster_qr")
 SEEDS = (0, 1, 2)
-ROWS = 300  # of a table; larger ones are sampled
+ROWS = 300  # of a table, unless --rows says otherwise; larger ones are sampled
 HALVES = ("development", "judging")
 PEER = "scikit-learn"
 BATTERY = (
@@ -88,51 +88,50 @@ def _generator(name: str) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
-def _table(X: Any, labels: Any, k: int, name: str) -> Table:
+def _sampled(table: Table, name: str, most: int) -> Table:
     """Sample rows, and give every column unit variance."""
-    X = np.asarray(X, dtype=float)
-    rows = np.sort(_generator(name).permutation(len(X))[:ROWS])
+    X, labels, k = table
+    rows = np.sort(_generator(name).permutation(len(X))[:most])
     X = X[rows] - X[rows].mean(axis=0)
-    return X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1), None if labels is None else np.asarray(labels)[rows], k
+    return X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1), None if labels is None else labels[rows], k
+
+
+def _table(X: Any, labels: Any, k: int) -> Table:
+    return np.asarray(X, dtype=float), None if labels is None else np.asarray(labels), k
 
 
 def _battery(name: str) -> Callable[[], Table]:
     def recipe() -> Table:
         X, labels = draw(name, 2)
         kept = labels >= 0
-        return _table(X[kept], labels[kept], int(labels.max()) + 1, name)
+        return _table(X[kept], labels[kept], int(labels.max()) + 1)
 
     return recipe
 
 
 def _tables() -> dict[str, Callable[[], Table]]:
-    def bunch(name: str, load: Callable[[], Any], k: int, labelled: bool = True) -> Callable[[], Table]:
-        return lambda: _table(load().data, load().target if labelled else None, k, name)
+    def bunch(load: Callable[[], Any], k: int, labelled: bool = True) -> Callable[[], Table]:
+        return lambda: _table(load().data, load().target if labelled else None, k)
 
-    def pair(name: str, made: Callable[[], Any], k: int, labelled: bool = True) -> Callable[[], Table]:
-        return lambda: _table(made()[0], made()[1] if labelled else None, k, name)
+    def pair(made: Callable[..., Any], k: int, labelled: bool = True, **options: Any) -> Callable[[], Table]:
+        X, labels = made(n_samples=3000, random_state=5, **options)
+        return lambda: _table(X, labels if labelled else None, k)
 
     return {
-        "iris": bunch("iris", datasets.load_iris, 3),
-        "wine": bunch("wine", datasets.load_wine, 3),
-        "breast-cancer": bunch("breast-cancer", datasets.load_breast_cancer, 2),
-        "digits": bunch("digits", datasets.load_digits, 10),
-        "linnerud": bunch("linnerud", datasets.load_linnerud, 3, labelled=False),
-        "diabetes": bunch("diabetes", datasets.load_diabetes, 4, labelled=False),
-        "moons": pair("moons", lambda: datasets.make_moons(500, noise=0.1, random_state=5), 2),
-        "circles": pair("circles", lambda: datasets.make_circles(500, factor=0.5, noise=0.08, random_state=5), 2),
-        "blobs": pair("blobs", lambda: datasets.make_blobs(500, centers=6, random_state=5), 6),
-        "varied": pair(
-            "varied", lambda: datasets.make_blobs(500, centers=3, cluster_std=[1.0, 2.5, 0.5], random_state=5), 3
-        ),
-        "classification": pair(
-            "classification", lambda: datasets.make_classification(500, 8, n_informative=4, n_classes=3, random_state=5), 3
-        ),
-        "quantiles": pair("quantiles", lambda: datasets.make_gaussian_quantiles(n_samples=500, random_state=5), 3),
-        "s-curve": pair("s-curve", lambda: datasets.make_s_curve(500, noise=0.05, random_state=5), 5, labelled=False),
-        "swiss-roll": pair(
-            "swiss-roll", lambda: datasets.make_swiss_roll(500, noise=0.2, random_state=5), 6, labelled=False
-        ),
+        "iris": bunch(datasets.load_iris, 3),
+        "wine": bunch(datasets.load_wine, 3),
+        "breast-cancer": bunch(datasets.load_breast_cancer, 2),
+        "digits": bunch(datasets.load_digits, 10),
+        "linnerud": bunch(datasets.load_linnerud, 3, labelled=False),
+        "diabetes": bunch(datasets.load_diabetes, 4, labelled=False),
+        "moons": pair(datasets.make_moons, 2, noise=0.1),
+        "circles": pair(datasets.make_circles, 2, factor=0.5, noise=0.08),
+        "blobs": pair(datasets.make_blobs, 6, centers=6),
+        "varied": pair(datasets.make_blobs, 3, centers=3, cluster_std=[1.0, 2.5, 0.5]),
+        "classification": pair(datasets.make_classification, 3, n_features=8, n_informative=4, n_classes=3),
+        "quantiles": pair(datasets.make_gaussian_quantiles, 3),
+        "s-curve": pair(datasets.make_s_curve, 5, labelled=False, noise=0.05),
+        "swiss-roll": pair(datasets.make_swiss_roll, 6, labelled=False, noise=0.2),
         **{f"battery-{name}": _battery(name) for name in BATTERY},
     }
 
@@ -140,15 +139,15 @@ def _tables() -> dict[str, Callable[[], Table]]:
 def _of_folder(folder: Path) -> dict[str, Callable[[], Table]]:
     """Read the sets of a copy of clustering-benchmarks (Gagolewski, 2022)."""
 
-    def recipe(path: Path, name: str) -> Table:
+    def recipe(path: Path) -> Table:
         with gzip.open(path, "rt") as rows, gzip.open(str(path).replace(".data.", ".labels0."), "rt") as labels:
             X, y = np.loadtxt(rows, ndmin=2), np.loadtxt(labels, dtype=int)
         kept = y > 0  # 0 is noise
-        return _table(X[kept], y[kept], len(np.unique(y[kept])), name)
+        return _table(X[kept], y[kept], len(np.unique(y[kept])))
 
     paths = sorted(folder.glob("**/*.data.gz"))
     names = [f"folder-{path.parent.name}-{path.name.partition('.')[0]}" for path in paths]
-    return {name: (lambda path=path, name=name: recipe(path, name)) for name, path in zip(names, paths, strict=True)}  # type: ignore[misc]
+    return {name: functools.partial(recipe, path) for name, path in zip(names, paths, strict=True)}
 
 
 # ---- graphs that are given -------------------------------------------------------------------------------------------
@@ -222,7 +221,7 @@ def _given() -> dict[str, Callable[[], Given]]:
         "geometric-2d": lambda: _geometric("geometric-2d", 500, 0.085, 2, 8),
         "geometric-2d-dense": lambda: _geometric("geometric-2d-dense", 400, 0.15, 2, 4),
         "geometric-3d": lambda: _geometric("geometric-3d", 500, 0.19, 3, 6),
-        **{name: (lambda name=name: _network(name)) for name in NETWORKS},  # type: ignore[misc]
+        **{name: functools.partial(_network, name) for name in NETWORKS},
     }
 
 
@@ -294,7 +293,7 @@ def _measured(graph: Graph, fit: Callable[[int], np.ndarray]) -> tuple[float, fl
     return float(np.median(cuts)), float(np.median([adjusted_rand_score(graph.labels, labels) for labels in found]))
 
 
-def measure(graph: Graph) -> Iterator[Result]:
+def measure(graph: Graph, partitions: Iterable[str] = PARTITIONS) -> Iterator[Result]:
     """Cluster one graph with every scaling and partition step, and by scikit-learn; our eigenvectors are found once."""
     model = SpectralClustering(graph.k, n_jobs=1, **graph.parameters)
     points, _ = points_of(graph.X, model._wish(), model, 1, reset=True)
@@ -312,7 +311,7 @@ def measure(graph: Graph) -> Iterator[Result]:
         matrix = scipy.sparse.csr_matrix(graph.matrix) if scipy.sparse.issparse(graph.matrix) else graph.matrix
         return peer.fit(matrix).labels_
 
-    for partition in PARTITIONS:
+    for partition in partitions:
         for scaling in SCALINGS:
             fit = functools.partial(ours, partition=partition, scaling=scaling)
             yield Result(graph, partition, scaling, *_measured(graph, fit))
@@ -361,33 +360,43 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.row_scaling", description=__doc__)
     parser.add_argument("--sets", default="*", metavar="GLOBS", help="comma-separated names or globs")
     parser.add_argument("--folder", type=Path, default=None, help="a copy of clustering-benchmarks")
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"rows of a table at most (default: {ROWS})")
+    parser.add_argument("--groups", default="*", metavar="GLOBS", help="comma-separated types of affinity, or globs")
+    parser.add_argument("--partitions", default=",".join(PARTITIONS), help="comma-separated values of assign_labels")
     parser.add_argument("--verbose", action="store_true", help="print every graph")
     options = parser.parse_args(arguments)
+    partitions = options.partitions.split(",")
     own, given = _tables(), _given()
     read = _of_folder(options.folder) if options.folder else {}
     recipes, halves = own | read, halves_of(own, given, read)
     results: list[Result] = []
     for name in sorted([*recipes, *given]):
-        if not any(fnmatch.fnmatch(name, word.strip()) for word in options.sets.split(",")):
+        if not _matches(name, options.sets):
             continue
         try:
             graphs = (
                 [Graph("precomputed, sparse", name, "given", *_twice(given[name]()))]
                 if name in given
-                else list(_of_rows(name, recipes[name]()))
+                else list(_of_rows(name, _sampled(recipes[name](), name, options.rows)))
             )
         except ImportError as error:
             print(f"{name} is left out: {error}")
             continue
         for graph in graphs:
-            rows = list(measure(graph))
+            if not _matches(graph.group, options.groups):
+                continue
+            rows = list(measure(graph, partitions))
             results += rows
             if options.verbose:
-                for partition in PARTITIONS:
+                for partition in partitions:
                     figures = "  ".join(f"{r.scaling} {r.cut:.4f} {r.ari:.3f}" for r in rows if r.partition == partition)
                     print(f"{graph.group} · {name} · {graph.name} · {partition}: {figures}", flush=True)
-    for partition in PARTITIONS:
+    for partition in partitions:
         print(f"\nassign_labels={partition!r}\n\n{table(results, partition, halves)}")
+
+
+def _matches(name: str, globs: str) -> bool:
+    return any(fnmatch.fnmatch(name, glob.strip()) for glob in globs.split(";" if ";" in globs else ","))
 
 
 def _twice(given: Given) -> tuple[Any, dict[str, Any], Any, Any, int]:

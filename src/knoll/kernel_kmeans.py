@@ -354,15 +354,26 @@ class KernelKMeans(ClusterMixin, Estimator):
         self, best: steps.Outcome, problem: Problem, kept: Any, power: int, kernel: kernels.Kernel, reason: str
     ) -> None:
         means, given = best.means, self._given_matrix()
-        self.objective_ = float(np.ldexp(max(best.objective, 0.0) if problem.definite else best.objective, power))
-        self.trace_objective_ = float(np.ldexp(means.trace, power))
+
+        def up(values: Any) -> Any:  # beyond float64 they are infinite
+            with np.errstate(over="ignore", under="ignore"):
+                return np.ldexp(values, power)
+
+        self.objective_ = float(up(max(best.objective, 0.0) if problem.definite else best.objective))
+        self.trace_objective_ = float(up(means.trace))
         self.normalized_cut_ = _cut(means) if given and _smallest(kept) >= 0 else None
         self.n_iter_ = best.n_iter
-        self.history_ = {**best.history, "objective": np.ldexp(best.history["objective"], power)}
+        self.history_ = {**best.history, "objective": up(best.history["objective"])}
         self.sigma_ = float(kernel.sigma) if isinstance(kernel, kernels.Gaussian) else None
         self.sigma_reason_ = reason
-        self.shift_ = float(np.ldexp(best.shift, power))
-        self.cluster_weights_ = np.ldexp(means.masses, power)
+        self.shift_ = float(up(best.shift))
+        if not np.isfinite(self.shift_):  # which `predict` needs
+            raise BadData(
+                f"KernelKMeans: similarities of up to {problem.reach.max():.3g} and weights of up to "
+                f"{up(problem.weigh(np.ones(problem.n)).max()):.3g} multiply to more than float64 holds. Divide all "
+                "weights by their largest."
+            )
+        self.cluster_weights_ = up(means.masses)
         self.weight_power_ = power
         self.center_labels_ = means.labels
         self.center_norms_ = means.norms

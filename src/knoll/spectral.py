@@ -88,8 +88,10 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         Show the residual after each application of the operator, and the partition step.
     sigma : float, default=None
         σ of the Gaussian kernel, γ = 1/(2σ²). Neither: `knoll.scales.estimate_sigma` chooses it from the data.
-    row_scaling : {"unit", "none", "degree"}, default="unit"
-        Rows of length one (Ng, Jordan and Weiss), as they are (the paper's boxes), or over √d (scikit-learn).
+    row_scaling : {"auto", "unit", "none", "degree"}, default="auto"
+        Rows of length one (Ng, Jordan and Weiss), as they are (the paper's boxes), or over √d (scikit-learn). "auto"
+        is "degree" for graphs, which gives lower normalized cuts there, and "unit" for kernels of points (decision
+        0021).
     zero_diagonal : bool, default=False
         Leave a row's similarity to itself out, as Ng, Jordan and Weiss do.
     formulation : {"kernel", "graph"}, default="kernel"
@@ -106,8 +108,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,) of int32
-        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, which no order
-        of the rows changes; those of given graphs by their first row.
+        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, of graphs in
+        one of their links; no order of the rows changes it.
     embedding_ : ndarray of shape (n_samples, n_components)
         Rows of the eigenvectors, scaled.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -122,6 +124,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         Of `labels_` (eq. 4.12). Computed when it is first asked for, by one application of the operator.
     objective_ : float
         The normalized cut, or under formulation="kernel" the trace Tr(YᵀW^½KW^½Y) of `labels_` with W = D⁻¹.
+    row_scaling_ : str
+        How rows of the embedding were scaled.
     n_clusters_ : int
         k.
     n_clusters_reason_ : str
@@ -188,7 +192,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
         "sigma": (None, Number(0, strict=True, remedy="knoll.scales.estimate_sigma(X) suggests a value.")),
-        "row_scaling": (Choice(("unit", "none", "degree")),),
+        "row_scaling": (Choice(("auto", "unit", "none", "degree")),),
         "zero_diagonal": (Flag(),),
         "formulation": (Choice(("kernel", "graph")),),
         "operator": (Choice(("auto", "stored", "tiles", "truncated", "finufft", "cholesky")),),
@@ -226,7 +230,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         n_jobs: int | None = None,
         verbose: bool | int = False,
         sigma: float | None = None,
-        row_scaling: str = "unit",
+        row_scaling: str = "auto",
         zero_diagonal: bool = False,
         formulation: str = "kernel",
         operator: str = "auto",
@@ -322,6 +326,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         self.n_clusters_, self.n_clusters_reason_ = k, reason
         self.present_rows_ = None if len(present) == n else present
         self._keep(source, solved, w, found.rule, found.labels)
+        self.embedding_[found.light] = found.embedding
         self.history_ = watch.history(solved.spectrum)
         if self.present_rows_ is not None:
             absent = np.setdiff1d(np.arange(n), present)

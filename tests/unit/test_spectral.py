@@ -387,7 +387,7 @@ def test_bad_parameters_are_told():
         ({"affinity": "foo"}, r"affinity must be one of .* got 'foo'"),
         ({"affinity": 3}, "affinity must be a name, a callable or a kernel, got 3"),
         ({"sigma": 0.0}, r"sigma must be > 0, got 0\.0\. knoll\.scales\.estimate_sigma"),
-        ({"row_scaling": "x"}, "row_scaling must be one of 'unit', 'none', 'degree'"),
+        ({"row_scaling": "x"}, "row_scaling must be one of 'auto', 'unit', 'none', 'degree'"),
         ({"eigen_solver": "x"}, "eigen_solver must be"),
         ({"operator": "x"}, "operator must be one of"),
     ):

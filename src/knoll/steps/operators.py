@@ -33,6 +33,7 @@ __all__ = [
     "choose",
     "free_memory",
     "has_finufft",
+    "level",
     "modes",
     "plan",
     "store",
@@ -49,6 +50,7 @@ _LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost m
 _TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
 _SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
+_FAR = 2.0**80  # in units of σ: far more modes than these
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
 _BLOCK = 2**21  # entries of a block of rows
@@ -316,13 +318,27 @@ def has_finufft() -> bool:
 
 
 def modes(points: NDArray[Any], sigma: float, tol: float) -> tuple[int, Floats, float]:
-    """Size the Fourier grid for a Gaussian of width σ to a tolerance: number of modes, period, highest frequency."""
+    """Size the Fourier grid for a Gaussian of width σ to a tolerance: number of modes, period, highest frequency.
+
+    The last two are for the points and σ of `level`.
+    """
+    points, sigma = level(points, sigma)
     reach = sigma * np.sqrt(2 * np.log(1 / tol))
-    extent = np.ptp(points, axis=0).astype(np.float64)
+    extent = np.ptp(points, axis=0)
+    if not (extent < _FAR).all():
+        return 2**62, extent, np.inf
     period = extent + reach  # images of the data must not be felt
     top = reach / sigma / sigma  # where the transform has fallen to the tolerance
     counts = 2 * np.ceil(top * period / (2 * np.pi)) + 2
     return int(min(np.prod(counts), 2**62)), period, float(top)
+
+
+def level(points: NDArray[Any], sigma: float) -> tuple[Floats, float]:
+    """Divide points and σ by a power of two, so that σ is near one; points farther than float64 reaches are clipped."""
+    power = int(np.frexp(sigma)[1])
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.clip(np.ldexp(points.astype(np.float64, copy=False), -power), -_FAR, _FAR)
+    return near, float(np.ldexp(sigma, -power))
 
 
 def _need_finufft(points: NDArray[Any], sigma: float, owner: str) -> None:

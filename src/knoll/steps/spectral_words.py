@@ -75,9 +75,10 @@ def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) 
 
     A set with fewer rows than the ball that σ is read from, the cube root of all, holds nobody's neighbourhood.
     """
-    mass = np.bincount(labels, weights=w, minlength=k)
-    least = int(np.ceil(mass.sum() ** (1 / 3) - 1e-9))
-    few = int(np.count_nonzero(mass < least))
+    most = float(w.max())
+    mass = np.bincount(labels, weights=w / most, minlength=k)  # in units of the largest weight: sums stay in float64
+    least = int(np.ceil(np.cbrt(mass.sum()) * np.cbrt(most) - 1e-9))
+    few = int(np.count_nonzero(mass < least / most))
     if k == 1 or not few:
         return ""
     text = f"{few} of these {k} clusters {'have' if few > 1 else 'has'} fewer than {least} rows"
