@@ -4,9 +4,9 @@
     python -m benchmarks.row_scaling --folder DIR           also sets of clustering-benchmarks (NAME.data.gz)
     python -m benchmarks.row_scaling --sets 'digits,moons'  some of them
 
-Each set is in one half, whatever graphs are made of it: sets are sorted by name, and every other one is kept for judging.
-For each type of affinity the scaling with the lowest mean normalized cut over the first half is chosen, with k-means
-labels, the default; the second half judges it. scikit-learn partitions the same graph. Medians over three seeds.
+Each set is in one half, whatever graphs are made of it: sets are sorted by name, and every other one is kept for
+judging what was chosen on the first half. Partitions are found with k-means, the default, and the two others;
+scikit-learn partitions the same graph. Medians over three seeds. What came out: docs/decisions/0021-row-scaling.md.
 
 The normalized cut is that of the graph itself, its diagonal included (eq. 4.12). The adjusted Rand index counts only
 sets that come with labels.
@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from battery.sets import draw
 from sklearn import cluster, datasets
 from sklearn.feature_extraction.image import img_to_graph
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.neighbors import kneighbors_graph
 
-from battery.sets import draw
 from knoll import SpectralClustering, scales
 from knoll.steps.affinity import make_source
 from knoll.steps.spectral_door import points_of
@@ -389,7 +389,9 @@ def main(arguments: list[str] | None = None) -> None:
             results += rows
             if options.verbose:
                 for partition in partitions:
-                    figures = "  ".join(f"{r.scaling} {r.cut:.4f} {r.ari:.3f}" for r in rows if r.partition == partition)
+                    figures = "  ".join(
+                        f"{r.scaling} {r.cut:.4f} {r.ari:.3f}" for r in rows if r.partition == partition
+                    )
                     print(f"{graph.group} · {name} · {graph.name} · {partition}: {figures}", flush=True)
     for partition in partitions:
         print(f"\nassign_labels={partition!r}\n\n{table(results, partition, halves)}")

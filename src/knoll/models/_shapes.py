@@ -74,7 +74,7 @@ NUMBERS: dict[str, tuple[float, float]] = {
     "shift_": (-_MOST, _MOST), "weight_power_": (-1100, 1100), "noise_weight_": (0.0, 1.0), "log_det_": (-_MOST, _MOST),
     "noise_log_density_": (-math.inf, _MOST), "fixed_variance_": (0.0, _MOST), "n_features_in_": (1, 2**40),
     "n_clusters_": (1, 2**40), "weight_": (0.0, _MOST),
-    "affinity_power_": (-1100, 1100),
+    "affinity_power_": (-1100, 1100), "kernel_power_": (-1100, 1100), "level_shift_": (-_MOST, _MOST),
 }  # fmt: skip
 
 

@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from knoll import _core, kernels, scales
+from knoll import kernels, scales
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.kernel_matrix import asymmetry
+from knoll.places import find_places
 from knoll.steps import neighbour_graph as near
 from knoll.steps import operators
 from knoll.steps.scaling import affinity_power, largest_of, scaled
@@ -231,11 +232,11 @@ def _named_kernel(
 
 
 def _twins(points: Floats, queries: Any, *, threads: int) -> NDArray[np.int64]:
-    """For each query the lowest row that equals it, or −1."""
-    rows = np.empty(len(queries), dtype=np.int64)
-    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    index.first(np.ascontiguousarray(queries, dtype=np.float64), 0.0, rows, threads)
-    return rows
+    """For each query the lowest row that equals it, or −1; by content, since a distance may underflow."""
+    n = len(points)
+    found = find_places(np.concatenate([points, np.asarray(queries, dtype=np.float64)]), threads)
+    rows = found.first[found.which[n:]]
+    return np.where(rows < n, rows, -1)
 
 
 def _without_self(links: Any, twins: NDArray[np.int64]) -> Any:

@@ -28,7 +28,7 @@ _FIRST, _SECOND, _HALF = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB1331
 
 
 def graph_order(matrix: Any, points: NDArray[Any] | None = None) -> Ints:
-    """Order the rows of a symmetric matrix by their colours, those of one colour by `points`, (n, d), then by number."""
+    """Order the rows of a symmetric matrix by colour, those of one colour by `points`, (n, d), then by number."""
     n = matrix.shape[0]
     shift = 1 - int(np.frexp(largest_of(matrix))[1])  # the largest entry comes into [1, 2)
     times = _of_sparse(matrix.tocsr(), shift) if is_sparse(matrix) else _of_full(np.asarray(matrix), shift)

@@ -86,7 +86,7 @@ def by_finufft(
         threads=threads,
     )
     functions = np.hstack([first, pairs.vectors]) / np.sqrt(weights[:, None] * degree)
-    return Sketch(functions, f"{pairs.applications} products, residual {pairs.residuals.max():.1e}")
+    return Sketch(functions, f"{pairs.applications} products, residual {pairs.residuals.max(initial=0.0):.1e}")
 
 
 def gauss_sum(points: NDArray[Any], sigma: float, tol: float, threads: int) -> Any:

@@ -101,7 +101,9 @@ class SpectralAnswers(Estimator):
         if source.name and queries.shape[0] == len(self.fit_labels_) and digest(queries) == source.name:
             return np.array(self.fit_labels_), self.embedding_  # the graph of the fit itself
         rule = partition.Rule(self.rule_["kind"], self.rule_["matrix"], self.inertia_)
-        extension = Extension(source, self.extension_, rule, self.fit_labels_, self._row_scaling(), int(self.n_clusters_))
+        extension = Extension(
+            source, self.extension_, rule, self.fit_labels_, self._row_scaling(), int(self.n_clusters_)
+        )
         return extension(source.operator(self.operator_, self.cutoff_, threads), queries, threads)
 
     @property

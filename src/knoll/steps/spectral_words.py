@@ -19,7 +19,15 @@ from knoll.steps.affinity import OWNER, Source
 from knoll.steps.spectral import Spectrum
 from knoll.steps.spectral_solve import Solved
 
-__all__ = ["Watch", "warn_of_asymmetry", "warn_of_eigenpairs", "warn_of_far_rows", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
+__all__ = [
+    "Watch",
+    "warn_of_asymmetry",
+    "warn_of_eigenpairs",
+    "warn_of_far_rows",
+    "warn_of_filled",
+    "warn_of_gap",
+    "warn_of_parts",
+]
 
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
 _NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
