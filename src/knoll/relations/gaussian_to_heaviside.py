@@ -83,7 +83,7 @@ class GaussianToHeaviside(Limit):
             for p in np.geomspace(1, 64, steps):
                 with np.errstate(over="ignore", under="ignore"):
                     K, curve = np.exp(-0.5 * r ** (2 * p)), np.exp(-0.5 * grid ** (2 * p))
-                options = {"affinity": "precomputed", "row_scaling": "unit", "random_state": 0}
+                options: dict[str, Any] = {"affinity": "precomputed", "row_scaling": "unit", "random_state": 0}
                 labels = _by_first_row(SpectralClustering(min(k, len(X)), **options).fit(K).labels_)
                 arrays = {"similarities": K, "radii": grid * eps, "curve": curve}
                 frames.append(Frame(float(p), f"p = {p:.3g}", labels, arrays))
