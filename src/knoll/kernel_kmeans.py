@@ -26,6 +26,7 @@ from knoll.steps.kernel_means import Means, Problem
 from knoll.steps.kernel_words import warn_of
 from knoll.steps.loop import live
 from knoll.steps.row_names import equal_rows, names
+from knoll.steps.scaling import affinity_power, largest_of, scaled
 from knoll.steps.sparse import check_compressed, is_sparse
 from knoll.validation import (
     N_JOBS,
@@ -185,6 +186,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         "fit_points_": Array("p d", when=lambda model: not model._given_matrix()),
         "fit_weights_": Array("p", "float64", low=0, strict=True, none=True),
         "weight_power_": Whole(-1100, 1100),
+        "kernel_power_": Whole(-1100, 1100, missing=True),  # not in files of 0.1.0, nor is the next
+        "level_shift_": Real(missing=True),
         "shift_": Real(0),
         "row_names_": Array("p", "uint64", when=lambda model: model.shift_ > 0),
         "sigma_": Real(0, strict=True, when=lambda model: model._is_gaussian()),
@@ -267,6 +270,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         present = None if weights is None or weights.all() else np.flatnonzero(weights)
         if present is not None and self._given_matrix():
             check_matrix(points, "the precomputed kernel", threads)  # whole, so that places are told as they were given
+        self.kernel_power_ = affinity_power(largest_of(points)) if self._given_matrix() else 0
+        points = scaled(points, -self.kernel_power_)
         kept = points if present is None else self._only(points, present)
         power, weights = _leveled(weights if present is None or weights is None else weights[present])
         problem = self._problem(kernel, kept, weights, threads)
@@ -374,15 +379,22 @@ class KernelKMeans(ClusterMixin, Estimator):
         self, best: steps.Outcome, problem: Problem, kept: Any, power: int, kernel: kernels.Kernel, reason: str
     ) -> None:
         means, given = best.means, self._given_matrix()
-        self.objective_ = float(np.ldexp(max(best.objective, 0.0) if problem.definite else best.objective, power))
-        self.trace_objective_ = float(np.ldexp(means.trace, power))
+
+        def up(values: Any) -> Any:  # sums of w κ; beyond float64 they are infinite
+            with np.errstate(over="ignore", under="ignore"):
+                return np.ldexp(values, power + self.kernel_power_)
+
+        self.objective_ = float(up(max(best.objective, 0.0) if problem.definite else best.objective))
+        self.trace_objective_ = float(up(means.trace))
         self.normalized_cut_ = _cut(means) if given and _smallest(kept) >= 0 else None
         self.n_iter_ = best.n_iter
-        self.history_ = {**best.history, "objective": np.ldexp(best.history["objective"], power)}
+        self.history_ = {**best.history, "objective": up(best.history["objective"])}
         self.sigma_ = float(kernel.sigma) if isinstance(kernel, kernels.Gaussian) else None
         self.sigma_reason_ = reason
-        self.shift_ = float(np.ldexp(best.shift, power))
-        self.cluster_weights_ = np.ldexp(means.masses, power)
+        self.shift_ = float(min(up(best.shift), np.finfo(np.float64).max))
+        self.level_shift_ = float(best.shift)  # what `predict` works with: weights near one, and similarities
+        with np.errstate(over="ignore"):
+            self.cluster_weights_ = np.ldexp(means.masses, power)
         self.weight_power_ = power
         self.center_labels_ = means.labels
         self.center_norms_ = means.norms
@@ -411,8 +423,9 @@ class KernelKMeans(ClusterMixin, Estimator):
         """
         check_is_fitted(self)
         queries = self._points(X, reset=False)
-        if self._given_matrix() and self.present_ is not None:
-            queries = queries[:, self.present_]
+        if self._given_matrix():
+            queries = scaled(queries, -self._kernel_power())
+            queries = queries if self.present_ is None else queries[:, self.present_]
         return self._assign(queries)
 
     def _assign(self, queries: Any) -> Labels:
@@ -426,7 +439,7 @@ class KernelKMeans(ClusterMixin, Estimator):
             norms=self.center_norms_,
             errors=self.center_errors_,
             largest=self.largest_,
-            shift=float(np.ldexp(self.shift_, power)),
+            shift=float(vars(self).get("level_shift_", np.ldexp(self.shift_, power))),
             names=self.row_names_,
         )
         return kept.assign(queries, self._threads())
@@ -481,6 +494,10 @@ class KernelKMeans(ClusterMixin, Estimator):
         """Make the kernel; `sigma` stands in where its width was left open."""
         width = sigma if self._width_is_open() else self.sigma
         return kernels.make(self.kernel, self.gamma, width, self.degree, self.coef0, self.eps, owner="KernelKMeans")
+
+    def _kernel_power(self) -> int:
+        """Return the power of two that a given matrix was divided by; older models divided by none."""
+        return int(vars(self).get("kernel_power_", 0))
 
     def _only(self, points: Any, rows: Rows) -> Any:
         return points[rows][:, rows] if self._given_matrix() else points[rows]

@@ -22,6 +22,7 @@ __all__ = [
     "Operator",
     "SparseOperator",
     "StoredOperator",
+    "asymmetry",
     "check_matrix",
     "dense",
     "refuse_negative",
@@ -253,30 +254,35 @@ class FunctionOperator:
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
 
-def check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True) -> None:
-    """Refuse a matrix that is not square, finite and symmetric (and, unless `negative`, ≥ 0); name the place."""
+def check_matrix(K: Any, what: str, threads: int = 1, *, negative: bool = True, symmetric: bool = True) -> None:
+    """Refuse a matrix that is not square and finite (with `symmetric` symmetric, unless `negative` ≥ 0)."""
     refuse_masked(K, "K")
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise BadData(f"{what} must be square, got shape {K.shape}.")
-    sparse = _is_sparse(K)
-    values = K.data[:, None] if sparse else np.asarray(K)
+    values = K.data[:, None] if _is_sparse(K) else np.asarray(K)
     if not np.isfinite(values).all():
         _refuse(K, lambda v: ~np.isfinite(v), f"{what} must be finite", "Mend or drop such rows first.")
     if not negative:
         refuse_negative(K, f"{what} must be >= 0")
-    allowed = _SYMMETRIC * float(np.abs(values).max(initial=0.0))
-    if sparse:
-        difference: Any = abs(scipy.sparse.csr_array(K) - scipy.sparse.csr_array(K).T).tocoo()
-        at = int(np.argmax(difference.data > allowed)) if difference.nnz else 0
-        place = (difference.row[at], difference.col[at]) if difference.nnz and difference.data[at] > allowed else None
-    else:
-        place = _asymmetric(np.asarray(K), allowed)
-    if place is not None:
-        i, j = (int(index) for index in place)
+    pair = asymmetry(K) if symmetric else None
+    if pair is not None:
+        i, j = pair
         raise BadData(
             f"{what} must be symmetric, but has {K[i, j]} at row {i}, column {j} and {K[j, i]} at row {j}, column {i}. "
             "Use (K + K.T) / 2."
         )
+
+
+def asymmetry(K: Any) -> tuple[int, int] | None:
+    """Find a row and a column where K and its transpose differ by more than rounding; None where they do not."""
+    sparse = _is_sparse(K)
+    allowed = _SYMMETRIC * float(np.abs(K.data[:, None] if sparse else np.asarray(K)).max(initial=0.0))
+    if not sparse:
+        return _asymmetric(np.asarray(K), allowed)
+    rows: Any = scipy.sparse.csr_array(K)
+    difference = abs(rows - rows.T).tocoo()
+    beyond = np.flatnonzero(difference.data > allowed)
+    return (int(difference.row[beyond[0]]), int(difference.col[beyond[0]])) if len(beyond) else None
 
 
 def refuse_negative(K: Any, rule: str) -> None:

@@ -360,6 +360,7 @@ def _mean_reach(
 
 # ---- the width of the Gaussian kernel ------------------------------------------------------------------------------
 
+_HEAVY = 2.0**900  # weight of a row, at most
 _ASKED = 1000  # rows whose neighbours are looked at: the median of so many is known to some two per cent
 
 
@@ -447,7 +448,9 @@ def estimate_sigma(
     )
     threads = resolve_threads(n_jobs)
     points = check_points(X, n_jobs=n_jobs)
-    weights = _check_counts(sample_weight, len(points), "estimate_sigma")
+    weights = check_weights(sample_weight, len(points), owner="estimate_sigma")
+    if weights is not None and weights.max() > _HEAVY:  # one such row fills any ball, and their sum stays in float64
+        weights = np.minimum(weights, _HEAVY)
     rows = seeding.multiset(points, weights, threads)  # in an order that depends on contents alone
     places, mass = points[rows.rows], rows.weights
     curve, share, level = _radii(places, mass, n_neighbors, threads)

@@ -23,7 +23,7 @@ from knoll.steps.affinity import Source, make_source
 from knoll.steps.eigengap import eigengap
 from knoll.steps.spectral_answers import SpectralAnswers
 from knoll.steps.spectral_cost import SpectralCost, estimate
-from knoll.steps.spectral_door import clusters_of, points_of, weights_of
+from knoll.steps.spectral_door import clusters_of, level_weights, points_of, scaling_for, weights_of
 from knoll.steps.spectral_labels import find_clusters
 from knoll.steps.spectral_solve import Solved, solve
 from knoll.validation import (
@@ -86,11 +86,13 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The result has the same bits for every number.
     verbose : bool or int, default=False
-        Show the residual after each application of the operator.
+        Show the residual after each application of the operator, and the partition step.
     sigma : float, default=None
         σ of the Gaussian kernel, γ = 1/(2σ²). Neither: `knoll.scales.estimate_sigma` chooses it from the data.
-    row_scaling : {"unit", "none", "degree"}, default="unit"
-        Rows of length one (Ng, Jordan and Weiss), as they are (the paper's boxes), or over √d (scikit-learn).
+    row_scaling : {"auto", "unit", "none", "degree"}, default="auto"
+        Rows of length one (Ng, Jordan and Weiss), as they are (the paper's boxes), or over √d (scikit-learn). "auto"
+        is "degree" for graphs, which gives lower normalized cuts there, and "unit" for kernels of points (decision
+        0021).
     zero_diagonal : bool, default=False
         Leave a row's similarity to itself out, as Ng, Jordan and Weiss do.
     formulation : {"kernel", "graph"}, default="kernel"
@@ -107,8 +109,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,) of int32
-        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, which no order
-        of the rows changes; those of given graphs by their first row.
+        Clusters: `predict` of the training data. They are numbered in an order of their rows' contents, of graphs in
+        one of their links; no order of the rows changes it.
     embedding_ : ndarray of shape (n_samples, n_components)
         Rows of the eigenvectors, scaled.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -123,6 +125,8 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         Of `labels_` (eq. 4.12). Computed when it is first asked for, by one application of the operator.
     objective_ : float
         The normalized cut, or under formulation="kernel" the trace Tr(YᵀW^½KW^½Y) of `labels_` with W = D⁻¹.
+    row_scaling_ : str
+        How rows of the embedding were scaled.
     n_clusters_ : int
         k.
     n_clusters_reason_ : str
@@ -189,7 +193,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
         "sigma": (None, Number(0, strict=True, remedy="knoll.scales.estimate_sigma(X) suggests a value.")),
-        "row_scaling": (Choice(("unit", "none", "degree")),),
+        "row_scaling": (Choice(("auto", "unit", "none", "degree")),),
         "zero_diagonal": (Flag(),),
         "formulation": (Choice(("kernel", "graph")),),
         "operator": (Choice(("auto", "stored", "tiles", "truncated", "finufft", "cholesky")),),
@@ -213,6 +217,9 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         ),
         "sigma_": Real(0, strict=True, when=lambda model: model._wish().name in ("rbf", "gaussian")),
         "sigma_reason_": Text(),
+        # a file of 0.1.0 may lack the next two: then the parameter holds, and nothing was scaled
+        "row_scaling_": Text(("unit", "degree", "none"), missing=True),
+        "affinity_power_": Whole(-1100, 1100, missing=True),
         "operator_": Text(),
         "operator_reason_": Text(),
         "cutoff_": Real(0, finite=False),  # so wide a kernel leaves nothing out
@@ -253,7 +260,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         n_jobs: int | None = None,
         verbose: bool | int = False,
         sigma: float | None = None,
-        row_scaling: str = "unit",
+        row_scaling: str = "auto",
         zero_diagonal: bool = False,
         formulation: str = "kernel",
         operator: str = "auto",
@@ -307,7 +314,7 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         SpectralClustering
             The fitted estimator.
         """
-        watch = words.Watch(time.perf_counter(), self.verbose)
+        watch = words.Watch(time.perf_counter(), int(self.verbose))
         self._check_parameters()
         threads, seed, tol = self._threads(), draw_seed(self.random_state), self._tol()
         wish = self._wish()
@@ -316,10 +323,11 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         weights = weights_of(sample_weight, wish, n)
         present = np.arange(n) if weights is None else np.flatnonzero(weights)
         rows = points if len(present) == n else points[present]
-        w = np.ones(len(present)) if weights is None else weights[present]
+        counts = np.ones(len(present)) if weights is None else weights[present]
+        w, power = level_weights(counts)
         k = clusters_of(self.n_clusters, len(present))
         m = min(len(present), k if self.n_components is None else int(self.n_components))
-        source = make_source(wish, rows, w if not (w == 1).all() else None, threads)
+        source = make_source(wish, rows, counts if not (counts == 1).all() else None, threads)
         solved = solve(source, w, self._demand(m, k, seed, threads, self.n_clusters == "auto", watch))
         reason = f"n_clusters={self.n_clusters} was asked for"
         if self.n_clusters == "auto":
@@ -328,30 +336,35 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
             k, reason = chosen.best, chosen.reason
             kept = steps.leading(solved.spectrum, k if self.n_components is None else m)
             solved = replace(solved, spectrum=kept)
+        self.row_scaling_ = scaling_for(self.row_scaling, wish)
+        watch.say(f"Computing label assignment using {self.assign_labels}")
         found = find_clusters(
             source,
             solved,
             w,
             k,
             assign_labels=self.assign_labels,
-            row_scaling=self.row_scaling,
+            row_scaling=self.row_scaling_,
             n_init=int(self.n_init),
             seed=seed,
             threads=threads,
+            say=watch.say if self.verbose else None,
         )
         if self.n_clusters == "auto":
-            reason += words.warn_of_far_rows(found.labels, w, k)
+            reason += words.warn_of_far_rows(found.labels, counts, k)
         words.warn_of_filled(found.filled, k, solved.spectrum.values.size, linked=solved.parts.count > 0)
         self.n_clusters_, self.n_clusters_reason_ = k, reason
         self.present_rows_ = None if len(present) == n else present
         self._keep(source, solved, w, found.rule, found.labels)
+        self.embedding_[found.light] = found.embedding
         self.history_ = watch.history(solved.spectrum)
         if self.present_rows_ is not None:
             absent = np.setdiff1d(np.arange(n), present)
             extra, Y = self._predict(points[absent])
             self.labels_ = _spread(found.labels, extra, present, absent)
             self.embedding_ = _spread(self.embedding_, Y, present, absent)
-        self.embedding_ = self.embedding_.astype(kind)
+        self._unlevel(power, kind)
+        words.warn_of_asymmetry(source)
         words.warn_of_eigenpairs(solved, tol)
         words.warn_of_parts(solved, source, k)
         words.warn_of_gap(solved, source, k)
@@ -382,14 +395,15 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         """Set what a fit leaves."""
         spectrum, k = solved.spectrum, self.n_clusters_
         self.fit_points_, self.graph_ = source.points, source.graph
-        self.radius_, self.graph_digest_ = source.radius, source.name
+        self.radius_, self.graph_digest_, self.affinity_power_ = source.radius, source.name, solved.power
         self.sigma_, self.sigma_reason_ = source.sigma, source.reason
         self.operator_, self.operator_reason_, self.cutoff_ = solved.route, solved.reason, solved.cutoff
         self.n_connected_components_ = solved.parts.count
         self.rule_: dict[str, Any] = {"kind": rule.kind, "matrix": rule.matrix}
         self.inertia_ = float(rule.inertia)
         self.extension_ = steps.coefficients(spectrum, w)
-        self.embedding_ = steps.scaled_rows(spectrum.vectors / np.sqrt(w)[:, None], spectrum.degrees, self.row_scaling)
+        rows = spectrum.vectors / np.sqrt(w)[:, None]
+        self.embedding_ = steps.scaled_rows(rows, spectrum.degrees, self.row_scaling_)
         self.eigenvalues_, self.eigen_residual_ = spectrum.values, spectrum.residuals
         self.next_eigenvalue_ = spectrum.following
         self.n_iter_ = spectrum.applications
@@ -397,6 +411,21 @@ class SpectralClustering(ClusterMixin, SpectralAnswers):
         self.links_: Floats | None = None
         if source.graph is not None or isinstance(solved.operator, operators.Stored):
             self.links_ = steps.cut_terms(solved.operator, labels, k, w, spectrum.degrees)
+
+    def _unlevel(self, power: int, kind: Any) -> None:
+        """Bring rows and inertia back to the units that were given: weights 2^power as large, and similarities.
+
+        Rows are unit, v/√w or v/√(w d) with d = A w, so their squares change by 2^−squares; the inertia is w times
+        such squares.
+        """
+        squares = {"unit": 0, "none": power, "degree": 2 * power + self.affinity_power_}[self.row_scaling_]
+        if not power and not squares:
+            self.embedding_ = self.embedding_.astype(kind)
+            return
+        with np.errstate(over="ignore", under="ignore"):
+            rows = self.embedding_ / np.sqrt(2.0 ** (squares % 2))
+            self.embedding_ = np.ldexp(rows, -(squares // 2)).astype(kind)
+            self.inertia_ = float(np.ldexp(self.inertia_, power - squares))
 
     def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Find the clusters of X and return `labels_`.

@@ -28,6 +28,7 @@ from knoll.exceptions import InvalidType, ModelFileError, SuspiciousResultWarnin
 ROWS = np.random.default_rng(0).normal(size=(120, 3)) + 6.0 * np.arange(3).repeat(40)[:, None]
 GRAPH = np.exp(-((ROWS[:, None] - ROWS[None]) ** 2).sum(axis=2) / 8)
 WEIGHTS = np.arange(120) % 3 + 0.5
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 # Every estimator, and the variants that keep other things than usual.
 CASES = {
@@ -410,3 +411,24 @@ def test_the_first_file_of_this_format_is_still_read():
     assert models.inspect(folder / "first.knoll").digest == (
         (folder / "first.knoll.sha256").read_text(encoding="ascii").strip()
     )
+
+
+def test_a_spectral_model_from_before_row_scaling_was_chosen_labels_as_it_did():
+    """Written by 0.1.0 with rows of length one, which was the default then; its answers were noted when it was."""
+    generator = np.random.default_rng(0)
+    X = np.r_[generator.normal(size=(30, 2)), generator.normal(size=(30, 2)) + 3].round(3)
+    model = knoll.load(FIXTURES / "spectral.knoll")
+    assert not hasattr(model, "row_scaling_")
+    assert model.row_scaling == "unit"
+    assert (model.predict(X) == model.labels_).all()
+    found = "".join(map(str, model.predict((X + 0.5).round(3))))
+    assert found == "222122222112122222212121122212110010110011000010110110000100"
+    again = knoll.SpectralClustering.from_state(*without_default(model))
+    assert (again.predict(X) == model.labels_).all()
+
+
+def without_default(model):
+    """The state of a model that does not even name the parameter."""
+    header, arrays = model.to_state()
+    del header["parameters"]["row_scaling"]
+    return header, arrays

@@ -8,6 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
+import knoll
 from knoll import KernelKMeans, KMeans, datasets, kernels
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, SuspiciousResultWarning
 from knoll.kernels import Gaussian, normalized_cut
@@ -392,3 +393,32 @@ def test_state_with_kernels_of_all_kinds(X):
     with pytest.raises(ValueError, match=r"parameters\.kernel is .* which a model file cannot hold"):
         KernelKMeans(3, kernel=kernels.Gaussian(1.0), random_state=0).fit(X).to_state()
     assert clone(KernelKMeans(3, kernel=kernels.Gaussian(1.0))).kernel == kernels.Gaussian(1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("factor", [2.0**-1020, 2.0**-600, 2.0**600, 2.0**1015])
+@pytest.mark.parametrize("what", ["weights", "matrix"])
+@pytest.mark.parametrize("definite", [True, False])
+def test_a_common_factor_does_not_matter(factor, what, definite, tmp_path):
+    """Of the weights, or of a given matrix: objectives follow it, labels do not, and the model can be kept."""
+    generator = np.random.default_rng(4)
+    X = generator.normal(size=(30, 2)) + 3 * generator.normal(size=(3, 2))[np.arange(30) % 3]
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2)
+    K = np.round(K * 2.0**20) / 2.0**20  # digits that the smallest factor leaves whole
+    K = K if definite else K - np.eye(30)
+    w = generator.integers(1, 5, 30).astype(float)
+
+    def fitted(scale):
+        model = KernelKMeans(3, kernel="precomputed", random_state=0, n_init=3)
+        given = K * scale if what == "matrix" else K
+        return model.fit(given, sample_weight=w * scale if what == "weights" else w), given
+
+    (one, _), (other, given) = fitted(1.0), fitted(factor)
+    assert (one.labels_ == other.labels_).all()
+    assert (other.predict(given) == other.labels_).all()
+    assert one.n_iter_ == other.n_iter_
+    with np.errstate(over="ignore", under="ignore"):
+        assert other.objective_ == pytest.approx(one.objective_ * factor, rel=1e-12)
+        assert other.trace_objective_ == pytest.approx(one.trace_objective_ * factor, rel=1e-12)
+    knoll.save(other, tmp_path / "far.knoll")
+    assert (knoll.load(tmp_path / "far.knoll").predict(given) == other.labels_).all()

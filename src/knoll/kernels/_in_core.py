@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -99,7 +100,7 @@ class Gaussian(_InCore):
 
     def cutoff(self, n: int) -> float:
         """Return the distance beyond which n values of the kernel do not add up to 2⁻⁵³."""
-        return self.sigma * math.sqrt(2 * (53 * math.log(2) + math.log(max(n, 1))))
+        return min(self.sigma * math.sqrt(2 * (53 * math.log(2) + math.log(max(n, 1)))), sys.float_info.max)
 
     def _numbers(self) -> tuple[float, float]:
         return float(self.sigma), 1.0

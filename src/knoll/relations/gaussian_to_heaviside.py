@@ -83,10 +83,17 @@ class GaussianToHeaviside(Limit):
             for p in np.geomspace(1, 64, steps):
                 with np.errstate(over="ignore", under="ignore"):
                     K, curve = np.exp(-0.5 * r ** (2 * p)), np.exp(-0.5 * grid ** (2 * p))
-                labels = SpectralClustering(min(k, len(X)), affinity="precomputed", random_state=0).fit(K).labels_
+                options: dict[str, Any] = {"affinity": "precomputed", "row_scaling": "unit", "random_state": 0}
+                labels = _by_first_row(SpectralClustering(min(k, len(X)), **options).fit(K).labels_)
                 arrays = {"similarities": K, "radii": grid * eps, "curve": curve}
-                frames.append(Frame(float(p), f"p = {p:.3g}", labels.astype(np.int64), arrays))
+                frames.append(Frame(float(p), f"p = {p:.3g}", labels, arrays))
         return Path(self.name, "p", X, tuple(frames))
+
+
+def _by_first_row(labels: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Number clusters by their first rows, so that they keep their numbers from frame to frame."""
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which]
 
 
 def _distances(X: Floats) -> Floats:

@@ -45,7 +45,7 @@ class Relaxation(Relation):
         reached = [trace(M, labels, w) for labels in random_partitions(len(X), k, _PARTITIONS, seed)]
         with quiet():
             local = KernelKMeans(k, sigma=sigma, random_state=seed).fit(X, sample_weight=w)
-            spectral = SpectralClustering(k, sigma=sigma, random_state=seed).fit(X)
+            spectral = SpectralClustering(k, sigma=sigma, row_scaling="unit", random_state=seed).fit(X)
             after = KernelKMeans(k, sigma=sigma, init=spectral.labels_).fit(X, sample_weight=w)
         traces = {
             "k-means++ start, at rest": trace(M, local.labels_.astype(np.int64), w),

@@ -15,10 +15,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from knoll import _core, kernels, scales
+from knoll import kernels, scales
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.kernel_matrix import asymmetry
+from knoll.places import find_places
 from knoll.steps import neighbour_graph as near
 from knoll.steps import operators
+from knoll.steps.scaling import affinity_power, largest_of, scaled
 from knoll.steps.sparse import is_sparse
 
 __all__ = ["GIVEN", "GRAPHS", "OWNER", "Source", "Wish", "digest", "make_source"]
@@ -28,6 +31,8 @@ Floats = NDArray[np.float64]
 OWNER = "SpectralClustering"
 GRAPHS = ("nearest_neighbors", "precomputed", "precomputed_nearest_neighbors")
 GIVEN = ("precomputed", "precomputed_nearest_neighbors")
+
+_LARGEST = 2.0**900  # similarity of a query, in units of the fit: sums of n of them must stay within float64
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,8 @@ class Source:
     graph: Any = None  # (n, n), sparse or dense; None for a kernel
     radius: Any = None  # (n,): to the k-th neighbour, in graphs of neighbours
     name: str = ""  # of the matrix that the graph was made of, where that is another one
+    power: int = 0  # similarities are divided by 2^power: those of the graph are, those of a kernel are when stored
+    asymmetric: tuple[int, int] | None = None  # where a given graph was not symmetric, and averaged with its transpose
 
     def graph_operator(self, threads: int) -> Any:
         """Prepare the graph for products."""
@@ -107,7 +114,8 @@ class Source:
             return self.graph_operator(threads)
         assert self.kernel is not None
         if route == "stored":
-            stored = operators.store(self.kernel, self.points, threads, OWNER, whole=bool(self.wish.zero_diagonal))
+            whole = bool(self.wish.zero_diagonal)
+            stored = operators.store(self.kernel, self.points, threads, OWNER, whole=whole, power=self.power)
             return self.without_diagonal(stored, threads)
         return self.without_diagonal(self.kernel.operator(self.points, threads, cutoff), threads)
 
@@ -126,7 +134,7 @@ class Source:
             return _without_self(links, _twins(self.points, queries, threads=threads))
         if self.wish.name == "precomputed_nearest_neighbors":
             return near.given_links(queries, int(self.wish.n_neighbors), self.radius, OWNER)[0]
-        return queries
+        return _limited(scaled(queries, -self.power)) if self.wish.name == "precomputed" else queries
 
     def row_sums(self, operator: Any, rows: NDArray[Any], coefficients: Floats) -> Floats:
         """Multiply rows of the fit by coefficients in the arithmetic of `predict`."""
@@ -140,11 +148,7 @@ def make_source(wish: Wish, rows: Any, weights: Floats | None, threads: int) -> 
         return Source(wish, rows, kernel, sigma, reason)
     k, radius, name = int(wish.n_neighbors), None, ""
     if wish.name == "precomputed":
-        graph = rows
-        if wish.zero_diagonal:  # the graph that was given must be known again: its diagonal says what ours does not
-            graph, name = rows.copy(), digest(rows)
-            graph.setdiag(0.0) if is_sparse(graph) else np.fill_diagonal(graph, 0.0)
-        return Source(wish, None, graph=graph, name=name)
+        return _given_source(wish, rows)
     if k > rows.shape[0]:
         raise BadData(f"{OWNER}: n_neighbors={k} must be <= n_samples={rows.shape[0]}. Ask for fewer.")
     if wish.name == "nearest_neighbors":
@@ -172,6 +176,34 @@ def digest(graph: Any) -> str:
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _given_source(wish: Wish, rows: Any) -> Source:
+    """Make A of a matrix that was given: symmetric, near one, without its diagonal where that is asked for.
+
+    Where A is another matrix than the one given, that one is named, so that `predict` recognises it.
+    """
+    power, place = affinity_power(largest_of(rows)), asymmetry(rows)
+    graph = scaled(rows, -power)
+    if place is not None:
+        graph = (graph + graph.T) / 2
+        graph = graph.tocsr() if is_sparse(graph) else graph
+    if wish.zero_diagonal:
+        graph = graph.copy()
+        graph.setdiag(0.0) if is_sparse(graph) else np.fill_diagonal(graph, 0.0)
+    name = digest(rows) if wish.zero_diagonal or place is not None else ""
+    return Source(wish, None, graph=graph, name=name, power=power, asymmetric=place)
+
+
+def _limited(queries: Any) -> Any:
+    """Clip similarities so large beside those of the fit that their sums would leave float64."""
+    if not largest_of(queries) > _LARGEST:
+        return queries
+    if not is_sparse(queries):
+        return np.minimum(queries, _LARGEST)
+    clipped = queries.copy()
+    clipped.data = np.minimum(clipped.data, _LARGEST)
+    return clipped
 
 
 def _named_kernel(
@@ -203,11 +235,11 @@ def _named_kernel(
 
 
 def _twins(points: Floats, queries: Any, *, threads: int) -> NDArray[np.int64]:
-    """For each query the lowest row that equals it, or −1."""
-    rows = np.empty(len(queries), dtype=np.int64)
-    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    index.first(np.ascontiguousarray(queries, dtype=np.float64), 0.0, rows, threads)
-    return rows
+    """For each query the lowest row that equals it, or −1; by content, since a distance may underflow."""
+    n = len(points)
+    found = find_places(np.concatenate([points, np.asarray(queries, dtype=np.float64)]), threads)
+    rows = found.first[found.which[n:]]
+    return np.where(rows < n, rows, -1)
 
 
 def _without_self(links: Any, twins: NDArray[np.int64]) -> Any:

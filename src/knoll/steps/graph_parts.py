@@ -52,9 +52,10 @@ def near_components(points: NDArray[Any], cutoff: float, threads: int) -> Ints:
     n = len(points)
     if cutoff <= 0 or n == 1:
         return np.zeros(n, dtype=np.int64)
-    box = np.ptp(points.astype(np.float64), axis=0)
-    if float(np.sqrt(np.square(box / cutoff).sum())) <= 1:
-        return np.zeros(n, dtype=np.int64)
+    with np.errstate(over="ignore"):  # beyond float64 is beyond the cutoff
+        box = np.ptp(points.astype(np.float64), axis=0) / cutoff
+        if float(np.sqrt(np.square(box).sum())) <= 1:
+            return np.zeros(n, dtype=np.int64)
     labels = np.empty(n, dtype=np.int64)
     _core.Index(points, cutoff, "euclidean", 2.0, "auto", threads).components(cutoff, None, labels, threads)
     return labels

@@ -20,6 +20,7 @@ from knoll.kernel_matrix import check_matrix
 from knoll.kernels import Gaussian, Kernel
 from knoll.memory import free_memory
 from knoll.steps.eigen import times
+from knoll.steps.scaling import affinity_power, largest_of, scaled
 
 __all__ = [
     "Affinity",
@@ -32,6 +33,7 @@ __all__ = [
     "choose",
     "free_memory",
     "has_finufft",
+    "level",
     "modes",
     "plan",
     "store",
@@ -48,6 +50,7 @@ _LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost m
 _TRUNCATED = 0.9  # share of the pairs left at which leaving out the others is worth the name
 _SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
+_FAR = 2.0**80  # in units of σ: far more modes than these
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _FEW = 2.0**-10  # of the diagonal: a degree below this has lost digits to it
 _BLOCK = 2**21  # entries of a block of rows
@@ -174,10 +177,10 @@ def _size(n: int) -> str:
 
 
 class Stored:
-    """The matrix of a kernel on n rows, kept whole and symmetric to the bit; values below the floor are 0."""
+    """The matrix of a kernel on n rows over 2^power, kept whole and symmetric to the bit; below the floor it is 0."""
 
-    def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0) -> None:
-        self.kernel, self.points, self.threads, self._floor = kernel, points, threads, floor
+    def __init__(self, kernel: Kernel, points: Any, threads: int, floor: float = 0.0, power: int = 0) -> None:
+        self.kernel, self.points, self.threads, self._floor, self.power = kernel, points, threads, floor, power
         self.n = points.shape[0]
 
     @cached_property
@@ -186,7 +189,7 @@ class Stored:
         return self._tile(self.points)
 
     def _tile(self, Y: Any) -> Floats:
-        tile = self.kernel.tile(Y, self.points, self.threads)
+        tile = scaled(self.kernel.tile(Y, self.points, self.threads), -self.power)
         if self._floor > 0:
             tile[tile < self._floor] = 0.0
         return tile
@@ -212,8 +215,13 @@ class Stored:
         return out
 
 
-def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False) -> Stored:
-    """Compute the matrix of a kernel, and refuse what cannot be an affinity; `whole` keeps the smallest values too."""
+def store(
+    kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool = False, power: int | None = None
+) -> Stored:
+    """Compute the matrix of a kernel, and refuse what cannot be an affinity; `whole` keeps the smallest values too.
+
+    It is divided by 2^power; None chooses the power for this matrix.
+    """
     n, memory = points.shape[0], free_memory()
     needed = 8 * n * n
     if 2 * needed > memory:
@@ -226,7 +234,9 @@ def store(kernel: Kernel, points: Any, threads: int, owner: str, *, whole: bool 
     stored = Stored(kernel, points, threads, floor)
     if not isinstance(kernel, Gaussian):  # symmetric to the bit and in [0, 1] by itself
         check_matrix(stored.matrix, f"{owner}: the affinity {kernel.name!r}", threads, negative=False)
-        stored.matrix = (stored.matrix + stored.matrix.T) / 2
+        stored.power = affinity_power(largest_of(stored.matrix)) if power is None else power
+        matrix = scaled(stored.matrix, -stored.power)
+        stored.matrix = (matrix + matrix.T) / 2
     return stored
 
 
@@ -308,13 +318,27 @@ def has_finufft() -> bool:
 
 
 def modes(points: NDArray[Any], sigma: float, tol: float) -> tuple[int, Floats, float]:
-    """Size the Fourier grid for a Gaussian of width σ to a tolerance: number of modes, period, highest frequency."""
+    """Size the Fourier grid for a Gaussian of width σ to a tolerance: number of modes, period, highest frequency.
+
+    The last two are for the points and σ of `level`.
+    """
+    points, sigma = level(points, sigma)
     reach = sigma * np.sqrt(2 * np.log(1 / tol))
-    extent = np.ptp(points, axis=0).astype(np.float64)
+    extent = np.ptp(points, axis=0)
+    if not (extent < _FAR).all():
+        return 2**62, extent, np.inf
     period = extent + reach  # images of the data must not be felt
     top = reach / sigma / sigma  # where the transform has fallen to the tolerance
     counts = 2 * np.ceil(top * period / (2 * np.pi)) + 2
     return int(min(np.prod(counts), 2**62)), period, float(top)
+
+
+def level(points: NDArray[Any], sigma: float) -> tuple[Floats, float]:
+    """Divide points and σ by a power of two, so that σ is near one; points farther than float64 reaches are clipped."""
+    power = int(np.frexp(sigma)[1])
+    with np.errstate(over="ignore", under="ignore"):
+        near = np.clip(np.ldexp(points.astype(np.float64, copy=False), -power), -_FAR, _FAR)
+    return near, float(np.ldexp(sigma, -power))
 
 
 def _need_finufft(points: NDArray[Any], sigma: float, owner: str) -> None:

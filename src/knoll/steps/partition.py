@@ -5,6 +5,7 @@ The rule is a matrix: centres for k-means (the closest wins), a rotation for the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +16,19 @@ from knoll.seeding import Multiset
 from knoll.steps.assignment import assign
 from knoll.steps.eigen import inner, times
 from knoll.steps.kmeans import lloyd
+from knoll.steps.loop import StepReport
 from knoll.steps.small import svd
 
-__all__ = ["Rule", "by_discretization", "by_kmeans", "by_qr"]
+__all__ = ["Rule", "Say", "by_discretization", "by_kmeans", "by_qr"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
+Say = Callable[[str], None]
 
 _BETTER = 1e-9  # a run must be better by this share: rounding must not choose among equals
 _NOISE = 1e-20  # of the squared length of all rows: what is left of an inertia of zero
+_RANK = 1e-20  # of the largest squared length: what rounding leaves of rows that depend on those taken
+_SAME = 1e-12  # of the largest coordinate: centres closer than this are one
 _TIED = 1e-9  # pivots whose lengths agree to this share: the lowest row is taken
 
 
@@ -43,8 +48,8 @@ class Rule:
             return labels
         return self._coordinates(Y, threads).argmax(axis=1).astype(np.int32)
 
-    def unsure(self, Y: Floats, error: float, threads: int = 1) -> NDArray[np.intp]:
-        """List the rows whose label could change if each coordinate were off by `error` of the largest."""
+    def unsure(self, Y: Floats, error: Floats, threads: int = 1) -> NDArray[np.intp]:
+        """List the rows whose label could change if each coordinate were off by `error` of the largest, (q,)."""
         k = self.matrix.shape[0 if self.kind == "kmeans" else 1]
         if k == 1:
             return np.empty(0, dtype=np.intp)
@@ -67,22 +72,48 @@ class Rule:
         return np.abs(turned) if self.kind == "cluster_qr" else turned
 
 
-def by_kmeans(Y: Floats, weights: Floats | None, rows: Multiset, k: int, n_init: int, seed: int, threads: int) -> Rule:
+def by_kmeans(
+    Y: Floats,
+    weights: Floats | None,
+    rows: Multiset,
+    k: int,
+    n_init: int,
+    seed: int,
+    threads: int,
+    say: Say | None = None,
+) -> Rule:
     """Run k-means on the rows from several starts; return the best rule.
 
     Starts are drawn in the order of the data's contents, not of the embedding's, whose last bits mean nothing.
     """
+
+    def show(iteration: int, report: StepReport) -> None:
+        if say is not None:
+            say(f"Iteration {iteration}, inertia {report.objective:.10g}.")
+
     best = None
     total = np.square(Y).sum() if weights is None else float(weights @ np.square(Y).sum(axis=1))
     for restart in range(n_init):
         chosen = seeding.kmeans_plus_plus(Y, rows, k, seed, restart=restart, threads=threads)
-        result = lloyd(Y, weights, Y[chosen], tol=0.0, threads=threads)
+        if say is not None:
+            say("Initialization complete")
+        result = lloyd(Y, weights, Y[chosen], tol=0.0, threads=threads, hook=None if say is None else show)
         if best is None or result.inertia < best.inertia * (1 - _BETTER) - _NOISE * float(total):
             best = result
         if best.inertia <= _NOISE * float(total):
             break  # nothing is left to gain
     assert best is not None
-    return Rule("kmeans", best.centers, best.inertia)
+    return Rule("kmeans", _merged(best.centers, float(np.abs(Y).max(initial=0.0))), best.inertia)
+
+
+def _merged(centers: Floats, size: float) -> Floats:
+    """Make centres equal that differ by rounding alone: rows of one component do, and are one cluster."""
+    out = centers.copy()
+    for c in range(1, len(out)):
+        same = (np.abs(out[:c] - out[c]) <= _SAME * size).all(axis=1)
+        if same.any():
+            out[c] = out[int(np.argmax(same))]
+    return out
 
 
 def by_discretization(
@@ -123,13 +154,17 @@ def _spread_rows(unit: Floats, first: int, k: int) -> Floats:
 def by_qr(Y: Floats, k: int) -> Rule:
     """Pick k rows by column-pivoted QR of Yᵀ and turn Y by their polar factor (Damle, Minden and Ying, 2019).
 
-    With fewer columns than k there are only as many clusters.
+    There are only as many clusters as Y has rank: what is left after that is rounding, and so would be its rotation.
     """
     left = Y.copy()
-    pivots = []
+    pivots: list[int] = []
+    least = 0.0
     for _ in range(min(k, Y.shape[1])):
         size = np.einsum("ij,ij->i", left, left)
         row = int(np.flatnonzero(size >= (1 - _TIED) * size.max())[0])
+        least = max(least, _RANK * float(size[row]))  # of the first
+        if pivots and size[row] <= least:
+            break
         pivots.append(row)
         if size[row] > 0:
             axis = left[row] / np.sqrt(size[row])

@@ -20,10 +20,12 @@ __all__ = [
     "ColumnScaling",
     "Part",
     "Scale",
+    "affinity_power",
     "is_plain",
     "largest_of",
     "parts",
     "present_rows",
+    "scaled",
     "weight_power",
     "without_absent",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 # 2^−24 of it, both ends have room.
 _NEAR = 32
 _NEAR_WEIGHTS = 64  # weights within 2^±64 are left as they are
+_NEAR_AFFINITIES = 256  # so are similarities within 2^±256, whose sums and products with degrees stay within float64
 _ROWS = 1 << 16  # extreme rows at a time
 # Columns within 2^±200 keep their units: what is made of their squares, and of quotients of those, stays in float64.
 _ORDINARY = 200
@@ -49,6 +52,19 @@ def largest_of(points: Any) -> float:
 def weight_power(largest: float) -> int:
     """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
     return _power(largest, _NEAR_WEIGHTS)
+
+
+def affinity_power(largest: float) -> int:
+    """Return the power of two by which extreme similarities are divided, so that degrees stay in float64; mostly 0."""
+    return _power(largest, _NEAR_AFFINITIES)
+
+
+def scaled(points: Any, power: int) -> Any:
+    """Return points · 2^power, sparse ones too; beyond float64 they are infinite, or 0."""
+    if power == 0:
+        return points
+    with np.errstate(over="ignore", under="ignore"):
+        return _times(points, power)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.steps.eigen import inner, times, top_eigenpairs
-from knoll.steps.operators import modes
+from knoll.steps.operators import level, modes
 from knoll.steps.small import eigh
 
 __all__ = ["Sketch", "by_cholesky", "by_finufft", "gauss_sum", "most_rank"]
@@ -86,7 +86,7 @@ def by_finufft(
         threads=threads,
     )
     functions = np.hstack([first, pairs.vectors]) / np.sqrt(weights[:, None] * degree)
-    return Sketch(functions, f"{pairs.applications} products, residual {pairs.residuals.max():.1e}")
+    return Sketch(functions, f"{pairs.applications} products, residual {pairs.residuals.max(initial=0.0):.1e}")
 
 
 def gauss_sum(points: NDArray[Any], sigma: float, tol: float, threads: int) -> Any:
@@ -99,6 +99,7 @@ def gauss_sum(points: NDArray[Any], sigma: float, tol: float, threads: int) -> A
 
     n, d = points.shape
     _, period, top = modes(points, sigma, tol)
+    points, sigma = level(points, sigma)
     step = 2 * np.pi / period  # (d,)
     half = np.ceil(top / step).astype(int)  # highest mode
     counts = tuple(int(c) for c in 2 * half + 1)

@@ -14,6 +14,7 @@ from knoll.steps import partition
 from knoll.steps import spectral as steps
 from knoll.steps.affinity import Source, Wish, digest
 from knoll.steps.extension import Extension
+from knoll.steps.scaling import scaled
 from knoll.steps.spectral_door import points_of
 from knoll.steps.spectral_solve import Demand, solve
 
@@ -40,6 +41,7 @@ class SpectralAnswers(Estimator):
     graph_: Any
     radius_: Floats | None
     graph_digest_: str
+    affinity_power_: int  # graph_ and extension_ are in units of A over 2^affinity_power_
     sigma_: float | None
     operator_: str
     cutoff_: float
@@ -75,13 +77,23 @@ class SpectralAnswers(Estimator):
 
     def _source(self) -> Source:
         """Take up A of the fit again."""
-        wish = self._wish()
+        wish, power = self._wish(), self._power()
         if wish.graph:
-            return Source(wish, self.fit_points_, graph=self.graph_, radius=self.radius_, name=self.graph_digest_)
+            options = {"graph": self.graph_, "radius": self.radius_, "name": self.graph_digest_, "power": power}
+            return Source(wish, self.fit_points_, **options)
         if self.sigma_ is not None:
             wish = replace(wish, gamma=None, sigma=self.sigma_)
         kernel, sigma, reason = wish.kernel(self.fit_points_, None, self._threads())
-        return Source(wish, self.fit_points_, kernel, sigma, reason)
+        return Source(wish, self.fit_points_, kernel, sigma, reason, power=power)
+
+    def _row_scaling(self) -> str:
+        """Return the scaling of the fit; models from before it was kept have it as a parameter."""
+        named = vars(self).get("row_scaling_", self.row_scaling)
+        return "unit" if named == "auto" else str(named)
+
+    def _power(self) -> int:
+        """Return the power of two that similarities were divided by; models from before it was kept divided by none."""
+        return int(vars(self).get("affinity_power_", 0))
 
     def _predict(self, queries: Any) -> tuple[NDArray[np.int32], Floats]:
         """Label and embed rows."""
@@ -89,7 +101,9 @@ class SpectralAnswers(Estimator):
         if source.name and queries.shape[0] == len(self.fit_labels_) and digest(queries) == source.name:
             return np.array(self.fit_labels_), self.embedding_  # the graph of the fit itself
         rule = partition.Rule(self.rule_["kind"], self.rule_["matrix"], self.inertia_)
-        extension = Extension(source, self.extension_, rule, self.fit_labels_, self.row_scaling, int(self.n_clusters_))
+        extension = Extension(
+            source, self.extension_, rule, self.fit_labels_, self._row_scaling(), int(self.n_clusters_)
+        )
         return extension(source.operator(self.operator_, self.cutoff_, threads), queries, threads)
 
     @property
@@ -97,7 +111,7 @@ class SpectralAnswers(Estimator):
         """A, where it takes at most 1 GB: kept for graphs, computed for kernels."""
         check_is_fitted(self)
         if self.graph_ is not None:
-            return self.graph_
+            return scaled(self.graph_, self._power())
         points = np.asarray(self.fit_points_)
         if 8 * len(points) ** 2 > _MATRIX_BYTES:
             raise AttributeError(

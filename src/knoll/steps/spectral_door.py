@@ -13,10 +13,11 @@ from knoll.steps.affinity import OWNER, Wish
 from knoll.steps.sparse import is_sparse
 from knoll.validation import check_points, check_weights
 
-__all__ = ["clusters_of", "points_of", "weights_of"]
+__all__ = ["clusters_of", "level_weights", "points_of", "scaling_for", "weights_of"]
 
 _MOST_AUTO = 20  # clusters that n_clusters="auto" looks for
 _DENSE_BYTES = 1 << 31  # of sparse rows that are made dense
+_LEAST_WEIGHT = 2.0**-500  # of the largest: w_i d_i ≥ w_i² A_ii must stay within float64
 
 
 def points_of(X: Any, wish: Wish, estimator: Any, threads: int, *, reset: bool) -> tuple[Any, Any]:
@@ -27,7 +28,7 @@ def points_of(X: Any, wish: Wish, estimator: Any, threads: int, *, reset: bool) 
         if reset and points.shape[0] != points.shape[1]:
             raise BadData(f"{OWNER}: with affinity={wish.name!r} X must be square, got shape {points.shape}.")
         if wish.name == "precomputed" and reset:
-            check_matrix(points, f"{OWNER}: the precomputed affinity", negative=False)
+            check_matrix(points, f"{OWNER}: the precomputed affinity", negative=False, symmetric=False)
         if not reset or wish.name != "precomputed":
             what = "affinities" if wish.name == "precomputed" else "distances"
             refuse_negative(points, f"{OWNER}: precomputed {what} must be >= 0")
@@ -59,6 +60,24 @@ def weights_of(sample_weight: Any, wish: Wish, n: int) -> NDArray[np.float64] | 
                 "affinity='rbf' with zero_diagonal=False."
             )
     return check_weights(sample_weight, n, owner=OWNER)
+
+
+def level_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Divide weights > 0 by a power of two, so that the largest is in [1, 2); also return the power.
+
+    A common factor cancels in √(w/d), but w d is of the order of w². Scaling by a power of two is exact, so weights
+    that differ by such a factor give the same bits.
+    """
+    power = int(np.frexp(weights.max())[1]) - 1
+    with np.errstate(under="ignore"):
+        return np.maximum(np.ldexp(weights, -power), _LEAST_WEIGHT), power
+
+
+def scaling_for(row_scaling: str, wish: Wish) -> str:
+    """Choose how rows of the embedding are scaled where that is left to the affinity (decision 0021)."""
+    if row_scaling != "auto":
+        return row_scaling
+    return "degree" if wish.graph else "unit"
 
 
 def clusters_of(wish: Any, n: int) -> int:

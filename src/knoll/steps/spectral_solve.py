@@ -60,6 +60,7 @@ class Solved:
     route: str
     reason: str
     cutoff: float = 0.0
+    power: int = 0  # the operator is A over 2^power
 
 
 def route_wish(operator: str, solver: str | None, pairs: int, n: int) -> str:
@@ -111,7 +112,7 @@ def _of_graph(source: Source, w: Floats, demand: Demand) -> Solved:
         spectrum, parts = steps.dense_spectrum(whole, labels, w, m, demand.threads)
     else:
         spectrum, parts = steps.sparse_spectrum(operator, matrix, labels, m, gap=demand.gap, **demand.options())
-    return Solved(spectrum, parts, operator, "stored", "the graph is there")
+    return Solved(spectrum, parts, operator, "stored", "the graph is there", power=source.power)
 
 
 def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
@@ -144,4 +145,5 @@ def _of_kernel(source: Source, w: Floats, demand: Demand) -> Solved:
             reason += f" ({spectrum.note})"
         elif exact.sketch == "cholesky":
             reason += " (which was refused: the kernel is not of low rank)"
-    return Solved(spectrum, parts, operator, route.name, reason, route.cutoff)
+    power = route.operator.power if isinstance(route.operator, operators.Stored) else 0
+    return Solved(spectrum, parts, operator, route.name, reason, route.cutoff, power)

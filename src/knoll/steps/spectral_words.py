@@ -19,16 +19,24 @@ from knoll.steps.affinity import OWNER, Source
 from knoll.steps.spectral import Spectrum
 from knoll.steps.spectral_solve import Solved
 
-__all__ = ["Watch", "warn_of_eigenpairs", "warn_of_far_rows", "warn_of_filled", "warn_of_gap", "warn_of_parts"]
+__all__ = [
+    "Watch",
+    "warn_of_asymmetry",
+    "warn_of_eigenpairs",
+    "warn_of_far_rows",
+    "warn_of_filled",
+    "warn_of_gap",
+    "warn_of_parts",
+]
 
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: hardly a pair of rows is told from another
 _NO_GAP = 1e-7  # eigenvalues closer than this are not told apart by the vectors that were found
 
 
 class Watch:
-    """Keeps, and under `verbose` shows, what the eigensolver says after each application."""
+    """Keeps, and under `verbose` shows, what the eigensolver says after each application; then the partition step."""
 
-    def __init__(self, begun: float, verbose: bool | int) -> None:
+    def __init__(self, begun: float, verbose: int) -> None:
         self.verbose, self.last = verbose, begun
         self.rows: list[tuple[float, float, float]] = []
 
@@ -37,8 +45,12 @@ class Watch:
         now = time.perf_counter()
         self.rows.append((objective, residual, now - self.last))
         self.last = now
+        self.say(f"application {len(self.rows)}, largest residual {residual:.3g}")
+
+    def say(self, text: str) -> None:
+        """Print under `verbose`."""
         if self.verbose:
-            print(f"{OWNER}: application {len(self.rows)}, largest residual {residual:.3g}", flush=True)
+            print(f"{OWNER}: {text}", flush=True)
 
     def history(self, spectrum: Spectrum) -> dict[str, NDArray[Any]]:
         """Return what was noted; LAPACK's answer is one step."""
@@ -71,9 +83,10 @@ def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) 
 
     A set with fewer rows than the ball that σ is read from, the cube root of all, holds nobody's neighbourhood.
     """
-    mass = np.bincount(labels, weights=w, minlength=k)
-    least = int(np.ceil(mass.sum() ** (1 / 3) - 1e-9))
-    few = int(np.count_nonzero(mass < least))
+    most = float(w.max())
+    mass = np.bincount(labels, weights=w / most, minlength=k)  # in units of the largest weight: sums stay in float64
+    least = int(np.ceil(np.cbrt(mass.sum()) * np.cbrt(most) - 1e-9))
+    few = int(np.count_nonzero(mass < least / most))
     if k == 1 or not few:
         return ""
     text = f"{few} of these {k} clusters {'have' if few > 1 else 'has'} fewer than {least} rows"
@@ -83,6 +96,17 @@ def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) 
         SuspiciousResultWarning,
     )
     return f"; {text}: a few far rows count like a cluster"
+
+
+def warn_of_asymmetry(source: Source) -> None:
+    """Say when a given graph was not symmetric."""
+    if source.asymmetric is not None:
+        i, j = source.asymmetric
+        _warn(
+            f"the precomputed affinity is not symmetric (row {i}, column {j} differs from row {j}, column {i}): it was "
+            "averaged with its transpose. Pass (A + A.T) / 2 to say so yourself.",
+            SuspiciousResultWarning,
+        )
 
 
 def warn_of_eigenpairs(solved: Solved, tol: float) -> None:
