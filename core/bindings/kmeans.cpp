@@ -36,6 +36,7 @@ Csr<T, I> sparse(const Flat<T>& data, const Flat<I>& indices, const Flat<I>& ind
 }
 
 void need_centers(const In<double, 2>& centers, int64_t d) {
+  need(d >= 1, "x must have a column");
   need(static_cast<int64_t>(centers.shape(1)) == d && centers.shape(0) >= 1,
        "centers must be (k, d), with at least one row and the columns of x");
   need(centers.shape(0) <= INT32_MAX, "centers must have fewer than 2^31 rows: labels have 31 bits");
@@ -241,6 +242,7 @@ void bind_csr(nb::module_& m) {
 struct Memory : LloydMemory {
   using LloydMemory::LloydMemory;
   std::atomic_flag busy;
+  size_t item = 0;  // bytes of a number of the rows that the last step began with: what is kept of them fits no other
 };
 class Turn {
  public:
@@ -282,6 +284,8 @@ std::tuple<int64_t, int64_t, int64_t> py_step(Memory& memory, const In<T, 2>& x,
   need_centers(centers, memory.columns());
   need(static_cast<int64_t>(centers.shape(0)) == memory.clusters(), "centers must be (k, d) of this memory");
   const Turn turn(memory);
+  need(!memory.whole() || memory.item == sizeof(T), "x must have the dtype of the step before");
+  memory.item = sizeof(T);
   StepCounts counts;
   call(threads, work(memory.rows(), memory.clusters(), memory.columns()),
        [&](Run run) { counts = memory.step(points, w, view<2>(centers), run); });

@@ -126,7 +126,6 @@ static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>&
                               const std::optional<Out<double, 2>>& log_joint, int threads) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
-  const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
   const auto lambda = view_or_empty<2>(resp);
   const auto who = view_or_empty<1>(labels);
   const auto lp = view_or_empty<1>(log_prob);
@@ -134,6 +133,7 @@ static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>&
   check_memory({array("x", x), array("origin", origin), array("means", means), array("factors", factors),
                 array("constants", constants), array("resp", resp), array("labels", labels),
                 array("log_prob", log_prob), array("log_joint", log_joint)});
+  const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
   need(!resp || (lambda.shape[0] == n && (lambda.shape[1] == k || lambda.shape[1] == k + 1)),
        "resp must be (n, k) or (n, k + 1)");
   need(!labels || who.shape[0] == n, "labels must have one entry per row");

@@ -224,7 +224,9 @@ def odd(array):
 
 
 def test_arrays_are_aligned():
+    mixture = (np.zeros(2), 1.0, np.zeros((1, 2)), np.ones((1, 2)), odd(np.zeros(1)), -np.inf)
     for call, name in [
+        (lambda: _core.expect_mixture(X, 2, *mixture, None, rows(40), None, None, 1), "constants"),
         (lambda: _core.all_finite(odd(X), 1), "x"),
         (lambda: _core.assign(X, odd(X[:2]), rows(40, np.int32), None, 1), "centers"),
         (lambda: _core.assign(X, X[:2], odd(rows(40, np.int32)), None, 1), "labels"),
@@ -294,6 +296,20 @@ def test_labels_of_a_memory_are_its_own():
     memory.step(X, None, X[:3].copy(), 1)
     with pytest.raises(ValueError, match="read-only"):
         memory.labels[0] = 10**9
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hamerly", "elkan"])
+def test_a_memory_keeps_to_one_dtype(algorithm):
+    """What it keeps of float64 rows cannot be read as what it keeps of float32 ones."""
+    x = np.random.default_rng(3).normal(size=(50, 9))
+    memory = _core.LloydMemory(50, 9, 4, algorithm)
+    memory.step(x, None, x[:4].copy(), 1)
+    with pytest.raises(ValueError, match="dtype of the step before"):
+        memory.step(x.astype(np.float32), None, x[4:8].copy(), 1)
+    memory.step(x, None, x[4:8].copy(), 1)
+    expected = np.empty(50, np.int32)
+    _core.assign(x, x[4:8].copy(), expected, None, 1)
+    np.testing.assert_array_equal(memory.labels, expected)
 
 
 def test_a_memory_serves_one_call_at_a_time():
