@@ -149,13 +149,15 @@ def test_exact_asks_nothing_when_it_is_little(table, tmp_path):
     assert "[y/N]" not in shown
 
 
-def test_older_results_stay_when_the_answer_is_no(table, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "summary.json").write_text("old")
+def test_older_results_stay_when_the_answer_is_no(table, tmp_path, call):
+    out = tmp_path / "out"
+    assert call("compare", table, "--out", out, "--methods", "kmeans", "--k", "3", "--quiet") == (0, "", "")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     words = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
-    _, code = answering([*words, "--budget", "0.001"], b"n\n", tmp_path)
+    shown, code = answering([*words, "--budget", "0.001"], b"n\n", tmp_path)
     assert code == 0
-    assert (tmp_path / "out" / "summary.json").read_text() == "old"
+    assert "Nothing was done." in shown
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
 def test_exact_shows_the_cost_first(table, tmp_path, call):
