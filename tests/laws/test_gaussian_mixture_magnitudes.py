@@ -134,7 +134,7 @@ def test_the_value_of_a_constant_column_changes_nothing(shape, size, value):
     np.testing.assert_allclose(models[0].means_[:, :2], models[1].means_[:, :2], rtol=1e-9)
 
 
-@pytest.mark.parametrize("shape", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("shape", ["full", "diag", "spherical", "fixed"])
 def test_means_lie_in_the_box_of_the_rows_that_count(shape):
     """Subnormal numbers are few: a mean of some may not be rounded to a number beside them."""
     for seed in range(40):
@@ -143,10 +143,20 @@ def test_means_lie_in_the_box_of_the_rows_that_count(shape):
         weights = rng.integers(0, 3, size=12).astype(float)
         weights[0] = 1.0
         here = X[weights > 0]
+        fixed = {"fixed_variance": 1.0} if shape == "fixed" else {}
         for reg_covar in (0.0, 1e-6):
-            model = fit(X, 1 + seed % 3, weights, covariance_type=shape, reg_covar=reg_covar, max_iter=3)
-            assert (model.means_ >= here.min(axis=0)).all()
-            assert (model.means_ <= here.max(axis=0)).all()
+            for rows in (X, np.column_stack([X, rng.normal(size=12)])):
+                parameters = {"covariance_type": shape, "reg_covar": reg_covar, "max_iter": 3, **fixed}
+                means = fit(rows, 1 + seed % 3, weights, **parameters).means_[:, :2]
+                assert (means >= here.min(axis=0)).all()
+                assert (means <= here.max(axis=0)).all()
+
+
+def test_a_constant_column_far_above_a_tied_covariance_leaks_no_warning():
+    X = np.full((39, 2), [8e-37, 8e263])
+    X[:3] = 0.0
+    for init in STARTS:
+        assert_sound(fit(X, 5, covariance_type="tied", reg_covar=1e3, noise=True, init_params=init), X)
 
 
 def test_the_box_of_noise_may_be_thin_as_a_hair():
