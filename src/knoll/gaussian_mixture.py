@@ -836,7 +836,9 @@ def _own_frame(weights: Floats, means: Floats, widths: Floats) -> Frame:
     Where the extents of columns or components differ so much that squares would vanish, it lies amidst them.
     """
     total, d = weights.sum(), means.shape[1]
-    origin = weights @ means / total if total > 0 else means[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin = weights @ means / total if total > 0 else means[0]
+    origin = np.where(np.isfinite(origin), origin, means[0])  # a constant column near the largest number
     extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
     if not 0 < extent < math.inf:
         return Frame(origin, 1.0, np.zeros(d), np.eye(d))
@@ -876,7 +878,7 @@ def _total(values: Floats, weights: Floats | None) -> float:
     power = 0 if weights is None else weight_power(float(weights.max()))
     with np.errstate(over="ignore"):
         total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
-    if math.isfinite(total):
+    if math.isfinite(2.0 * total):  # the criteria are of twice it
         return total
     if weights is None:
         raise BadData(
