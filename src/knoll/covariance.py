@@ -322,8 +322,9 @@ class Tied(_Common):
 
     def prepared(self, direct: bool) -> Self:
         """Choose the direct way where it is asked for, or where a mean is far from 0 in whitened units."""
-        white = self.means @ self.whitener.T  # (k, d)
-        far = not (np.square(white).sum(axis=1) <= _NEAR).all()
+        with np.errstate(over="ignore", invalid="ignore"):
+            white = self.means @ self.whitener.T  # (k, d)
+            far = not (np.square(white).sum(axis=1) <= _NEAR).all()
         return replace(self, direct=bool(direct or far))
 
     def update(self, stats: Moments) -> Self:

@@ -56,6 +56,7 @@ Floats = NDArray[np.float64]
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares do not stand side by side
 _SCALED = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")  # only where the data is extreme
+_COARSE = 2.0**-960  # sums of weighted values below this lose digits: the numbers near them are few
 _COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
 
 
@@ -526,8 +527,12 @@ class GaussianMixture(DensityMixin, Estimator):
         exponents = rows.scaling.powers - frame.exponent  # of one unit of the frame, in each column
         pairs, factors = pair_powers(exponents, shape), factor_powers(exponents, shape)
         means = rows.scaling.up(state.means)
-        if rows.scaling and moved:  # a value that underflows beside the others still lies in the box of the data
-            means = np.where(state.weights[:, None] > 0, np.clip(means, *rows.box), means)
+        if (
+            len(rows.box) and moved
+        ):  # means of values that underflow, or are subnormal, still lie in the box of the data
+            coarse = np.abs(rows.box).max(axis=0) < _COARSE
+            inside = (coarse | bool(rows.scaling)) & (state.weights[:, None] > 0)  # (k, d)
+            means = np.where(inside, np.clip(means, *rows.box), means)
         with np.errstate(over="ignore", under="ignore"):
             self.weights_ = state.weights.astype(kind)
             self.means_ = _in_kind(means, kind)
@@ -891,7 +896,9 @@ def _own_frame(weights: Floats, means: Floats, widths: Floats) -> Frame:
     Where the extents of columns or components differ so much that squares would vanish, it lies amidst them.
     """
     total, d = weights.sum(), means.shape[1]
-    origin = weights @ means / total if total > 0 else means[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin = weights @ means / total if total > 0 else means[0]
+    origin = np.where(np.isfinite(origin), origin, means[0])  # a constant column near the largest number
     extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
     if not 0 < extent < math.inf:
         return Frame(origin, 1.0, np.zeros(d), np.eye(d))
@@ -931,7 +938,7 @@ def _total(values: Floats, weights: Floats | None) -> float:
     power = 0 if weights is None else weight_power(float(weights.max()))
     with np.errstate(over="ignore"):
         total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
-    if math.isfinite(total):
+    if math.isfinite(2.0 * total):  # the criteria are of twice it
         return total
     if weights is None:
         raise BadData(

@@ -132,7 +132,24 @@ def test_the_value_of_a_constant_column_changes_nothing(shape, size, value):
     np.testing.assert_allclose(models[0].means_[:, :2], models[1].means_[:, :2], rtol=1e-9)
 
 
-@pytest.mark.parametrize("shape", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("shape", ["spherical", "fixed"])
+@pytest.mark.parametrize("value", [1e300, -LARGEST, LARGEST])
+def test_a_huge_constant_leaves_round_shapes_as_they_are(shape, value):
+    """Such a column adds nothing to a distance: labels and means are those of the other columns."""
+    X = np.random.default_rng(2).normal(size=(90, 2)) + np.repeat([[0.0, 0], [9, 3], [-5, 8]], 30, axis=0)
+    fixed = {"fixed_variance": 2.0} if shape == "fixed" else {}
+    models = []
+    for constant in (0.0, value):
+        Y = np.column_stack([X, np.full(90, constant)])
+        start = {"means_init": Y[[0, 40, 80]], "weights_init": [0.2, 0.3, 0.5]}
+        models.append(fit(Y, covariance_type=shape, reg_covar=0.0, **start, **fixed))
+        assert_sound(models[-1], Y)
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    np.testing.assert_allclose(models[0].means_[:, :2], models[1].means_[:, :2], rtol=1e-12)
+    np.testing.assert_allclose(models[0].lower_bounds_, models[1].lower_bounds_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["full", "diag", "spherical", "fixed"])
 def test_means_lie_in_the_box_of_the_rows_that_count(shape):
     """Subnormal numbers are few: a mean of some may not be rounded to a number beside them."""
     for seed in range(40):
@@ -141,10 +158,20 @@ def test_means_lie_in_the_box_of_the_rows_that_count(shape):
         weights = rng.integers(0, 3, size=12).astype(float)
         weights[0] = 1.0
         here = X[weights > 0]
+        fixed = {"fixed_variance": 1.0} if shape == "fixed" else {}
         for reg_covar in (0.0, 1e-6):
-            model = fit(X, 1 + seed % 3, weights, covariance_type=shape, reg_covar=reg_covar, max_iter=3)
-            assert (model.means_ >= here.min(axis=0)).all()
-            assert (model.means_ <= here.max(axis=0)).all()
+            for rows in (X, np.column_stack([X, rng.normal(size=12)])):
+                parameters = {"covariance_type": shape, "reg_covar": reg_covar, "max_iter": 3, **fixed}
+                means = fit(rows, 1 + seed % 3, weights, **parameters).means_[:, :2]
+                assert (means >= here.min(axis=0)).all()
+                assert (means <= here.max(axis=0)).all()
+
+
+def test_a_constant_column_far_above_a_tied_covariance_leaks_no_warning():
+    X = np.full((39, 2), [8e-37, 8e263])
+    X[:3] = 0.0
+    for init in STARTS:
+        assert_sound(fit(X, 5, covariance_type="tied", reg_covar=1e3, noise=True, init_params=init), X)
 
 
 def test_the_box_of_noise_may_be_thin_as_a_hair():
@@ -209,6 +236,15 @@ def test_the_mean_of_finite_scores_is_finite():
     assert model.score(far) == pytest.approx(float(model.score_samples(far[:1])[0]))
     with pytest.raises(BadData, match=r"log-likelihood of 40000 rows leaves float64 .* Fit the model to data like X"):
         model.bic(far)
+
+
+def test_a_criterion_that_leaves_float64_where_the_likelihood_does_not_is_refused():
+    X = np.random.default_rng(0).normal(size=(50, 1)) * 1e5
+    model = fit(X, 1)
+    weights = np.full(50, 1.2e308 / 50 / -model.score(X))  # the log-likelihood is −1.2e308, and a criterion twice that
+    for criterion in (model.bic, model.aic, model.icl):
+        with pytest.raises(BadData, match=r"leaves float64\. Divide the weights by their largest"):
+            criterion(X, sample_weight=weights)
 
 
 @pytest.mark.parametrize("shape", ["full", "tied", "diag", "spherical"])
