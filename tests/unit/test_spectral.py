@@ -570,7 +570,7 @@ def test_a_photograph_as_a_graph_is_cut_as_little_as_by_scikit_learn():
 
 
 def test_clusters_by_qr_are_as_many_as_the_rank():
-    """Eigenvalues <= 0 take no part: what lies beyond the others would be turned by rounding, which a factor changes."""
+    """Eigenvalues <= 0 take no part: what lies beyond the others would be turned by rounding alone."""
     for seed in range(40):
         X = np.random.default_rng(seed).normal(size=(12, 2))
         A = np.exp(-np.square(X[:, None] - X).sum(axis=2))
