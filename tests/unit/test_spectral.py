@@ -570,14 +570,17 @@ def test_a_photograph_as_a_graph_is_cut_as_little_as_by_scikit_learn():
 
 
 def test_clusters_by_qr_are_as_many_as_the_rank():
-    """What the eigenvectors that take part do not reach would be turned by rounding."""
-    A = np.array([[1.0, 0.9, 0.1, 0.1], [0.9, 1.0, 0.1, 0.1], [0.1, 0.1, 1.0, 0.9], [0.1, 0.1, 0.9, 1.0]])
-    A -= np.eye(4) * 0.95  # the two other eigenvalues are < 0
-    for factor in (1.0, 2.0, 8.0):
-        with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\) found smaller than n_clusters \(4\)"):
-            model = fit(A * factor, 4, affinity="precomputed", assign_labels="cluster_qr")
-        assert adjusted_rand_score(model.labels_, [0, 0, 1, 1]) == 1
-        assert model.labels_.max() == 1
+    """Eigenvalues <= 0 take no part: what lies beyond the others would be turned by rounding alone."""
+    for seed in range(40):
+        X = np.random.default_rng(seed).normal(size=(12, 2))
+        A = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+        with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(\d\) found smaller than n_clusters \(8\)"):
+            one, other = (
+                fit(A * factor, 8, affinity="precomputed", zero_diagonal=True, assign_labels="cluster_qr")
+                for factor in (1.0, 8.0)
+            )
+        assert (one.labels_ == other.labels_).all()
+        assert len(np.unique(one.labels_)) <= np.count_nonzero(one.eigenvalues_ > 0)
 
 
 @pytest.mark.filterwarnings("error")
@@ -603,12 +606,13 @@ def test_a_width_at_the_end_of_float64_is_kept_and_loads(operator, tmp_path):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.skipif(not has_finufft(), reason="FINUFFT is not installed")
-@pytest.mark.parametrize("scale", [1e-290, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e300])
 def test_the_fft_takes_any_scale(scale):
     X = moons(80)[0]
     scale = 2.0 ** np.round(np.log2(scale))
     one, other = (fit(X * s, sigma=0.5 * s, operator="finufft", eigen_tol=1.0) for s in (1.0, scale))
-    assert (one.labels_ == other.labels_).all()
+    assert adjusted_rand_score(one.labels_, other.labels_) == 1  # their numbers go by digits that 1e-310 loses
+    assert (other.predict(X * scale) == other.labels_).all()
 
 
 def test_a_row_without_weight_to_speak_of_is_labelled_as_predict_does():
@@ -624,3 +628,13 @@ def test_a_row_without_weight_to_speak_of_is_labelled_as_predict_does():
                 ).fit(X, sample_weight=w)
             assert (model.predict(X) == model.labels_).all()
             assert not np.isnan(model.embedding_).any()
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.KnollWarning")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sigma", [None, 0.5])
+def test_weights_whose_sum_leaves_float64_have_an_answer(sigma):
+    X = moons(40)[0]
+    model = SpectralClustering("auto", sigma=sigma, random_state=0).fit(X, sample_weight=np.full(40, 1e308))
+    assert np.isfinite(model.sigma_)
+    assert (model.predict(X) == model.labels_).all()

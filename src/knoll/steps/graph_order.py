@@ -56,12 +56,15 @@ def _of_full(matrix: NDArray[Any], shift: int) -> Callable[[Colours], Colours]:
 
 
 def _links(values: NDArray[Any], shift: int) -> Colours:
-    """Hash the values of links; an entry of zero is no link."""
-    with np.errstate(under="ignore"):
-        bits = np.ldexp(values.astype(np.float64, copy=False), shift).view(np.uint64)
-    out = _mixed(bits)
-    out *= values != 0
-    return out
+    """Hash the values of links; an entry of zero is no link, and its hash is 0."""
+    near = values.astype(np.float64, copy=False) + 0.0  # no −0
+    if shift:
+        with np.errstate(under="ignore"):
+            np.ldexp(near, shift, out=near)
+    bits = near.view(np.uint64)
+    bits *= _FIRST
+    bits ^= bits >> _HALF
+    return bits
 
 
 def _mixed(x: Colours) -> Colours:
