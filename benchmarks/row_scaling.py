@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from battery.sets import draw
 from sklearn import cluster, datasets
 from sklearn.feature_extraction.image import img_to_graph
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.neighbors import kneighbors_graph
 
+from battery.sets import draw
 from knoll import SpectralClustering, scales
 from knoll.steps.affinity import make_source
 from knoll.steps.spectral_door import points_of

@@ -40,7 +40,7 @@ FAMILIES = (
 )
 
 # Searches with a loop of their own: the module has main(seconds, seed) and returns the number of failures.
-SEARCHES: dict[str, str] = {}
+SEARCHES: dict[str, str] = {"bindings": "fuzz.bindings"}
 
 
 def parser() -> argparse.ArgumentParser:

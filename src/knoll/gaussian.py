@@ -21,7 +21,7 @@ from knoll.schema import Array, Boolean, Columns, Real, no_factor, no_variances
 from knoll.steps import gaussian as steps
 from knoll.steps.blocks import Block, BlockSource
 from knoll.steps.loop import StepReport, iterate, live
-from knoll.steps.scaling import present_rows, weight_power
+from knoll.steps.scaling import as_dtype, present_rows, weight_power
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -290,7 +290,7 @@ class Gaussian(DensityMixin, Estimator):
             The logarithm of the density at each point.
         """
         points = self._points(X)
-        return self._log_density(points).astype(points.dtype, copy=False)
+        return as_dtype(self._log_density(points), points.dtype)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """Compute the log-likelihood log p(X | μ, Σ) of all rows together (eq. 1.3).
@@ -327,7 +327,7 @@ class Gaussian(DensityMixin, Estimator):
         distances = self._full().mahalanobis2(points, 0, self._threads())
         if not squared:
             np.sqrt(distances, out=distances)
-        return distances.astype(points.dtype, copy=False)
+        return as_dtype(distances, points.dtype)
 
     # ---- what the model looks like ---------------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ class Gaussian(DensityMixin, Estimator):
         points = np.empty((n, d))
         _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), self._threads())
         _core.colour(points, np.asarray(self.mean_, dtype=np.float64), self._lower(), self._threads())
-        return points.astype(self.mean_.dtype, copy=False)
+        return as_dtype(points, self.mean_.dtype)
 
     def ellipse(self, n_std: float = 3.0, axes: tuple[int, int] = (0, 1)) -> Ellipse:
         """Compute the contour at `n_std` standard deviations, seen in the plane of two columns (eq. 1.10).

@@ -35,7 +35,7 @@ from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
 from knoll.steps.loop import History, StepReport, iterate, live
 from knoll.steps.mixture_rows import Rows, factor_powers, look, look_through, pair_powers
 from knoll.steps.mixture_start import SHAPES, Start, check_given
-from knoll.steps.scaling import ColumnScaling, weight_power
+from knoll.steps.scaling import ColumnScaling, as_dtype, weight_power
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -664,7 +664,7 @@ class GaussianMixture(DensityMixin, Estimator):
             The logarithm of the density at each point.
         """
         points = self._points(X)
-        return _as_kind(self._log_prob(points), points.dtype)
+        return as_dtype(self._log_prob(points), points.dtype)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Compute the log-likelihood per row: the mean of `score_samples`.
@@ -797,7 +797,7 @@ class GaussianMixture(DensityMixin, Estimator):
         if cuts[k] < n:
             low, high = scaling.down(self.noise_box_)
             points[cuts[k] :] = low + (high - low) * generator.random((n - cuts[k], d))
-        return _as_kind(scaling.up(points), self.means_.dtype), np.where(y == k, -1, y).astype(np.int64)
+        return as_dtype(scaling.up(points), self.means_.dtype), np.where(y == k, -1, y).astype(np.int64)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -949,14 +949,6 @@ def _total(values: Floats, weights: Floats | None) -> float:
         f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
         "Divide the weights by their largest."
     )
-
-
-def _as_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """Return the array in the data's kind of number; what would leave float32 becomes its largest number."""
-    if array.dtype == dtype:
-        return array
-    largest = np.finfo(dtype).max
-    return np.clip(array, -largest, largest).astype(dtype)
 
 
 def _in_kind(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:

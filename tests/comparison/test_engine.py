@@ -572,3 +572,10 @@ def test_wrong_data_is_named():
         compare([[1.0, 2.0]])
     with pytest.raises(BadData, match="truth must hold one label for each of 30 rows, got shape \\(29,\\)"):
         compare(three(10)[0], methods=["kmeans"], k=[2], truth=np.zeros(29))
+
+
+@pytest.mark.parametrize("n", [7, 8, 12, 19])
+def test_few_rows_have_fewer_neighbours(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    found = compare(X, methods=["spectral", "kmeans"], k=[2])
+    assert not found.failures

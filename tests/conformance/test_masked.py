@@ -6,11 +6,11 @@ import inspect
 
 import numpy as np
 import pytest
-from tests.conformance.contract import PARAMETERS, data, public_estimators
 
 import knoll
 from knoll import metrics, scales, tuning
 from knoll.exceptions import BadData
+from tests.conformance.contract import PARAMETERS, data, public_estimators
 
 X = data(60)
 LABELS = np.repeat([0, 1, 2], 20)

@@ -417,3 +417,15 @@ def test_a_state_that_json_cannot_hold_is_refused(X):
     model = Gaussian(random_state=np.random.default_rng(0)).fit(X)
     header, _ = model.to_state()
     assert json.loads(json.dumps(header))["parameters"]["random_state"] is None
+
+
+def test_float32_answers_stay_within_float32():
+    """What float64 computes of values near the end of float32 is the largest float32, not infinite."""
+    X = np.array([[0.0], [3.4e38]], dtype=np.float32)
+    model = Gaussian().fit(X)
+    drawn = model.sample(50, random_state=0)
+    assert drawn.dtype == np.float32
+    assert np.isfinite(drawn).all()
+    narrow = Gaussian().fit(np.array([[0.0], [1e-30]], dtype=np.float32))
+    assert np.isfinite(narrow.mahalanobis(X, squared=True)).all()
+    assert np.isfinite(narrow.score_samples(X)).all()

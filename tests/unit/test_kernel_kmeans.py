@@ -422,3 +422,9 @@ def test_a_common_factor_does_not_matter(factor, what, definite, tmp_path):
         assert other.trace_objective_ == pytest.approx(one.trace_objective_ * factor, rel=1e-12)
     knoll.save(other, tmp_path / "far.knoll")
     assert (knoll.load(tmp_path / "far.knoll").predict(given) == other.labels_).all()
+
+
+def test_a_kernel_matrix_of_zeros_has_one_cluster():
+    model = KernelKMeans(1, kernel="linear", init="spectral").fit(np.zeros((3, 2)))
+    np.testing.assert_array_equal(model.labels_, [0, 0, 0])
+    assert model.objective_ == 0

@@ -37,6 +37,7 @@ Labels = NDArray[np.int64]
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
 _STARTS = 4  # of each fit that depends on a start
+_NEIGHBOURS = 10  # of SpectralClustering, unless it is told otherwise
 _NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0.1 ms, by a kernel a twentieth of it
 _EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
 _CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
@@ -252,6 +253,8 @@ class _Spectral(_Base):
         others = [first | {"n_clusters": wanted}]
         if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
             near = {"affinity": "nearest_neighbors", "n_clusters": wanted}
+            if len(view.points) < 2 * _NEIGHBOURS:  # halves of the rows must have so many, too
+                near["n_neighbors"] = max(2, len(view.points) // 2)
             others.append({name: value for name, value in first.items() if name != "sigma"} | near)
         for other in others:
             if other["n_clusters"] == found and "affinity" not in other:

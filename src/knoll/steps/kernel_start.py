@@ -135,6 +135,8 @@ def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
     n, k = problem.n, len(seeds)
     root = np.ones((n, 1)) if problem.weights is None else np.sqrt(problem.weights)[:, None]
     size = float(problem.reach.max()) * problem.mass  # no eigenvalue is larger
+    if size == 0:  # K is zero: all rows are the origin of feature space
+        return np.zeros(n, dtype=np.int32)
     pairs = top_eigenpairs(
         lambda B: root * problem.operator.apply(root * B) / size, n, min(k, n), tol=_TOL, threads=problem.threads
     )

@@ -21,6 +21,7 @@ __all__ = [
     "Part",
     "Scale",
     "affinity_power",
+    "as_dtype",
     "is_plain",
     "largest_of",
     "parts",
@@ -209,6 +210,14 @@ class ColumnScaling:
         with np.errstate(over="ignore", under="ignore"):
             units = np.ldexp(value, -2 * self.powers)
         return units if (units != units[0]).any() else float(units[0])
+
+
+def as_dtype(array: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return the array in the dtype of the data; what would leave float32 becomes its largest number."""
+    if array.dtype == dtype:
+        return array
+    largest = np.finfo(dtype).max
+    return np.clip(array, -largest, largest).astype(dtype)
 
 
 # ---- rows of weight 0 are absent, however large --------------------------------------------------------------------
