@@ -86,6 +86,8 @@ def _wrong_user_factors(model: Any, array: NDArray[Any]) -> str:
     """Factors in the units of X: where the scaled ones are read in their stead they may leave float64."""
     if _is_scaled(model):
         return _wrong_covariances(model, array)
+    if found := [name for name in _SCALED if name in vars(model)]:
+        return f"stands beside {found[0]}, and column_exponents_ is missing"
     return _wrong_factors(model, array) if np.isfinite(array).all() else "has entries that are not finite"
 
 
@@ -256,9 +258,9 @@ class GaussianMixture(DensityMixin, Estimator):
         "precisions_cholesky_": Array(
             _sides, finite=False, also=lambda model, array: _wrong_user_factors(model, array)
         ),
-        "scaled_means_": Array("k d", "float64", when=_is_scaled),
+        "scaled_means_": Array("k d", "float64", when=_is_scaled, missing=True),
         "scaled_precisions_cholesky_": Array(
-            _sides, "float64", when=_is_scaled, also=lambda model, array: _wrong_factors(model, array)
+            _sides, "float64", when=_is_scaled, missing=True, also=lambda model, array: _wrong_factors(model, array)
         ),
         "fixed_variance_": Real(0, strict=True, when=lambda model: model.covariance_type_ == "fixed"),
         "noise_log_density_": Real(high=sys.float_info.max, finite=False),  # −inf: no noise
@@ -527,9 +529,7 @@ class GaussianMixture(DensityMixin, Estimator):
         exponents = rows.scaling.powers - frame.exponent  # of one unit of the frame, in each column
         pairs, factors = pair_powers(exponents, shape), factor_powers(exponents, shape)
         means = rows.scaling.up(state.means)
-        if (
-            len(rows.box) and moved
-        ):  # means of values that underflow, or are subnormal, still lie in the box of the data
+        if len(rows.box) and moved:  # a mean of values that underflow, or are subnormal, lies in the box of the data
             coarse = np.abs(rows.box).max(axis=0) < _COARSE
             inside = (coarse | bool(rows.scaling)) & (state.weights[:, None] > 0)  # (k, d)
             means = np.where(inside, np.clip(means, *rows.box), means)
