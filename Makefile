@@ -77,7 +77,7 @@ battery: $(VENV)/.knoll
 
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis src/knoll/_core.pyi
-	find src tests battery benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests battery benchmarks examples fuzz scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- make test ----------------------------------------------------------------------------------------------------------
 
