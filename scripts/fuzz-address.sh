@@ -29,7 +29,7 @@ esac
 
 version=$("$VENV/bin/python" -c 'import knoll; print(knoll.__version__)')
 cmake -S . -B "$build" -G Ninja -DKNOLL_SANITIZE=address,undefined -DPython_EXECUTABLE="$PWD/$VENV/bin/python" \
-  -DCMAKE_CXX_COMPILER="$(command -v "$compiler")" -DSKBUILD_PROJECT_VERSION="$version" ${flags[@]+"${flags[@]}"}
+  -DSKBUILD_PROJECT_VERSION="$version" ${flags[@]+"${flags[@]}"}
 cmake --build "$build" --target _core
 core=$(ls "$PWD/$build"/_core*.so)
 

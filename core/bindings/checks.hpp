@@ -124,22 +124,27 @@ inline void need_number(double value, const char* name) {
 // ---- contents
 // ----------------------------------------------------------------------------------------------------------
 
+// Whether `fits` holds for every entry. Arrays are mostly contiguous, and the compiler vectorises that loop alone.
+template <class T, class Fits>
+bool all_of(const View<const T, 1>& values, Fits&& fits) {
+  bool all = true;
+  if (values.stride[0] == 1)
+    for (int64_t i = 0; i < values.shape[0]; ++i) all &= fits(values.data[i]);
+  else
+    for (int64_t i = 0; i < values.shape[0]; ++i) all &= fits(values(i));
+  return all;
+}
+
 // Every entry lies in [first, end).
 template <class I>
 void need_range(const View<const I, 1>& values, int64_t first, int64_t end, const char* what) {
-  bool fits = true;
-  for (int64_t i = 0; i < values.shape[0]; ++i) {
-    const auto value = static_cast<int64_t>(values(i));
-    fits &= value >= first && value < end;
-  }
-  need(fits, what);
+  const auto low = static_cast<uint64_t>(first), count = end > first ? static_cast<uint64_t>(end) - low : 0;
+  need(all_of(values, [=](I v) { return static_cast<uint64_t>(static_cast<int64_t>(v)) - low < count; }), what);
 }
 
 // Weights by which rows are drawn.
 inline void need_positive(const View<const double, 1>& weights, const char* what) {
-  bool fits = true;
-  for (int64_t i = 0; i < weights.shape[0]; ++i) fits &= weights(i) > 0 && weights(i) < HUGE_VAL;
-  need(fits, what);
+  need(all_of(weights, [](double w) { return w > 0 && w < HUGE_VAL; }), what);
 }
 
 // Rows of a sparse matrix: indptr rises from 0 to at most the number of entries, and every index is a column. Canonical

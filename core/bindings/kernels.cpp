@@ -76,36 +76,36 @@ struct PyKernelOperator {
   }
 
   void apply(const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
-    check_memory({array("b", b), array("out", out)});
     need(b.shape(0) == n(), "b must have one row per row of x");
     need(out.shape(0) == n() && out.shape(1) == b.shape(1), "out must have the shape of b");
+    check_memory({array("b", b), array("out", out)});
     call(threads, product({n(), n(), d() + 20 + 2 * b.shape(1)}) / 2,
          [&](Run run) { kernel_apply(*points, rule, view<2>(b), view<2>(out), run); });
   }
 
   template <class T>
   void apply_rows(const In<T, 2>& y, const In<double, 2>& b, const Out<double, 2>& out, int threads) const {
-    check_memory({array("y", y), array("b", b), array("out", out)});
     need(y.shape(1) == d(), "y must have the columns of x");
     need(b.shape(0) == n(), "b must have one row per row of x");
     need(out.shape(0) == y.shape(0) && out.shape(1) == b.shape(1), "out must be (rows of y, columns of b)");
+    check_memory({array("y", y), array("b", b), array("out", out)});
     call(threads, product({n(), y.shape(0), d() + 20 + b.shape(1)}),
          [&](Run run) { kernel_apply_rows(*points, rule, view<2>(y), view<2>(b), view<2>(out), run); });
   }
 
   void update(const In<int64_t, 1>& rows, const In<int32_t, 1>& old, const In<int32_t, 1>& fresh,
               const std::optional<In<double, 1>>& weights, const Out<double, 2>& g, int threads) const {
-    check_memory(
-        {array("rows", rows), array("old", old), array("new", fresh), array("weights", weights), array("g", g)});
     need(old.shape(0) == rows.shape(0) && fresh.shape(0) == rows.shape(0), "rows, old and new must have one length");
     need(!weights || weights->shape(0) == n(), "weights must have one entry per row of x");
     need(g.shape(0) == n(), "g must have one row per row of x");
     const auto listed = view<1>(rows);
     const auto from = view<1>(old), to = view<1>(fresh);
     const auto columns = static_cast<int64_t>(g.shape(1));
+    check_memory(
+        {array("rows", rows), array("old", old), array("new", fresh), array("weights", weights), array("g", g)});
     need_range(listed, 0, points->n, "rows must be rows of x");
-    need_range(from, INT32_MIN, columns, "old must be columns of g, or negative");
-    need_range(to, INT32_MIN, columns, "new must be columns of g, or negative");
+    need_range(from, INT32_MIN, columns, "old and new must be columns of g, or negative");
+    need_range(to, INT32_MIN, columns, "old and new must be columns of g, or negative");
     call(threads, product({n(), rows.shape(0), d() + 20}),
          [&](Run run) { kernel_update(*points, rule, listed, from, to, view_or_empty<1>(weights), view<2>(g), run); });
   }
@@ -145,17 +145,17 @@ void def_points(nb::module_& m, nb::class_<PyKernelOperator>& c) {
 }
 
 void py_tall_inner(const In<double, 2>& a, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
-  check_memory({array("a", a), array("b", b), array("out", out)});
   need(a.shape(0) == b.shape(0), "a and b must have the same rows");
   need(out.shape(0) == a.shape(1) && out.shape(1) == b.shape(1), "out must be (columns of a, columns of b)");
+  check_memory({array("a", a), array("b", b), array("out", out)});
   call(threads, product({a.shape(0), a.shape(1), b.shape(1)}),
        [&](Run run) { tall_inner(view<2>(a), view<2>(b), view<2>(out), run); });
 }
 
 void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<double, 2>& out, int threads) {
-  check_memory({array("a", a), array("c", c), array("out", out)});
   need(a.shape(1) == c.shape(0), "c must have one row per column of a");
   need(out.shape(0) == a.shape(0) && out.shape(1) == c.shape(1), "out must be (rows of a, columns of c)");
+  check_memory({array("a", a), array("c", c), array("out", out)});
   call(threads, product({a.shape(0), a.shape(1), c.shape(1)}),
        [&](Run run) { tall_times(view<2>(a), view<2>(c), view<2>(out), run); });
 }

@@ -1,5 +1,5 @@
 // A borrowed array of any layout: element (i, j) lies at data + i·stride[0] + j·stride[1] (in elements, any sign).
-// Strides that are no multiple of the element size, and misaligned data, are dealt with at the door: see bindings.
+// Strides that are no multiple of the element size, and misaligned data, are refused by the bindings (checks.hpp).
 #pragma once
 
 #include <cstdint>
