@@ -11,8 +11,8 @@ namespace knoll {
 
 class Digits {
  public:
-  // Digits of a column of products that spans the squares of float64, 4200 bits of which each digit has at least 26 (2^34
-  // terms), and three more to carry into.
+  // Digits of a column of products that spans the squares of float64, 4200 bits of which each digit has at least 26
+  // (2^34 terms), and three more to carry into.
   static constexpr int kMost = 165;
 
   Digits() = default;
