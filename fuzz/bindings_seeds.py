@@ -142,7 +142,7 @@ class Recorder:
         return Instance
 
 
-def fits() -> Iterator[Callable[[], object]]:
+def fits() -> Iterator[Any]:
     """Give fits of every family on small data: dtypes, layouts, sparse data, weights, metrics, many and few rows."""
     import scipy.sparse
 
@@ -171,7 +171,7 @@ def fits() -> Iterator[Callable[[], object]]:
     yield lambda: knoll.KMeans(3, random_state=0).fit_blocks(lambda: iter([small[:30], small[30:]]))
     for dtype in (np.float64, np.float32):
         for index in (np.int32, np.int64):
-            X = scipy.sparse.random(80, 12, 0.3, format="csr", random_state=0, dtype=dtype)
+            X: Any = scipy.sparse.random(80, 12, 0.3, format="csr", random_state=0, dtype=dtype)
             X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
             for k in (3, 90):
                 yield lambda X=X, k=k: knoll.KMeans(min(k, 79), random_state=0, n_init=1).fit(X).transform(X)
@@ -302,7 +302,7 @@ def record() -> tuple[Recorder, list[str]]:
     from knoll import _core
 
     recorder = Recorder(_core)
-    knoll._core = sys.modules["knoll._core"] = recorder.module()  # type: ignore[attr-defined]
+    knoll._core = sys.modules["knoll._core"] = recorder.module()
     for name in [n for n in sys.modules if n.startswith("knoll.") and n != "knoll._core"]:
         del sys.modules[name]
     errors = []
