@@ -151,5 +151,5 @@ def test_the_core_says_what_is_wrong():
     for given in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:
         with pytest.raises(ValueError, match="one entry per row"):
             _core.farthest_points(*given, 1)
-    with pytest.raises(ValueError, match="room for a point"):
+    with pytest.raises(ValueError, match="ends must have at least one entry"):
         _core.farthest_points(x, None, d2, rows, ends[:0], 1)
