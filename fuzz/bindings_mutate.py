@@ -108,7 +108,7 @@ def other_dtype(args: Arguments, rng: Generator) -> str | None:
     with np.errstate(all="ignore"):
         try:
             args[i] = args[i].astype(dtype)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):  # the last: a date as a text of three characters
             args[i] = np.zeros(args[i].shape, dtype)
     return f"argument {i}: dtype {dtype}"
 
