@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.runner import Tally, run, use_plain_errors
@@ -39,7 +38,7 @@ FAMILIES = (
     "models",
 )
 
-# Searches with a loop of their own: the module has main(seconds, seed) and returns the number of failures.
+# Searches with a loop of their own: main(seconds, seed) returns a table of what was called, and faults.
 SEARCHES: dict[str, str] = {"bindings": "fuzz.bindings"}
 
 
@@ -78,8 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _inside(name: str, seed: int, options: argparse.Namespace) -> int:
     use_plain_errors()
     if name in SEARCHES:
-        search: Callable[[float, int], int] = importlib.import_module(SEARCHES[name]).main
-        return 1 if search(options.seconds, seed) else 0
+        result = importlib.import_module(SEARCHES[name]).main(options.seconds, seed)
+        print(result.table(), *result.faults, sep="\n\n")
+        return 1 if result.faults or result.unreached() else 0
     family = importlib.import_module(f"fuzz.families.{name}").FAMILY
     with open(options.inside, "w", encoding="utf-8") as file:
 
