@@ -31,7 +31,7 @@ $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen ||
 .PHONY: help demo test check bench battery fuzz clean
 
 help:
-	@echo 'make demo    install into $(VENV), compare six methods on a real table, write demo/report.html'
+	@echo 'make demo    install into $(VENV), compare the methods on a real table, write demo/report.html'
 	@echo 'make test    install into $(VENV), run all tests, C++ and Python          (ARGS="-k name" for some)'
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'

@@ -22,9 +22,9 @@ import numpy as np
 
 from benchmarks.machine import describe
 from knoll.kernels import Gaussian
-from knoll.steps import operators
-from knoll.steps.eigen import inner, times
-from knoll.steps.sketches import gauss_sum
+from knoll.spectral.eigen import inner, times
+from knoll.spectral.low_rank import fourier_grid, gauss_sum, has_finufft
+from knoll.spectral.route import choose_route, store
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 ROWS = (2_000, 5_000, 10_000, 50_000, 200_000)
@@ -76,8 +76,8 @@ def cpu(call: Callable[[], Any], least: float = 0.05) -> tuple[float, Any]:
 def stored(X: np.ndarray, sigma: float) -> Time | None:
     if 8 * len(X) ** 2 > 1 << 30:
         return None  # more than a matrix may take
-    setup, _ = cpu(lambda: operators.store(Gaussian(sigma), X, 1, "operators").matrix)
-    operator = operators.store(Gaussian(sigma), X, 1, "operators")
+    setup, _ = cpu(lambda: store(Gaussian(sigma), X, 1, "operators").matrix)
+    operator = store(Gaussian(sigma), X, 1, "operators")
     operator.apply(np.ones((len(X), 1)))  # makes the matrix
     apply, _ = cpu(lambda: operator.apply(np.ones((len(X), WIDTH))))
     return Time(setup, apply)
@@ -99,7 +99,7 @@ def truncated(X: np.ndarray, sigma: float) -> Time:
 
 
 def finufft(X: np.ndarray, sigma: float) -> Time | None:
-    if X.shape[1] > 3 or not operators.has_finufft() or operators.modes(X, sigma, 1e-10)[0] > 2**24:
+    if X.shape[1] > 3 or not has_finufft() or fourier_grid(X, sigma, 1e-10)[0] > 2**24:
         return None
     setup, multiply = cpu(lambda: gauss_sum(X, sigma, 1e-9, 1))
     return Time(setup, cpu(lambda: multiply(np.ones((len(X), WIDTH))))[0])
@@ -153,7 +153,7 @@ def visit(n: int, d: int, share: float) -> Place:
     X = clouds(n, d)
     sigma = share * float(np.sqrt(X.var(axis=0).mean()))
     found = {name: took for name, way in WAYS.items() if (took := way(X, sigma)) is not None}
-    route = operators.choose(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
+    route = choose_route(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
     return Place(n, d, share, found, route.name, route.sketch)
 
 

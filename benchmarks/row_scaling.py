@@ -35,10 +35,9 @@ from sklearn.neighbors import kneighbors_graph
 
 from battery.sets import draw
 from knoll import SpectralClustering, scales
-from knoll.steps.affinity import make_source
-from knoll.steps.spectral_door import points_of
-from knoll.steps.spectral_labels import find_clusters
-from knoll.steps.spectral_solve import solve
+from knoll.spectral.affinity import make_affinity, validate_points
+from knoll.spectral.labels import find_clusters
+from knoll.spectral.solve import solve
 
 SCALINGS = ("unit", "degree", "none")
 PARTITIONS = ("kmeans", "discretize", "cluster_qr")
@@ -296,14 +295,14 @@ def _measured(graph: Graph, fit: Callable[[int], np.ndarray]) -> tuple[float, fl
 def measure(graph: Graph, partitions: Iterable[str] = PARTITIONS) -> Iterator[Result]:
     """Cluster one graph with every scaling and partition step, and by scikit-learn; our eigenvectors are found once."""
     model = SpectralClustering(graph.k, n_jobs=1, **graph.parameters)
-    points, _ = points_of(graph.X, model._wish(), model, 1, reset=True)
+    points, _ = validate_points(graph.X, model._affinity_params(), model, 1, reset=True)
     w = np.ones(points.shape[0])
-    source = make_source(model._wish(), points, None, 1)
-    solved = solve(source, w, model._demand(graph.k, graph.k, 0, 1, gap=False))
+    affinity = make_affinity(model._affinity_params(), points, None, 1)
+    result = solve(affinity, w, model._request(graph.k, graph.k, 0, 1, gap=False))
 
     def ours(seed: int, partition: str, scaling: str) -> np.ndarray:
         options = {"assign_labels": partition, "row_scaling": scaling, "n_init": 10, "seed": seed, "threads": 1}
-        return find_clusters(source, solved, w, graph.k, **options).labels
+        return find_clusters(affinity, result, w, graph.k, **options).labels
 
     def theirs(seed: int, partition: str) -> np.ndarray:
         peer = cluster.SpectralClustering(graph.k, affinity="precomputed", assign_labels=partition, random_state=seed)

@@ -39,8 +39,8 @@ VALID, ACCEPTED, REFUSED, WRONG = range(4)  # columns of the counts
 # Arguments (their numbers) that say how much is to be done: more than this is not wrong, only long.
 AMOUNTS = {
     "LloydMemory": {0: 10**5, 1: 100, 2: 1000},
-    "climb": {6: 1000},
-    "climb_paths": {6: 1000},
+    "ascend": {6: 1000},
+    "ascent_paths": {6: 1000},
     "kmeans_plus_plus": {5: 100},
     "kmeans_plus_plus_csr": {8: 100},
     "sparse_chebyshev": {4: 1000},

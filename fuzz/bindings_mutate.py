@@ -35,7 +35,7 @@ FLOATS = [
     -1.7e308,
 ]
 WORDS = [
-    "", "auto", "tree", "tiles", "cells", "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine",
+    "", "auto", "tree", "tiles", "grid", "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine",
     "closest", "first", "noise", "rbf", "heaviside", "poly", "linear", "lloyd", "hamerly", "elkan", "nonsense", "\0",
 ]  # fmt: skip
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "u8", "u4", "u1", "i1", "?", "c16", "O", "S3", ">f8", ">i8", ">i4", "M8[s]"]

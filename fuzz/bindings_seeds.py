@@ -253,8 +253,8 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     """Give seeds of what no fit calls, and of arguments that no fit passes."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(40, 3))
-    sums = np.zeros((core.LIMBS, 6), np.int64)
-    core.add_moments(x[:, :1].copy(), None, np.zeros(1), first := np.zeros((core.LIMBS, 3), np.int64), 1)
+    sums = np.zeros((core.SUM_WORDS, 6), np.int64)
+    core.add_moments(x[:, :1].copy(), None, np.zeros(1), first := np.zeros((core.SUM_WORDS, 3), np.int64), 1)
     sums[:, :3] = first
     for threads in (1, 2):
         yield Seed("exact_merge", (sums, sums.copy(), threads))
@@ -270,9 +270,9 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
         yield Seed("split_rows", (points, taken, numbers, points[taken], points[~taken], 1))
     for gaussian in (False, True):
         for level, tol in ((None, 0.0), (3.0, 0.0), (None, 1e-3)):
-            yield Seed("climb_paths", (x, None, x[:5].copy(), 1.0, level, tol, 20, gaussian, 1))
+            yield Seed("ascent_paths", (x, None, x[:5].copy(), 1.0, level, tol, 20, gaussian, 1))
             yield Seed(
-                "climb_paths", (x[:, :1].copy(), np.ones(40), x[:5, :1].copy(), 1.0, level, tol, 20, gaussian, 2)
+                "ascent_paths", (x[:, :1].copy(), np.ones(40), x[:5, :1].copy(), 1.0, level, tol, 20, gaussian, 2)
             )
     begin, column = np.arange(0, 41 * 2, 2), np.tile(np.arange(40, dtype=np.int32), 2)
     value, b = rng.uniform(-0.5, 0.5, 80), rng.normal(size=(40, 4))

@@ -1,4 +1,4 @@
-"""A case is a table, its weights and a set of parameters; family and seed say all of it."""
+"""A case is a table, its weights and a set of parameters; family and seed determine all of it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SAME: Any = object()  # "those of the case", where None has a meaning of its own
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error that is right for some ordinary data: its words, when it may come, and why."""
+    """An error that is right for ordinary data: its message, when it may be raised, and why."""
 
-    words: str  # a regular expression
+    pattern: str  # a regular expression
     when: Callable[[Case], bool]
     reason: str
 
@@ -91,12 +91,12 @@ class Case:
         model = self.make(**changes)
         return model.fit(table) if mass is None else model.fit(table, sample_weight=mass)
 
-    def given(self, rows: slice = slice(None)) -> Any:
-        """Return the table, or some of its rows, in the form of the case."""
+    def input(self, rows: slice = slice(None)) -> Any:
+        """Return the table, or a slice of its rows, in the form of the case."""
         return in_form(np.ascontiguousarray(self.X[rows]), self.form)
 
     def rows(self, kept: Any) -> Case:
-        """Return the case with some of its rows."""
+        """Return the case with these rows only."""
         table = replace(self.table, X=np.ascontiguousarray(self.X[kept]))
         return replace(self, table=table, weights=None if self.weights is None else self.weights[kept])
 

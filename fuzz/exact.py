@@ -1,6 +1,6 @@
 """Exact arithmetic for oracles: floats as integers over one power of two, and logarithms by Decimal.
 
-Integers over a common exponent need no greatest common divisors, so that sums over a whole table cost some
+Integers over a common exponent need no greatest common divisors, so that sums over a whole table cost
 microseconds a term even where its magnitudes go from 5e-324 to 1.79e308.
 """
 
@@ -61,7 +61,7 @@ def as_float(value: Fraction) -> float:
 
 
 def agrees(found: float, exact: Fraction, relative: float, absolute: Fraction = Fraction(0)) -> bool:
-    """Tell whether a float is the fraction up to an error; infinite only where float64 does not reach."""
+    """Return whether a float is the fraction up to an error; infinite only where float64 does not reach."""
     slack = abs(exact) * Fraction(relative) + absolute + 2 * _LEAST
     if math.isnan(found):
         return False

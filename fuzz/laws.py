@@ -20,6 +20,7 @@ from fuzz.case import Case, Law
 __all__ = [
     "differs",
     "exact_powers",
+    "exponent_range",
     "finite",
     "integer_weights",
     "partitions_differ",
@@ -29,7 +30,6 @@ __all__ = [
     "repeated",
     "same_bits_of_any_form",
     "same_bits_of_any_threads",
-    "spread",
     "survives_clone",
     "survives_pickle",
     "survives_saving",
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def partitions_differ(a: Any, b: Any) -> bool:
-    """Tell whether two labellings part the rows in different ways; −1 is a label like others."""
+    """Return whether two labellings partition the rows differently; −1 is a label like others."""
     pairs = set(zip(np.asarray(a).tolist(), np.asarray(b).tolist()))
     return len(pairs) != len({x for x, _ in pairs}) or len(pairs) != len({y for _, y in pairs})
 
@@ -79,7 +79,7 @@ def partitions_differ(a: Any, b: Any) -> bool:
 
 def predict_is_labels(case: Case, model: Any) -> str | None:
     """predict(X) == labels_ on the training data, noise included."""
-    predicted = model.predict(case.given())
+    predicted = model.predict(case.input())
     if predicted.shape != (len(case.X),):
         return f"predict has shape {predicted.shape} for {len(case.X)} rows"
     wrong = np.flatnonzero(predicted != model.labels_)
@@ -116,7 +116,7 @@ def _same_model(case: Case, model: Any, again: Any) -> str | None:
     names = tuple(name for name, value in vars(model).items() if name.endswith("_") and _is_data(value))
     found = differs(model, again, names)
     if found is None and hasattr(model, "predict"):
-        one, two = model.predict(case.given()), again.predict(case.given())
+        one, two = model.predict(case.input()), again.predict(case.input())
         found = None if np.array_equal(one, two) else "predict differs"
     return found
 
@@ -176,11 +176,11 @@ def integer_weights(case: Case) -> bool:
 
 
 def repeated(case: Case) -> Any:
-    """Return each row as often as its weight says."""
+    """Return each row as often as its weight."""
     return np.repeat(case.X, case.mass.astype(int), axis=0)
 
 
-def exact_powers(X: Any, wanted: int, room: int = 8) -> int:
+def exact_powers(X: Any, wanted: int, headroom: int = 8) -> int:
     """Return a power of two near the wanted one by which every entry of X can be multiplied without rounding."""
     values = np.abs(np.asarray(X, dtype=np.float64))
     values = values[values > 0]
@@ -188,10 +188,14 @@ def exact_powers(X: Any, wanted: int, room: int = 8) -> int:
         return wanted
     lowest = min(_split_exponent(float(v)) for v in values)  # the exponent of the last bit of the finest number
     highest = int(np.frexp(values.max())[1])
-    return int(np.clip(wanted, -1074 - lowest, 1024 - room - highest)) if -1074 - lowest <= 1024 - room - highest else 0
+    return (
+        int(np.clip(wanted, -1074 - lowest, 1024 - headroom - highest))
+        if -1074 - lowest <= 1024 - headroom - highest
+        else 0
+    )
 
 
-def spread(X: Any) -> int:
+def exponent_range(X: Any) -> int:
     """Return how many powers of two lie between the largest and the smallest entry that is not 0."""
     values = np.abs(np.asarray(X, dtype=np.float64))
     values = values[values > 0]

@@ -29,10 +29,10 @@ _SHOWN = 3  # failures of one law that are reduced and shown
 
 # Warnings of other classes that are meant, with their reason.
 _MEANT = {
-    r"Explicit initial center position passed": "scikit-learn's words and class, for its users' filters",
-    r"algorithm='elkan' doesn't make sense": "scikit-learn's words and class",
-    r"Parameter p is found in metric_params": "scikit-learn's words and class",
-    r"a start was given, so one run is made": "the same thing, of KernelKMeans",
+    r"Explicit initial center position passed": "scikit-learn's message and class, for its users' filters",
+    r"algorithm='elkan' doesn't make sense": "scikit-learn's message and class",
+    r"Parameter p is found in metric_params": "scikit-learn's message and class",
+    r"init is an explicit start, so one run is made": "the same thing, of KernelKMeans",
 }
 
 
@@ -72,7 +72,7 @@ class Tally:
 
 
 def check_case(case: Case, tally: Tally | None = None, only: str | None = None) -> list[Failure]:
-    """Fit and hold the result against every law, or one; return what failed."""
+    """Fit and check the result by every law, or one; return what failed."""
     counts = Tally(case.family.name) if tally is None else tally
     failures: list[Failure] = []
     leaked: set[str] = set()
@@ -81,7 +81,9 @@ def check_case(case: Case, tally: Tally | None = None, only: str | None = None) 
         """Run a law or a fit; a text it returns, an error it raises and a warning that leaks are failures."""
         counts.checks[law] += 1
         answer, errors, leaks = _guarded(work)
-        new = [(name, text) for name, text in leaks if name not in leaked]  # one warning is told once, not by every law
+        new = [
+            (name, text) for name, text in leaks if name not in leaked
+        ]  # one warning is reported once, not by every law
         leaked.update(name for name, _ in leaks)
         failures.extend(Failure(case, f"{law}: {name}", text) for name, text in errors + new)
         return answer
@@ -122,10 +124,10 @@ def _counted(counts: Tally, failures: list[Failure]) -> list[Failure]:
     return failures
 
 
-Told = list[tuple[str, str]]  # a name under which equal ones are counted, and what happened
+Findings = list[tuple[str, str]]  # a name under which equal ones are counted, and what happened
 
 
-def _guarded(work: Callable[[], Any]) -> tuple[Any, Told, Told]:
+def _guarded(work: Callable[[], Any]) -> tuple[Any, Findings, Findings]:
     """Run something under the time limit; also return the error it raises and the warnings it lets through."""
     answer, errors, leaks = None, [], {}
     with warnings.catch_warnings(record=True) as caught:
@@ -136,7 +138,7 @@ def _guarded(work: Callable[[], Any]) -> tuple[Any, Told, Told]:
         except Hang:
             errors.append(("hang", f"used more than {CPU_SECONDS:g} s of CPU"))
         except Exception as error:
-            name = f"{type(error).__name__} at {_place(error)}"
+            name = f"{type(error).__name__} at {_location(error)}"
             errors.append((name, f"{name}: {str(error)[:200]}"))
     for warning in caught:
         if not issubclass(warning.category, KnollWarning) and not any(
@@ -147,7 +149,7 @@ def _guarded(work: Callable[[], Any]) -> tuple[Any, Told, Told]:
     return answer, errors, list(leaks.items())
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     """Name the last line of knoll that an error passed through, or the last of all."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if f"{os.sep}knoll{os.sep}" in frame.filename] or list(frames)
@@ -155,11 +157,11 @@ def _place(error: BaseException) -> str:
 
 
 def _unexplained(case: Case, error: KnollError) -> str | None:
-    """Return the words of an error that ordinary data should not meet."""
+    """Return the message of an error that ordinary data should not raise."""
     if not case.ordinary:
         return None
     for refusal in case.family.refusals:
-        if re.search(refusal.words, str(error)) and refusal.when(case):
+        if re.search(refusal.pattern, str(error)) and refusal.when(case):
             return None
     return f"{type(error).__name__}: {str(error)[:200]}"
 
@@ -191,7 +193,7 @@ def run(
     progress: Callable[[int], None] | None = None,
     show: Callable[[str], None] | None = None,
 ) -> Tally:
-    """Check the cases of some seeds until the time is over; show the first failures of each law, reduced."""
+    """Check the cases of these seeds until the time is over; show the first failures of each law, reduced."""
     tally, begun = Tally(family.name), time.monotonic()
     for seed in seeds:
         tally.seconds = time.monotonic() - begun
@@ -212,7 +214,7 @@ def run(
 
 
 def describe(failure: Failure) -> str:
-    """Say what failed, how to see it again, and a smaller case in a few lines."""
+    """Describe what failed, how to see it again, and a smaller case in a few lines."""
 
     def fails(case: Case) -> bool:
         return any(other.sort == failure.sort for other in check_case(case, only=failure.law))

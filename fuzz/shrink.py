@@ -17,7 +17,7 @@ _SECONDS = 10.0
 
 
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """Return a smaller case that fails in the same way, as far as some seconds suffice."""
+    """Return a smaller case that fails by the same law, as far as a few seconds suffice."""
     deadline = time.monotonic() + _SECONDS
     moved = True
     while moved and time.monotonic() < deadline:

@@ -215,7 +215,7 @@ def draw_table(rng: Rng, most: int = 80, columns: int = 8) -> Table:
 
 
 def draw_weights(rng: Rng, n: int) -> tuple[str, Floats | None]:
-    """Draw weights of n rows, at least one of them above 0, and say of which sort they are."""
+    """Draw weights of n rows, at least one of them above 0, and name their sort."""
     sort = str(rng.choice(list(WEIGHTS), p=_WEIGHT_SHARES / _WEIGHT_SHARES.sum()))
     weights = WEIGHTS[sort](rng, n)
     if weights is not None and not weights.any():

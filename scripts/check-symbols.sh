@@ -31,7 +31,7 @@ fi
 
 status=0
 for set in baseline avx2; do
-  object=$build/CMakeFiles/knoll_core.dir/core/src/simd/$set.cpp.o
+  object=$build/CMakeFiles/knoll_core.dir/core/simd/$set.cpp.o
   own=$(nm --defined-only --extern-only "$object" | wc -l)
   found=$(leaks "$object" "$set")
   if [ "$own" -eq 0 ]; then

@@ -100,7 +100,7 @@ def case(name: str, n: int, d: int, k: int, std: float, shape: str, target: floa
             group="Gaussian mixture",
             about=f"{shape} covariances, {n}×{d}, k = {k}, 20 iterations from the same start, float64",
             data=partial(make, n, d, k, std, shape),
-            ours=Contestant("knoll", partial(fit_knoll, **options), ("knoll.gaussian_mixture",)),
+            ours=Contestant("knoll", partial(fit_knoll, **options), ("knoll.mixture",)),
             peers=(Contestant("scikit-learn", partial(fit_sklearn, **options), ("sklearn.mixture",)),),
             judge=partial(likelihood, shape=shape),
             not_worse=as_likely,
@@ -148,7 +148,7 @@ register(
         group="Gaussian mixture",
         about="iris, k = 3, a default fit with its k-means start",
         data=iris,
-        ours=Contestant("knoll", default_knoll, ("knoll.gaussian_mixture",)),
+        ours=Contestant("knoll", default_knoll, ("knoll.mixture",)),
         peers=(Contestant("scikit-learn", default_sklearn, ("sklearn.mixture",)),),
         judge=partial(likelihood, shape="full"),
         # another start may end a little lower or higher: within a thousandth

@@ -70,7 +70,7 @@ def case(name: str, about: str, data, peers, targets, **options) -> None:
             group="Mean Shift",
             about=about,
             data=data,
-            ours=Contestant("knoll", fit_knoll, ("knoll.mean_shift",)),
+            ours=Contestant("knoll", fit_knoll, ("knoll.density.mean_shift",)),
             peers=peers,
             judge=missed,
             not_worse=no_larger("misplaced", floor=0.02),

@@ -1,8 +1,8 @@
-// What the core relies on, checked before it is called. The core indexes with what it is given and trusts its views, so
-// a binding must refuse, with a ValueError that names the argument, whatever could become a wrong address or a loop
-// without end. A binding reads: declare, check, release the GIL, call.
+// The preconditions of the core, checked before it is called. The core trusts its views and indices, so a binding must
+// refuse, with a ValueError that names the argument, whatever could become a wrong address or an endless loop. A
+// binding reads: declare, check, release the GIL, call.
 //
-// Each check costs at most one pass over an index array. The contents of data arrays are looked at only where the core
+// Each check costs at most one pass over an index array. The contents of data arrays are checked only where the core
 // orders or buckets rows by them (must_be_finite); a NaN elsewhere is a number like any other.
 #pragma once
 
@@ -17,10 +17,11 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
-#include "knoll/finite.hpp"
-#include "knoll/run.hpp"
-#include "knoll/view.hpp"
+#include "common/finite.hpp"
+#include "common/run.hpp"
+#include "common/view.hpp"
 
 namespace knoll::python {
 
@@ -60,7 +61,7 @@ struct Extent {
   uintptr_t begin = 0, end = 0;
   bool written = false;
 
-  bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
+  bool overlaps(const Extent& other) const { return begin < other.end && other.begin < end; }
 };
 
 // The extent of an array, once it is known to be aligned and, if it is written to, to have no entry twice. Arrays of
@@ -104,10 +105,12 @@ Extent array(const char* name, const std::optional<Array>& a) {
 
 // All arrays of a call: none that is written to shares memory with another, else the core would read as an index what
 // it has just written as something else.
-inline void check_memory(std::initializer_list<Extent> arrays) {
-  for (const Extent* a = arrays.begin(); a != arrays.end(); ++a)
-    for (const Extent* b = arrays.begin(); b != a; ++b)
-      if ((a->written || b->written) && a->meets(*b))
+inline void check_memory(std::initializer_list<Extent> rows, std::initializer_list<Extent> others = {}) {
+  std::vector<Extent> arrays(rows);
+  arrays.insert(arrays.end(), others);
+  for (auto a = arrays.begin(); a != arrays.end(); ++a)
+    for (auto b = arrays.begin(); b != a; ++b)
+      if ((a->written || b->written) && a->overlaps(*b))
         throw nb::value_error((std::string(b->name) + " and " + a->name + " must not overlap").c_str());
 }
 

@@ -1,23 +1,23 @@
-// The Python module knoll._core: converts arguments, lets go of the GIL, calls the core. Nothing is computed here.
-#include "door.hpp"
+// The Python module knoll._core: converts arguments, releases the GIL, calls the core. Nothing is computed here.
+#include "convert.hpp"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "knoll/cholesky.hpp"
-#include "knoll/density.hpp"
-#include "knoll/finite.hpp"
-#include "knoll/moments.hpp"
-#include "knoll/pool.hpp"
-#include "knoll/rng.hpp"
-#include "knoll/silhouette.hpp"
-#include "knoll/simd.hpp"
-#include "knoll/sum.hpp"
-#include "knoll/tile.hpp"
+#include "common/exact_sum.hpp"
+#include "common/finite.hpp"
+#include "common/rng.hpp"
+#include "common/thread_pool.hpp"
+#include "common/tile.hpp"
+#include "kmeans/silhouette.hpp"
+#include "mixture/cholesky.hpp"
+#include "mixture/mahalanobis.hpp"
+#include "mixture/moments.hpp"
+#include "simd/kernels.hpp"
 
-// The limit that threadpoolctl sets and reads (knoll/threads.py); 0: none.
+// The limit that threadpoolctl sets and reads (knoll/_system.py); 0: none.
 static std::atomic<int> thread_limit{0};
 extern "C" __attribute__((visibility("default"))) int knoll_get_num_threads() { return thread_limit.load(); }
 extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int n) {
@@ -35,8 +35,8 @@ static void py_add_moments(const In<T, 2>& x, const std::optional<In<double, 1>>
   check_memory({array("x", x), array("weights", weights), array("origin", origin), array("sums", sums)});
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
-  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && static_cast<int64_t>(sums.shape(1)) == moment_count(d),
-       "sums must be (limbs, moments)");
+  need(static_cast<int64_t>(sums.shape(0)) == kSumWords && static_cast<int64_t>(sums.shape(1)) == moment_count(d),
+       "sums must be (words, moments)");
   call(threads, static_cast<double>(n) * static_cast<double>(d) * static_cast<double>(d + 4) / 2,
        [&](Run run) { add_moments(points, w, view<1>(origin), view<2>(sums), run); });
 }
@@ -65,21 +65,21 @@ static bool py_all_finite(const In<T, 2>& x, int threads) {
 
 static void py_exact_merge(const Out<int64_t, 2>& into, const In<int64_t, 2>& from, int threads) {
   check_memory({array("into", into), array("from_", from)});
-  need(
-      into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) && static_cast<int64_t>(into.shape(0)) == kLimbs,
-      "sums must be (limbs, m) and of one shape");
+  need(into.shape(0) == from.shape(0) && into.shape(1) == from.shape(1) &&
+           static_cast<int64_t>(into.shape(0)) == kSumWords,
+       "sums must be (words, m) and of one shape");
   call(threads, 100.0 * static_cast<double>(into.shape(1)),
        [&](Run run) { exact_merge_columns(view<2>(into), view<2>(from), run); });
 }
 
 static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out, int threads,
-                           const std::optional<Out<double, 1>>& rest) {
-  check_memory({array("sums", sums), array("out", out), array("rest", rest)});
-  need(static_cast<int64_t>(sums.shape(0)) == kLimbs && sums.shape(1) == out.shape(0) &&
-           (!rest || sums.shape(1) == rest->shape(0)),
-       "sums must be (limbs, m), out and rest (m)");
+                           const std::optional<Out<double, 1>>& low) {
+  check_memory({array("sums", sums), array("out", out), array("low", low)});
+  need(static_cast<int64_t>(sums.shape(0)) == kSumWords && sums.shape(1) == out.shape(0) &&
+           (!low || sums.shape(1) == low->shape(0)),
+       "sums must be (words, m), out and low (m)");
   call(threads, 300.0 * static_cast<double>(sums.shape(1)),
-       [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run, view_or_empty<1>(rest)); });
+       [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run, view_or_empty<1>(low)); });
 }
 
 static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
@@ -159,10 +159,10 @@ NB_MODULE(_core, m) {
 #ifdef NDEBUG
   nb::set_leak_warnings(false);  // a process that ends during a fit, in a daemon thread, is no leak to report
 #endif
-  kernels();  // chosen at load, so that a wrong KNOLL_ISA is told at import
+  kernels();  // chosen at load, so that a wrong KNOLL_ISA fails at import
 
   m.attr("version") = KNOLL_VERSION;
-  m.attr("LIMBS") = kLimbs;
+  m.attr("SUM_WORDS") = kSumWords;
   m.attr("GRAIN") = kGrain;
   m.attr("PURPOSE_SAMPLE") = static_cast<uint32_t>(rng::Purpose::sample);
   m.def("build_info", &build_info, "Compiler, version and instruction sets of this build.");
@@ -183,14 +183,14 @@ NB_MODULE(_core, m) {
   m.def("all_finite", &py_all_finite<float>, nb::arg("x").noconvert(), nb::arg("threads"));
   m.def("add_moments", &py_add_moments<double>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"),
         nb::arg("sums").noconvert(), nb::arg("threads"),
-        "Add the weighted moments of x about origin to exact sums (limbs, moments).");
+        "Add the weighted moments of x about origin to exact sums (words, moments).");
   m.def("add_moments", &py_add_moments<float>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("origin"),
         nb::arg("sums").noconvert(), nb::arg("threads"));
   m.def("exact_merge", &py_exact_merge, nb::arg("into").noconvert(), nb::arg("from_"), nb::arg("threads"),
         "into += from_, column by column.");
   m.def("exact_round", &py_exact_round, nb::arg("sums").noconvert(), nb::arg("out").noconvert(), nb::arg("threads"),
-        nb::arg("rest").noconvert() = nb::none(),
-        "Round each column's exact sum to the nearest double; what that leaves, rounded likewise, goes to rest.");
+        nb::arg("low").noconvert() = nb::none(),
+        "Round each column's exact sum to the nearest double; low gets the remainder, rounded likewise.");
   m.def("mahalanobis2", &py_mahalanobis2<double>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
         nb::arg("out").noconvert(), nb::arg("threads"), "Squared norms of factor (x - mean), factor lower triangular.");
   m.def("mahalanobis2", &py_mahalanobis2<float>, nb::arg("x").noconvert(), nb::arg("mean"), nb::arg("factor"),
@@ -222,7 +222,7 @@ NB_MODULE(_core, m) {
   bind_kmeans(m);
   bind_mixture(m);
   bind_index(m);
-  bind_climb(m);
+  bind_ascent(m);
   bind_seeding(m);
   bind_kernels(m);
 }

@@ -1,5 +1,5 @@
 // The spatial index and the DBSCAN that runs over it.
-#include "door.hpp"
+#include "convert.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "knoll/dbscan.hpp"
-#include "knoll/index.hpp"
-#include "knoll/metric.hpp"
+#include "neighbors/dbscan.hpp"
+#include "neighbors/index.hpp"
+#include "neighbors/metric.hpp"
 
 namespace knoll::python {
 namespace {
@@ -39,12 +39,12 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
                                                    const Out<int64_t, 1>& labels, const Out<B, 1>& core, int threads,
                                                    const std::string& backend,
                                                    const std::optional<Out<double, 1>>& columns,
-                                                   const std::optional<Out<int64_t, 1>>& places) {
+                                                   const std::optional<Out<int64_t, 1>>& entries) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   const auto w = view_or_empty<1>(weights);
   check_memory({array("x", x), array("weights", weights), array("labels", labels), array("core", core),
-                array("columns", columns), array("places", places)});
+                array("columns", columns), array("entries", entries)});
   need(d >= 1, "x must have a column");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(labels.shape(0)) == n && static_cast<int64_t>(core.shape(0)) == n,
@@ -52,17 +52,17 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
   need(eps > 0, "eps must be > 0");
   need_number(min_samples, "min_samples");
   need(!columns || (static_cast<int64_t>(columns->shape(0)) == d * (n + 4) && columns->stride(0) == 1),
-       "columns must be one array with room for n_features * (n_samples + 4) numbers");
-  need(!places || (static_cast<int64_t>(places->shape(0)) == n && places->stride(0) == 1),
-       "places must be one array with an entry per row");
-  const Room room{columns ? columns->data() : nullptr, places ? places->data() : nullptr};
+       "columns must be contiguous with n_features * (n_samples + 4) entries");
+  need(!entries || (static_cast<int64_t>(entries->shape(0)) == n && entries->stride(0) == 1),
+       "entries must be contiguous with one entry per row");
+  const GridWorkspace workspace{columns ? columns->data() : nullptr, entries ? entries->data() : nullptr};
   const Metric measure = metric_of(metric, p, d);
   const Border rule = border_named(border);
   DbscanReport report;
   call(threads, 100.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
     must_be_finite(w, "weights", run);
-    report = dbscan(points, eps, min_samples, w, measure, rule, backend, view<1>(labels), bytes(core), run, room);
+    report = dbscan(points, eps, min_samples, w, measure, rule, backend, view<1>(labels), bytes(core), run, workspace);
   });
   nb::dict out;
   out["backend"] = report.backend;
@@ -77,9 +77,9 @@ void def_dbscan(nb::module_& m) {
   m.def("dbscan", &py_dbscan<T, B>, nb::arg("x").noconvert(), nb::arg("eps"), nb::arg("min_samples"),
         nb::arg("weights").none(), nb::arg("metric"), nb::arg("p"), nb::arg("border"), nb::arg("labels").noconvert(),
         nb::arg("core").noconvert(), nb::arg("threads"), nb::arg("backend") = "auto",
-        nb::arg("columns").noconvert().none() = nb::none(), nb::arg("places").noconvert().none() = nb::none(),
+        nb::arg("columns").noconvert().none() = nb::none(), nb::arg("entries").noconvert().none() = nb::none(),
         "Fill labels and core by DBSCAN; returns counts of the work. border: closest, first or noise. columns and "
-        "places lend memory to work in.");
+        "entries lend memory to work in.");
 }
 
 template <class T>
@@ -103,7 +103,7 @@ void def_split_rows(nb::module_& m) {
         "Copy the rows of x where the mask is true into taken, with their numbers, and the others into others.");
 }
 
-// An index and the array that it looks at. Queries are taken as float64, whatever they were.
+// An index and the array that it refers to. Queries are converted to float64.
 struct PyIndex {
   std::unique_ptr<Index> index;
   nb::object kept;                        // the array, kept alive

@@ -1,5 +1,5 @@
 // Kernel matrices that are never stored, and tall products.
-#include "door.hpp"
+#include "convert.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,13 +11,13 @@
 #include <tuple>
 #include <utility>
 
-#include "knoll/kernel.hpp"
-#include "knoll/kernel_apply.hpp"
-#include "knoll/kernel_points.hpp"
-#include "knoll/kernel_update.hpp"
-#include "knoll/pivoted_cholesky.hpp"
-#include "knoll/tall.hpp"
-#include "knoll/tall_sparse.hpp"
+#include "kernels/apply.hpp"
+#include "kernels/functions.hpp"
+#include "kernels/pivoted_cholesky.hpp"
+#include "kernels/points.hpp"
+#include "kernels/tall.hpp"
+#include "kernels/tall_sparse.hpp"
+#include "kernels/update.hpp"
 
 namespace knoll::python {
 namespace {
@@ -29,22 +29,22 @@ double product(std::initializer_list<size_t> sizes) {
 }
 
 template <class T>
-void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& kind, double a, double b,
+void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& function, double a, double b,
                     const Out<double, 2>& out, int threads) {
   check_memory({array("x", x), array("y", y), array("out", out)});
   need(x.shape(1) == y.shape(1), "x and y must have the same columns");
   need(out.shape(0) == x.shape(0) && out.shape(1) == y.shape(0), "out must be (rows of x, rows of y)");
-  const KernelRule rule = kernel_rule(kind, a, b);
+  const KernelRule rule = kernel_rule(function, a, b);
   call(threads, product({x.shape(0), y.shape(0), x.shape(1) + 20}),
        [&](Run run) { kernel_tile(view<2>(x), view<2>(y), rule, view<2>(out), run); });
 }
 
 template <class T>
-void py_kernel_diagonal(const In<T, 2>& x, const std::string& kind, double a, double b, const Out<double, 1>& out,
+void py_kernel_diagonal(const In<T, 2>& x, const std::string& function, double a, double b, const Out<double, 1>& out,
                         int threads) {
   check_memory({array("x", x), array("out", out)});
   need(out.shape(0) == x.shape(0), "out must have one entry per row");
-  const KernelRule rule = kernel_rule(kind, a, b);
+  const KernelRule rule = kernel_rule(function, a, b);
   call(threads, product({x.shape(0), x.shape(1) + 1}),
        [&](Run run) { kernel_diagonal(view<2>(x), rule, view<1>(out), run); });
 }
@@ -57,11 +57,11 @@ struct PyKernelOperator {
   size_t d() const { return static_cast<size_t>(points->d); }
 
   template <class T>
-  static void make(PyKernelOperator* self, const In<T, 2>& x, const std::string& kind, double a, double b,
+  static void make(PyKernelOperator* self, const In<T, 2>& x, const std::string& function, double a, double b,
                    double cutoff, int threads) {
     check_memory({array("x", x)});
     need(x.shape(1) > 0, "x must have a column");
-    PyKernelOperator made{kernel_rule(kind, a, b, cutoff), nullptr};
+    PyKernelOperator made{kernel_rule(function, a, b, cutoff), nullptr};
     call(threads, 100 * product({x.shape(0), x.shape(1)}), [&](Run run) {
       must_be_finite(view<2>(x), "x", run);
       made.points = std::make_unique<KernelPoints>(view<2>(x), made.rule, run);
@@ -131,14 +131,14 @@ struct PyKernelOperator {
 
 template <class T>
 void def_points(nb::module_& m, nb::class_<PyKernelOperator>& c) {
-  m.def("kernel_tile", &py_kernel_tile<T>, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("kind"),
+  m.def("kernel_tile", &py_kernel_tile<T>, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("function"),
         nb::arg("a"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = the values of a kernel: rbf (sigma, power), heaviside (eps), poly (shift, degree) or linear.");
-  m.def("kernel_diagonal", &py_kernel_diagonal<T>, nb::arg("x").noconvert(), nb::arg("kind"), nb::arg("a"),
+  m.def("kernel_diagonal", &py_kernel_diagonal<T>, nb::arg("x").noconvert(), nb::arg("function"), nb::arg("a"),
         nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = the values of a kernel of each row with itself.");
-  c.def("__init__", &PyKernelOperator::make<T>, nb::arg("x").noconvert(), nb::arg("kind"), nb::arg("a"), nb::arg("b"),
-        nb::arg("cutoff"), nb::arg("threads"));
+  c.def("__init__", &PyKernelOperator::make<T>, nb::arg("x").noconvert(), nb::arg("function"), nb::arg("a"),
+        nb::arg("b"), nb::arg("cutoff"), nb::arg("threads"));
   c.def("apply_rows", &PyKernelOperator::apply_rows<T>, nb::arg("y").noconvert(), nb::arg("b"),
         nb::arg("out").noconvert(), nb::arg("threads"),
         "out = K(y, x) b; the bits of a row depend on that row, x and b alone.");
@@ -160,7 +160,7 @@ void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<dou
        [&](Run run) { tall_times(view<2>(a), view<2>(c), view<2>(out), run); });
 }
 
-// Compressed rows whose parts fit together; `columns` is how many the matrix has.
+// Compressed rows whose three arrays are consistent; `columns` is how many the matrix has.
 SparseRows sparse_rows(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
                        size_t columns) {
   const SparseRows rows{view<1>(begin), view<1>(column), view<1>(value)};
@@ -227,7 +227,7 @@ void bind_kernels(nb::module_& m) {
   m.def("tall_times", &py_tall_times, nb::arg("a"), nb::arg("c"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = a c.");
   m.def("sparse_times", &py_sparse_times, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("b"),
-        nb::arg("out").noconvert(), nb::arg("threads"), "out = m b, m given by compressed rows.");
+        nb::arg("out").noconvert(), nb::arg("threads"), "out = m b, m as compressed rows.");
   m.def("sparse_chebyshev", &py_sparse_chebyshev, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("cut"),
         nb::arg("degree"), nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = T_q(x(m)) b / T_q(x(1)), T_q Chebyshev's polynomial and x the line that maps [-1, cut] to [-1, 1].");

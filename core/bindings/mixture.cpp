@@ -1,12 +1,12 @@
 // Gaussian mixtures: the passes of EM.
-#include "knoll/mixture.hpp"
+#include "mixture/em_pass.hpp"
 
 #include <nanobind/stl/optional.h>
 
 #include <cmath>
 
-#include "door.hpp"
-#include "knoll/sum.hpp"
+#include "common/exact_sum.hpp"
+#include "convert.hpp"
 
 namespace knoll::python {
 
@@ -19,16 +19,17 @@ static Scatter scatter_of(int code) {
   return static_cast<Scatter>(code);
 }
 
-static Frame frame_of(const In<double, 1>& origin, double scale, int64_t d) {
+static Centering centering_of(const In<double, 1>& origin, double scale, int64_t d) {
   need(static_cast<int64_t>(origin.shape(0)) == d, "origin must have one entry per column");
   return {view<1>(origin), scale};
 }
 
 static MixtureModel model_of(int shape, const In<double, 1>& origin, double scale, const In<double, 2>& means,
                              const In<double, 2>& factors, const In<double, 1>& constants, double noise, int64_t d) {
-  MixtureModel model{shape_of(shape),  frame_of(origin, scale, d), view<2>(means),
-                     view<2>(factors), view<1>(constants),         noise};
+  MixtureModel model{
+      shape_of(shape), centering_of(origin, scale, d), view<2>(means), view<2>(factors), view<1>(constants), noise};
   const int64_t k = model.means.shape[0];
+  need(d >= 1, "x must have at least one column");
   const bool dense = model.shape == Shape::full || model.shape == Shape::tied;
   need(model.means.shape[1] == d, "means must have one column per column of x");
   need(model.factors.shape[0] == (model.shape == Shape::tied ? 1 : k) &&
@@ -43,7 +44,7 @@ static MixtureModel model_of(int shape, const In<double, 1>& origin, double scal
   return model;
 }
 
-// A rough number of operations for n points.
+// A rough number of operations for n points: decides whether threads pay.
 static double work_of(int64_t n, int64_t d, int64_t k, bool dense) {
   const double each = dense ? static_cast<double>(d) * static_cast<double>(d + 4) : 6 * static_cast<double>(d);
   return static_cast<double>(n) * static_cast<double>(k) * (each + 40);
@@ -52,23 +53,24 @@ static double work_of(int64_t n, int64_t d, int64_t k, bool dense) {
 template <class T, class P>
 static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const View<P, 1>& peaks, int64_t k, int64_t d,
                        Scatter scatter) {
-  need(sums.shape[0] == kLimbs && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
+  need(sums.shape[0] == kSumWords && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
        "sums must be (limbs, sums)");
-  need(used.shape[0] == 2 && 0 <= used(0) && used(0) <= kLimbs && 0 <= used(1) && used(1) <= kLimbs,
+  need(used.shape[0] == 2 && 0 <= used(0) && used(0) <= kSumWords && 0 <= used(1) && used(1) <= kSumWords,
        "used must be two numbers from 0 to limbs");
   need(peaks.shape[0] == k, "peaks must have one entry per component");
 }
 
-static void check_rest(int64_t rest, int64_t k, int64_t d, Scatter scatter) {
-  need(rest >= -1 && rest < k, "rest must be a component or -1");
-  need(rest < 0 || (scatter == Scatter::full && d > 3), "only full second moments of wide points may be a rest");
+static void check_complement(int64_t complement, int64_t k, int64_t d, Scatter scatter) {
+  need(complement >= -1 && complement < k, "complement must be a component or -1");
+  need(complement < 0 || (scatter == Scatter::full && d > 3),
+       "a complement needs full second moments and more than 3 columns");
 }
 
 template <class T>
 static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, int shape,
                            const In<double, 1>& origin, double scale, const In<double, 2>& means,
                            const In<double, 2>& factors, const In<double, 1>& constants, double noise,
-                           const In<double, 2>& centers, int scatter, int64_t rest, const Out<int64_t, 2>& sums,
+                           const In<double, 2>& centers, int scatter, int64_t complement, const Out<int64_t, 2>& sums,
                            const Out<int64_t, 1>& used, const Out<double, 1>& peaks, int threads) {
   const auto points = view<2>(x);
   const auto w = view_or_empty<1>(weights);
@@ -82,38 +84,40 @@ static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>
   need(static_cast<int64_t>(centers.shape(0)) == k && static_cast<int64_t>(centers.shape(1)) == d,
        "centers must be (k, d)");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
-  check_rest(rest, k, d, which);
+  check_complement(complement, k, d, which);
   call(threads, work_of(n, d, k, which == Scatter::full || shape == 0), [&](Run run) {
-    add_mixture(points, w, model, view<2>(centers), which, rest, view<2>(sums), view<1>(used), view<1>(peaks), run);
+    add_mixture(points, w, model, view<2>(centers), which, complement, view<2>(sums), view<1>(used), view<1>(peaks),
+                run);
   });
 }
 
 template <class T>
-static void py_add_given(const In<T, 2>& x, const std::optional<In<double, 1>>& weights,
-                         const std::optional<In<double, 2>>& given, const std::optional<In<int64_t, 1>>& labels,
-                         const In<double, 1>& origin, double scale, const In<double, 2>& centers, int scatter,
-                         const Out<int64_t, 2>& sums, const Out<int64_t, 1>& used, const Out<double, 1>& peaks,
-                         int threads) {
+static void py_add_responsibilities(const In<T, 2>& x, const std::optional<In<double, 1>>& weights,
+                                    const std::optional<In<double, 2>>& resp,
+                                    const std::optional<In<int64_t, 1>>& labels, const In<double, 1>& origin,
+                                    double scale, const In<double, 2>& centers, int scatter,
+                                    const Out<int64_t, 2>& sums, const Out<int64_t, 1>& used,
+                                    const Out<double, 1>& peaks, int threads) {
   const auto points = view<2>(x);
   const auto w = view_or_empty<1>(weights);
-  const auto lambda = view_or_empty<2>(given);
-  const auto who = view_or_empty<1>(labels);
+  const auto lambda = view_or_empty<2>(resp);
+  const auto assigned = view_or_empty<1>(labels);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(centers.shape(0));
   const Scatter which = scatter_of(scatter);
-  check_memory({array("x", x), array("weights", weights), array("given", given), array("labels", labels),
+  check_memory({array("x", x), array("weights", weights), array("resp", resp), array("labels", labels),
                 array("origin", origin), array("centers", centers), array("sums", sums), array("used", used),
                 array("peaks", peaks)});
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(centers.shape(1)) == d, "centers must be (k, d)");
-  need(given.has_value() != labels.has_value(), "give responsibilities or labels");
-  need(!given || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
-  need(!labels || who.shape[0] == n, "labels must have one entry per row");
-  need_range(who, INT64_MIN, k, "labels must be below k");
+  need(resp.has_value() != labels.has_value(), "give responsibilities or labels");
+  need(!resp || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
+  need(!labels || assigned.shape[0] == n, "labels must have one entry per row");
+  need_range(assigned, INT64_MIN, k, "labels must be below k");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
-  const Frame frame = frame_of(origin, scale, d);
+  const Centering centering = centering_of(origin, scale, d);
   call(threads, work_of(n, d, labels ? 1 : k, which == Scatter::full), [&](Run run) {
-    add_given(points, w, lambda, who, frame, view<2>(centers), which, view<2>(sums), view<1>(used), view<1>(peaks),
-              run);
+    add_responsibilities(points, w, lambda, assigned, centering, view<2>(centers), which, view<2>(sums), view<1>(used),
+                         view<1>(peaks), run);
   });
 }
 
@@ -127,7 +131,7 @@ static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>&
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1], k = static_cast<int64_t>(means.shape(0));
   const auto lambda = view_or_empty<2>(resp);
-  const auto who = view_or_empty<1>(labels);
+  const auto assigned = view_or_empty<1>(labels);
   const auto lp = view_or_empty<1>(log_prob);
   const auto joint = view_or_empty<2>(log_joint);
   check_memory({array("x", x), array("origin", origin), array("means", means), array("factors", factors),
@@ -136,11 +140,11 @@ static void py_expect_mixture(const In<T, 2>& x, int shape, const In<double, 1>&
   const MixtureModel model = model_of(shape, origin, scale, means, factors, constants, noise, d);
   need(!resp || (lambda.shape[0] == n && (lambda.shape[1] == k || lambda.shape[1] == k + 1)),
        "resp must be (n, k) or (n, k + 1)");
-  need(!labels || who.shape[0] == n, "labels must have one entry per row");
+  need(!labels || assigned.shape[0] == n, "labels must have one entry per row");
   need(!log_prob || lp.shape[0] == n, "log_prob must have one entry per row");
   need(!log_joint || (joint.shape[0] == n && joint.shape[1] == k), "log_joint must be (n, k)");
   call(threads, work_of(n, d, k, shape == 0),
-       [&](Run run) { expect_mixture(points, model, lambda, who, lp, joint, run); });
+       [&](Run run) { expect_mixture(points, model, lambda, assigned, lp, joint, run); });
 }
 
 static void py_factorise(const In<double, 2>& covariances, double tolerance, const Out<double, 2>& whiteners,
@@ -160,7 +164,7 @@ static void py_factorise(const In<double, 2>& covariances, double tolerance, con
 }
 
 static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1>& used, const In<double, 1>& peaks,
-                                 const In<double, 2>& centers, int scatter, int64_t rest,
+                                 const In<double, 2>& centers, int scatter, int64_t complement,
                                  const std::optional<In<double, 2>>& pooled, double dead, const Out<double, 1>& head,
                                  const Out<double, 1>& mass, const Out<double, 2>& mean,
                                  const Out<double, 2>& covariance, const Out<bool, 1>& alive, int threads) {
@@ -172,9 +176,9 @@ static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1
                 array("covariance", covariance), array("alive", alive)});
   need(k >= 1, "centers must have at least one row");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
-  check_rest(rest, k, d, which);
+  check_complement(complement, k, d, which);
   const auto all = view_or_empty<2>(pooled);
-  need(rest < 0 || (all.shape[0] == d && all.shape[1] == d), "a rest needs pooled second moments (d, d)");
+  need(complement < 0 || (all.shape[0] == d && all.shape[1] == d), "a complement needs pooled second moments (d, d)");
   need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(mass.shape(0)) == k &&
            static_cast<int64_t>(alive.shape(0)) == k,
        "head, mass and alive must fit");
@@ -183,7 +187,7 @@ static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1
        "mean and covariance must fit");
   double far = 0;
   call(threads, 50.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
-    far = central_moments(view<2>(sums), view<1>(used), view<1>(peaks), view<2>(centers), which, rest, all, dead,
+    far = central_moments(view<2>(sums), view<1>(used), view<1>(peaks), view<2>(centers), which, complement, all, dead,
                           view<1>(head), view<1>(mass), view<2>(mean), view<2>(covariance), view<1>(alive), run);
   });
   return far;
@@ -193,18 +197,18 @@ template <class T>
 static void bind_for(nb::module_& m) {
   m.def("add_mixture", &py_add_mixture<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("shape"),
         nb::arg("origin"), nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"),
-        nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("rest"), nb::arg("sums").noconvert(),
+        nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("complement"), nb::arg("sums").noconvert(),
         nb::arg("used").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
         "Add the sums of one pass of EM to exact sums.");
-  m.def("add_given", &py_add_given<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("given").none(),
-        nb::arg("labels").none(), nb::arg("origin"), nb::arg("scale"), nb::arg("centers"), nb::arg("scatter"),
-        nb::arg("sums").noconvert(), nb::arg("used").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
-        "Add the sums of an M step from given responsibilities or labels to exact sums.");
+  m.def("add_responsibilities", &py_add_responsibilities<T>, nb::arg("x").noconvert(), nb::arg("weights").none(),
+        nb::arg("resp").none(), nb::arg("labels").none(), nb::arg("origin"), nb::arg("scale"), nb::arg("centers"),
+        nb::arg("scatter"), nb::arg("sums").noconvert(), nb::arg("used").noconvert(), nb::arg("peaks").noconvert(),
+        nb::arg("threads"), "Add the sums of an M step from responsibilities or labels to exact sums.");
   m.def("expect_mixture", &py_expect_mixture<T>, nb::arg("x").noconvert(), nb::arg("shape"), nb::arg("origin"),
         nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"), nb::arg("noise"),
         nb::arg("resp").noconvert().none(), nb::arg("labels").noconvert().none(),
         nb::arg("log_prob").noconvert().none(), nb::arg("log_joint").noconvert().none(), nb::arg("threads"),
-        "Fill responsibilities, labels, log-densities and joint log-densities, each where it is given.");
+        "Fill responsibilities, labels, log-densities and joint log-densities, each where it is passed.");
 }
 
 void bind_mixture(nb::module_& m) {
@@ -212,7 +216,7 @@ void bind_mixture(nb::module_& m) {
   bind_for<double>(m);
   bind_for<float>(m);
   m.def("central_moments", &py_central_moments, nb::arg("sums").noconvert(), nb::arg("used").noconvert(),
-        nb::arg("peaks"), nb::arg("centers"), nb::arg("scatter"), nb::arg("rest"), nb::arg("pooled").none(),
+        nb::arg("peaks"), nb::arg("centers"), nb::arg("scatter"), nb::arg("complement"), nb::arg("pooled").none(),
         nb::arg("dead"), nb::arg("head").noconvert(), nb::arg("mass").noconvert(), nb::arg("mean").noconvert(),
         nb::arg("covariance").noconvert(), nb::arg("alive").noconvert(), nb::arg("threads"),
         "Means and central moments from exact sums; returns how far the means lie from the centers.");

@@ -1,4 +1,4 @@
-#include "knoll/ball_sums.hpp"
+#include "neighbors/ball_sums.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/simd.hpp"
-#include "knoll/sum.hpp"
+#include "common/exact_sum.hpp"
+#include "neighbors/metric.hpp"
+#include "simd/kernels.hpp"
 
 using namespace knoll;
 
@@ -59,7 +60,7 @@ void check_balls(const Data& data, double eps, bool weighted) {
     for (int between = 0; between < 2; ++between) {
       for (int64_t j = 0; j < data.d; ++j)
         y[static_cast<size_t>(j)] = between ? (data.row(i)[j] + data.row((i + 7) % data.n)[j]) / 2 : data.row(i)[j];
-      balls.sum(y.data(), ball_bound(eps), scratch, sums.data());
+      balls.sum(y.data(), largest_square(eps), scratch, sums.data());
       int64_t rows = 0;
       ExactSum weight;
       std::vector<ExactSum> total(static_cast<size_t>(data.d));
@@ -84,12 +85,13 @@ void check_balls(const Data& data, double eps, bool weighted) {
 TEST("ball: the bound is the largest square whose root is within") {
   for (double eps : {1.0, 0.1, 0.3, 3.0, 1e-7, 1e140, 2.0 / 3, 0.0})
     for (bool closed : {true, false}) {
-      const double s = ball_bound(eps, closed), up = std::nextafter(s, HUGE_VAL);
+      const double s = largest_square(eps, closed), up = std::nextafter(s, HUGE_VAL);
       if (eps > 0 || closed) CHECK(closed ? std::sqrt(s) <= eps : std::sqrt(s) < eps);
       if (s >= 0) CHECK(closed ? std::sqrt(up) > eps : std::sqrt(up) >= eps);
     }
-  CHECK(ball_bound(HUGE_VAL, true) == HUGE_VAL && ball_bound(HUGE_VAL, false) == std::numeric_limits<double>::max());
-  CHECK(ball_bound(std::numeric_limits<double>::quiet_NaN(), true) < 0);
+  CHECK(largest_square(HUGE_VAL, true) == HUGE_VAL &&
+        largest_square(HUGE_VAL, false) == std::numeric_limits<double>::max());
+  CHECK(largest_square(std::numeric_limits<double>::quiet_NaN(), true) < 0);
 }
 
 TEST("ball: digits add up to the exact sum in any order, and round once") {
@@ -168,7 +170,7 @@ TEST("ball: a mean is within float64 where products and sums are not") {
       BallSums::Scratch scratch;
       std::vector<int64_t> sums(static_cast<size_t>(points.width()));
       std::vector<double> y(static_cast<size_t>(d)), mean(y);
-      points.sum(y.data(), ball_bound(0x1p480), scratch, sums.data());
+      points.sum(y.data(), largest_square(0x1p480), scratch, sums.data());
       CHECK(sums[0] == data.n);
       points.mean(sums.data(), mean.data());
       for (double& v : mean) v = std::ldexp(v, -power);
@@ -181,13 +183,13 @@ TEST("ball: a mean is within float64 where products and sums are not") {
   }
 }
 
-TEST("ball: what balls of a box have in common, and the rest, are the ball") {
+TEST("ball: the common rows of the balls of a box, and the checked ones, are the ball") {
   int64_t shared = 0;
   for (int64_t d : {1, 2, 3, 5})
     for (bool weighted : {false, true})
       for (bool on_lattice : {false, true}) {
         const Data data = on_lattice ? lattice(800, d, 14) : normal(800, d, 14);
-        const double eps = on_lattice ? 2.0 : 1.2, bound = ball_bound(eps);
+        const double eps = on_lattice ? 2.0 : 1.2, bound = largest_square(eps);
         const BallSums balls(data.x.data(), weighted ? data.w.data() : nullptr, data.n, d, eps, Run{});
         BallSums::Scratch scratch;
         BallSums::Common common;
@@ -216,14 +218,14 @@ TEST("ball: a set has one name, and other sets have others") {
   const BallSums balls(data.x.data(), nullptr, data.n, 2, 1.0, Run{});
   BallSums::Scratch scratch;
   std::vector<int64_t> sums(static_cast<size_t>(balls.width()));
-  std::vector<std::pair<std::vector<int64_t>, SetName>> seen;
+  std::vector<std::pair<std::vector<int64_t>, Fingerprint>> seen;
   for (int i = 0; i < 300; ++i) {
     const double y[] = {i % 20 * 0.25, i / 20 * 0.3};
     std::vector<int64_t> set;
     for (int64_t k = 0; k < data.n; ++k)
       if (std::sqrt(one_distance(data.row(k), y, 2)) <= 1.0) set.push_back(k);
-    balls.sum(y, ball_bound(1.0), scratch, sums.data());
-    const SetName name = balls.name(sums.data());
+    balls.sum(y, largest_square(1.0), scratch, sums.data());
+    const Fingerprint name = balls.fingerprint(sums.data());
     for (const auto& [other, its] : seen) CHECK((other == set) == (its == name));
     seen.emplace_back(set, name);
   }
@@ -277,15 +279,15 @@ TEST("ball: the kernels equal a plain loop on every instruction set") {
             }
         for (const Kernels* table : all_kernels()) {
           std::vector<int64_t> sums(made.size(), 9);
-          table->climb.add_ball_split(coords.data(), columns.data(), ranges.data(), 3, d, y.data(), bound, split.data(),
-                                      sums.data());
+          table->ascent.add_ball_split(coords.data(), columns.data(), ranges.data(), 3, d, y.data(), bound,
+                                       split.data(), sums.data());
           CHECK(sums == made);
         }
       }
       for (const Kernels* table : all_kernels()) {
         std::vector<int64_t> sums(expected.size(), 5), all(whole.size(), 7);
-        table->climb.add_ball(coords.data(), columns.data(), ranges.data(), 3, d, c, y.data(), bound, sums.data());
-        table->climb.add_prefix(prefix.data(), width, ranges.data(), 3, all.data());
+        table->ascent.add_ball(coords.data(), columns.data(), ranges.data(), 3, d, c, y.data(), bound, sums.data());
+        table->ascent.add_prefix(prefix.data(), width, ranges.data(), 3, all.data());
         CHECK(std::equal(sums.begin(), sums.end(), expected.begin(),
                          [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; }));
         CHECK(std::equal(all.begin(), all.end(), whole.begin(),
@@ -319,7 +321,7 @@ TEST("ball: the Gaussian kernel equals a plain loop on every instruction set") {
     CHECK(left_out > 5 && left_out < 45);
     for (const Kernels* table : all_kernels()) {
       double sums[16] = {};
-      table->climb.add_gauss(coords.data(), weighted ? data.w.data() : nullptr, 13, 3, y, scale, least, sums);
+      table->ascent.add_gauss(coords.data(), weighted ? data.w.data() : nullptr, 13, 3, y, scale, least, sums);
       for (int k = 0; k < 4; ++k) {
         const double sum = sums[4 * k] + sums[4 * k + 1] + sums[4 * k + 2] + sums[4 * k + 3];
         CHECK(std::abs(sum - expected[k]) <= 1e-13 * expected[0]);

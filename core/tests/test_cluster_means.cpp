@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/cluster_means.hpp"
-#include "knoll/cluster_sums.hpp"
-#include "knoll/lloyd.hpp"
-#include "knoll/sum.hpp"
-#include "limbs.hpp"
+#include "common/exact_sum.hpp"
+#include "exact_words.hpp"
+#include "kmeans/cluster_means.hpp"
+#include "kmeans/cluster_sums.hpp"
+#include "kmeans/lloyd.hpp"
 
 using namespace knoll;
 
@@ -53,8 +53,8 @@ struct Problem {
       for (int64_t j = 0; j < d; ++j) x.push_back(normal(random) + shift + apart * static_cast<double>(i % k));
       if (weighted) weights.push_back(std::fabs(normal(random)) / 3);
     }
-    std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * k * (d + 1)), 0);
-    const auto sums = matrix_view(limbs.data(), kLimbs, k * (d + 1));
+    std::vector<int64_t> words(static_cast<size_t>(kSumWords * k * (d + 1)), 0);
+    const auto sums = matrix_view(words.data(), kSumWords, k * (d + 1));
     add_cluster_sums(points(), weight(), vector_view<const int32_t>(labels.data(), n), sums, Run{1});
     high.resize(static_cast<size_t>(k * (d + 1)));
     low.resize(high.size());
@@ -77,12 +77,12 @@ struct Problem {
   }
 };
 
-Twofold exact_spread(const Problem& problem, const std::vector<double>& origin, int threads) {
-  std::array<int64_t, kLimbs> limbs{};
-  add_exact_spread(problem.points(), problem.weight(), vector_view<const double>(origin.data(), problem.d),
-                   limbs.data(), Run{threads});
-  const double high = exact_round(limbs.data());
-  return {high, exact_rest(limbs.data(), high)};
+Twofold exact_scatter(const Problem& problem, const std::vector<double>& origin, int threads) {
+  std::array<int64_t, kSumWords> words{};
+  add_exact_scatter(problem.points(), problem.weight(), vector_view<const double>(origin.data(), problem.d),
+                    words.data(), Run{threads});
+  const double high = exact_round(words.data());
+  return {high, exact_low(words.data(), high)};
 }
 
 }  // namespace
@@ -143,23 +143,23 @@ TEST("twofold: a quotient is the nearest double, and a double comes back") {
   CHECK(divide({5e-324, 0}, {1, 0}) == 5e-324);
 }
 
-TEST("sum: what rounding leaves is the rest, rounded") {
+TEST("sum: the low part is what rounding leaves, rounded") {
   std::mt19937_64 random(4);
   for (int t = 0; t < 3000; ++t) {
     ExactSum sum;
     for (int i = 0; i < 1 + t % 7; ++i) sum.add(wide_range(random, t % 3 == 0 ? 1000 : 40));
-    const double rounded = sum.round(), rest = exact_rest(sum.limbs(), rounded);
+    const double rounded = sum.round(), low = exact_low(sum.words(), rounded);
     ExactSum left = sum;
     left.add(-rounded);
-    CHECK(rest == left.round());
-    CHECK(rounded + rest == rounded);
+    CHECK(low == left.round());
+    CHECK(rounded + low == rounded);
   }
   ExactSum infinite;
   infinite.add(HUGE_VAL);
-  CHECK(exact_rest(infinite.limbs(), infinite.round()) == 0);
+  CHECK(exact_low(infinite.words(), infinite.round()) == 0);
 }
 
-TEST("kmeans: sums in units and in limbs leave the same rest") {
+TEST("kmeans: sums in units and in words have the same low part") {
   for (bool weighted : {false, true}) {
     const Problem problem(3000, 5, 4, 1e6, 10, weighted, 5);
     std::vector<double> centers;
@@ -171,21 +171,21 @@ TEST("kmeans: sums in units and in limbs leave the same rest") {
     const int64_t columns = problem.k * (problem.d + 1);
     std::vector<double> high(static_cast<size_t>(columns)), low(high.size()), other_high(high), other_low(high);
     memory.round_sums(vector_view(high.data(), columns), Run{1}, vector_view(low.data(), columns));
-    exact_round_columns(matrix_view<const int64_t>(limbs_of(memory).data(), kLimbs, columns),
+    exact_round_columns(matrix_view<const int64_t>(words_of(memory).data(), kSumWords, columns),
                         vector_view(other_high.data(), columns), Run{1}, vector_view(other_low.data(), columns));
     CHECK(high == other_high);
     CHECK(low == other_low);
-    CHECK(std::any_of(low.begin(), low.end(), [](double rest) { return rest != 0; }));
+    CHECK(std::any_of(low.begin(), low.end(), [](double v) { return v != 0; }));
   }
 }
 
-TEST("kmeans: the spread in two doubles is the exact one, for any number of threads, sparse or dense") {
+TEST("kmeans: the scatter in two doubles is the exact one, for any number of threads, sparse or dense") {
   for (int64_t d : {1, 3, 17})
     for (double apart : {0.0, 1e6})
       for (bool weighted : {false, true}) {
         const Problem problem(5000, d, 4, 1e3, apart, weighted, 6);
         const std::vector<double> origin(static_cast<size_t>(d), 1e3 + 1.0 / 3 + apart);
-        const Twofold one = exact_spread(problem, origin, 1), three = exact_spread(problem, origin, 3);
+        const Twofold one = exact_scatter(problem, origin, 1), three = exact_scatter(problem, origin, 3);
         CHECK(one.high == three.high && one.low == three.low);
         ExactSum exact = problem.about(origin.data(), false);
         exact.add(-one.high);
@@ -195,11 +195,11 @@ TEST("kmeans: the spread in two doubles is the exact one, for any number of thre
         std::vector<int32_t> indices, indptr;
         for (int64_t i = 0; i <= problem.n; ++i) indptr.push_back(static_cast<int32_t>(i * d));
         for (int64_t i = 0; i < problem.n * d; ++i) indices.push_back(static_cast<int32_t>(i % d));
-        std::array<int64_t, kLimbs> limbs{};
-        add_exact_spread(Csr<double, int32_t>{problem.x.data(), indices.data(), indptr.data(), problem.n, d},
-                         problem.weight(), vector_view<const double>(origin.data(), d), limbs.data(), Run{2});
-        CHECK(exact_round(limbs.data()) == one.high);
-        CHECK(exact_rest(limbs.data(), one.high) == one.low);
+        std::array<int64_t, kSumWords> words{};
+        add_exact_scatter(Csr<double, int32_t>{problem.x.data(), indices.data(), indptr.data(), problem.n, d},
+                          problem.weight(), vector_view<const double>(origin.data(), d), words.data(), Run{2});
+        CHECK(exact_round(words.data()) == one.high);
+        CHECK(exact_low(words.data(), one.high) == one.low);
       }
 }
 
@@ -210,10 +210,10 @@ TEST("kmeans: the objective is within its error of the exact one, and the error 
         for (bool weighted : {false, true}) {
           const Problem problem(600, d, 7, shift, apart, weighted, 7);
           std::vector<double> origin(static_cast<size_t>(d), shift + 3 * apart);
-          const Twofold value = exact_spread(problem, origin, 1);
+          const Twofold value = exact_scatter(problem, origin, 1);
           const double size = static_cast<double>(d + 4);
-          const Spread about{vector_view<const double>(origin.data(), d), value,
-                             (4 * size * size + 2) * kUnit * kUnit * value.high};
+          const TotalScatter about{vector_view<const double>(origin.data(), d), value,
+                                   (4 * size * size + 2) * kUnit * kUnit * value.high};
           std::vector<double> before(static_cast<size_t>(problem.k * d), shift), centers(before), again(before);
           const auto old = matrix_view<const double>(before.data(), problem.k, d);
           const auto found =
@@ -239,7 +239,7 @@ TEST("kmeans: the objective is within its error of the exact one, and the error 
 TEST("kmeans: a cluster without mass keeps its centre, and adds nothing") {
   const std::vector<double> high = {2, 4, 0, 0}, low(4, 0.0), origin = {1}, before = {0, 7};
   std::vector<double> centers(2);
-  const Spread about{vector_view<const double>(origin.data(), 1), {10, 0}, 0};
+  const TotalScatter about{vector_view<const double>(origin.data(), 1), {10, 0}, 0};
   const auto found =
       cluster_means({matrix_view<const double>(high.data(), 2, 2), matrix_view<const double>(low.data(), 2, 2)}, about,
                     matrix_view<const double>(before.data(), 2, 1), matrix_view(centers.data(), 2, 1), Run{1});

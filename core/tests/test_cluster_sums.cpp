@@ -1,5 +1,5 @@
 // Sums of clusters are exact whatever the terms: rows far out, tiny rows, weights, and rows that join and leave.
-#include "knoll/cluster_sums.hpp"
+#include "kmeans/cluster_sums.hpp"
 
 #include <cmath>
 #include <memory>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/csr.hpp"
-#include "knoll/sum.hpp"
+#include "common/csr.hpp"
+#include "common/exact_sum.hpp"
 
 using namespace knoll;
 
@@ -51,7 +51,7 @@ class Sums {
     exponents_ = column_exponents(x, totals->beyond, Run{2});
     for (int t = 0; t < 3; ++t) deltas.push_back(std::make_unique<ClusterDelta>(exponents_, largest_, *totals));
   }
-  // Rounded from the units where they hold everything; what the limbs say must be the same.
+  // Rounded from the units where they hold everything; what the words say must be the same.
   std::vector<double> rounded() {
     for (auto& delta : deltas) delta->flush();
     const auto count = totals->k * (d_ + 1);
@@ -59,9 +59,9 @@ class Sums {
                                                                                        slow_rest = slow;
     round_totals(*totals, exponents_, largest_, vector_view(fast.data(), count), vector_view(fast_rest.data(), count),
                  Run{1});
-    std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * count), 0);
-    whole_totals(*totals, exponents_, largest_, matrix_view(limbs.data(), kLimbs, count));
-    exact_round_columns(matrix_view<const int64_t>(limbs.data(), kLimbs, count), vector_view(slow.data(), count),
+    std::vector<int64_t> words(static_cast<size_t>(kSumWords * count), 0);
+    add_totals(*totals, exponents_, largest_, matrix_view(words.data(), kSumWords, count));
+    exact_round_columns(matrix_view<const int64_t>(words.data(), kSumWords, count), vector_view(slow.data(), count),
                         Run{1}, vector_view(slow_rest.data(), count));
     CHECK(fast == slow);
     CHECK(fast_rest == slow_rest);
@@ -137,7 +137,7 @@ TEST("cluster sums: rows join and leave, and nothing is left behind, over all ma
         }
 }
 
-TEST("cluster sums: units fit the most of a column, and the limbs serve the columns that need them alone") {
+TEST("cluster sums: units fit the most of a column, and only the columns that need them use words") {
   const int64_t n = 2000, d = 4, k = 2;
   const std::vector<int32_t> labels(static_cast<size_t>(n), 0);
   for (const std::string kind : {"normal", "outliers 1e30", "outliers 1e300", "one column out"}) {
@@ -149,9 +149,9 @@ TEST("cluster sums: units fit the most of a column, and the limbs serve the colu
     sums.rounded();
     const ClusterTotals& totals = *sums.totals;
     for (int64_t j = 0; j <= d; ++j) {
-      CHECK_SAY(totals.in_limbs[static_cast<size_t>(j)] == 0, kind);
+      CHECK_SAY(totals.in_words[static_cast<size_t>(j)] == 0, kind);
       const bool out = j < d && kind != "normal" && (kind != "one column out" || j == 1);
-      CHECK_SAY((totals.in_limbs[static_cast<size_t>(totals.ld + j)] != 0) == out, kind << ", column " << j);
+      CHECK_SAY((totals.in_words[static_cast<size_t>(totals.ld + j)] != 0) == out, kind << ", column " << j);
     }
   }
 }
@@ -176,14 +176,14 @@ TEST("cluster sums: compressed rows add up to what dense rows do, over all magni
     for (bool weighted : {false, true}) {
       const auto w = weighted ? vector_view<const double>(weights.data(), n) : View<const double, 1>{};
       std::vector<std::vector<double>> rounded(2, std::vector<double>(static_cast<size_t>(k * (d + 1))));
-      for (size_t way = 0; way < 2; ++way) {
-        std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * k * (d + 1)), 0);
-        const auto sums = matrix_view(limbs.data(), kLimbs, k * (d + 1));
-        if (way == 0)
+      for (size_t form = 0; form < 2; ++form) {
+        std::vector<int64_t> words(static_cast<size_t>(kSumWords * k * (d + 1)), 0);
+        const auto sums = matrix_view(words.data(), kSumWords, k * (d + 1));
+        if (form == 0)
           add_cluster_sums(matrix_view(x.data(), n, d), w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
         else
           add_cluster_sums(sparse, w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
-        exact_round_columns(sums, vector_view(rounded[way].data(), k * (d + 1)));
+        exact_round_columns(sums, vector_view(rounded[form].data(), k * (d + 1)));
       }
       CHECK_SAY(rounded[0] == rounded[1], kind);
     }
@@ -200,6 +200,6 @@ TEST("cluster sums: what lies in the least units alone decides a tie") {
       Sums sums(view, 1, 1.0);
       for (int64_t i = 0; i < 10; ++i) sums.deltas[0]->add(&view(i, 0), 1, 1.0, 0);
       CHECK(sums.rounded()[1] == sign * (least > 0 ? 8 + 0x1p-49 : 8.0));
-      CHECK(sums.totals->in_limbs[0] == 0 && sums.totals->least.empty() == (least == 0));
+      CHECK(sums.totals->in_words[0] == 0 && sums.totals->least.empty() == (least == 0));
     }
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/dbscan.hpp"
-#include "knoll/tile.hpp"
+#include "common/tile.hpp"
+#include "neighbors/dbscan.hpp"
 
 using namespace knoll;
 
@@ -100,8 +100,8 @@ TEST("dbscan: every backend, border and number of threads gives the definition's
     const double level = static_cast<double>(1 + engine() % 8);
     for (const Border border : {Border::closest, Border::first, Border::noise}) {
       const Answer expected = brute(x, d, eps, level, weights, border);
-      for (const char* backend : {"auto", "cells", "tree", "tiles"}) {
-        if (std::string(backend) == "cells" && (d > 5 || negative)) continue;
+      for (const char* backend : {"auto", "grid", "tree", "tiles"}) {
+        if (std::string(backend) == "grid" && (d > 5 || negative)) continue;
         for (int threads : {1, 3})
           CHECK_SAY(answer(x, d, eps, level, weights, border, backend, threads) == expected,
                     "trial " << trial << ' ' << backend << " threads " << threads);
@@ -118,7 +118,7 @@ TEST("dbscan: cells weigh exactly where float64 sums cannot tell") {
   double sum = 0;
   for (double w : weights) sum += w;
   CHECK(sum < 1);
-  for (const char* backend : {"cells", "tree"}) {
+  for (const char* backend : {"grid", "tree"}) {
     const auto cores = [&](double level) {
       const Answer found = answer(x, 1, 0.95, level, weights, Border::first, backend);
       return std::count(found.core.begin(), found.core.end(), 1);
@@ -139,31 +139,31 @@ TEST("dbscan: large cells that are nearly within the radius, and just are") {
       x.push_back(cloud == 0 ? -depth : 1.0 + depth);
       x.push_back(i == 0 ? 0.1 : uniform(engine));
     }
-  for (const char* backend : {"cells", "tree", "tiles"}) {
+  for (const char* backend : {"grid", "tree", "tiles"}) {
     CHECK(answer(x, 2, 1.0, 5, {}, Border::first, backend).labels.back() == 0);
     CHECK(answer(x, 2, std::nextafter(1.0, 0.0), 5, {}, Border::first, backend).labels.back() == 1);
   }
 }
 
-TEST("dbscan: lent room changes nothing, and is not left") {
+TEST("dbscan: a workspace changes no answer, and nothing is written past its end") {
   std::mt19937_64 engine(11);
   std::normal_distribution<double> normal;
   for (const int64_t d : {1, 2, 3, 5})
     for (const int64_t n : {int64_t{300}, int64_t{9000}}) {  // sorted at once, and in buckets
       std::vector<double> x(static_cast<size_t>(n * d));
       for (double& value : x) value = normal(engine);
-      const Answer own = answer(x, d, 0.2, 5, {}, Border::closest, "cells");
+      const Answer own = answer(x, d, 0.2, 5, {}, Border::closest, "grid");
       constexpr double kGuard = -1.5;
       const auto numbers = static_cast<size_t>(d * (n + 4)), rows = static_cast<size_t>(n);
       std::vector<double> columns(numbers + 1, kGuard);
-      std::vector<int64_t> places(rows + 1, -5);
+      std::vector<int64_t> entries(rows + 1, -5);
       Answer lent{std::vector<int64_t>(rows, -7), std::vector<uint8_t>(rows, 7)};
       dbscan(matrix_view<const double>(x.data(), n, d), 0.2, 5, {}, Metric(MetricName::euclidean, 2, d),
-             Border::closest, "cells", vector_view(lent.labels.data(), n), vector_view(lent.core.data(), n), Run{2},
-             Room{columns.data(), places.data()});
+             Border::closest, "grid", vector_view(lent.labels.data(), n), vector_view(lent.core.data(), n), Run{2},
+             GridWorkspace{columns.data(), entries.data()});
       CHECK(lent == own);
-      CHECK(columns.back() == kGuard && places.back() == -5);
-      CHECK(columns.front() != kGuard && places.front() != -5);  // it is used
+      CHECK(columns.back() == kGuard && entries.back() == -5);
+      CHECK(columns.front() != kGuard && entries.front() != -5);  // it is used
     }
 }
 
@@ -177,10 +177,10 @@ TEST("dbscan: cancelled within a phase, and bad requests refused") {
            vector_view(labels.data(), int64_t{1000}), vector_view(core.data(), int64_t{1000}), run);
   };
   const Metric euclidean(MetricName::euclidean, 2, 2), manhattan(MetricName::manhattan, 1, 2);
-  for (const char* backend : {"cells", "tree", "tiles"})
+  for (const char* backend : {"grid", "tree", "tiles"})
     CHECK_THROWS(Cancelled, ask(backend, euclidean, Run{2, &cancel}));
-  CHECK_THROWS(std::invalid_argument, ask("cells", manhattan, Run{1}));
+  CHECK_THROWS(std::invalid_argument, ask("grid", manhattan, Run{1}));
   CHECK_THROWS(std::invalid_argument, ask("tiles", manhattan, Run{1}));
-  CHECK_THROWS(std::invalid_argument, answer(x, 2, 1.0, 5, std::vector<double>(1000, -1.0), Border::first, "cells"));
+  CHECK_THROWS(std::invalid_argument, answer(x, 2, 1.0, 5, std::vector<double>(1000, -1.0), Border::first, "grid"));
   CHECK_THROWS(std::invalid_argument, ask("ball", euclidean, Run{1}));
 }

@@ -1,5 +1,5 @@
 // Vector exp and log of every table against the C library's long double functions: the error in ulps over the
-// whole range, the special values, and bits that depend neither on the place in the array nor on the tail.
+// whole range, the special values, and bits that depend neither on the position in the array nor on the tail.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/simd.hpp"
+#include "simd/kernels.hpp"
 
 namespace {
 
@@ -141,7 +141,7 @@ double at(Function function, double x) {
 }
 
 // A value's bits are the same in a long array, in an array of 0 … 9 values at any offset, and in place.
-void check_places(const char* name, Function function, const Values& source) {
+void check_positions(const char* name, Function function, const Values& source) {
   Values x(source.begin(), source.begin() + 101), y(x.size(), -7.0);
   function(x.data(), y.data(), static_cast<int64_t>(x.size()));
   for (size_t begin = 0; begin < 20; ++begin) {
@@ -193,7 +193,7 @@ TEST("log: special values") {
   }
 }
 
-TEST("exp and log: bits do not depend on the place in the array") {
+TEST("exp and log: bits do not depend on the position in the array") {
   std::mt19937_64 random(7);
   Values x;
   add_uniform(x, random, -745.0, 709.0, 101);
@@ -204,7 +204,7 @@ TEST("exp and log: bits do not depend on the place in the array") {
   positive[17] = -1.0;
   positive[18] = 0.0;
   for (const knoll::Kernels* table : knoll::all_kernels()) {
-    check_places("exp", table->exp, x);
-    check_places("log", table->log, positive);
+    check_positions("exp", table->exp, x);
+    check_positions("log", table->log, positive);
   }
 }

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/cells.hpp"
-#include "knoll/dbscan.hpp"
-#include "knoll/index.hpp"
-#include "knoll/kd_tree.hpp"
-#include "knoll/metric.hpp"
-#include "knoll/simd.hpp"
+#include "neighbors/dbscan.hpp"
+#include "neighbors/grid.hpp"
+#include "neighbors/index.hpp"
+#include "neighbors/kd_tree.hpp"
+#include "neighbors/metric.hpp"
+#include "simd/kernels.hpp"
 
 using namespace knoll;
 
@@ -159,8 +159,8 @@ TEST("metric: bands hold what rounding can do") {
       std::vector<double> x(static_cast<size_t>(d)), y(x.size()), u(static_cast<size_t>(metric.dims())), v(u.size());
       for (auto& a : x) a = uniform(engine);
       for (size_t j = 0; j < y.size(); ++j) y[j] = trial % 3 == 0 ? uniform(engine) : x[j] + 1e-9 * uniform(engine);
-      metric.place(x.data(), u.data());
-      metric.place(y.data(), v.data());
+      metric.embed(x.data(), u.data());
+      metric.embed(y.data(), v.data());
       const double exact = metric.distance(x.data(), y.data());
       for (double radius : {exact, std::nextafter(exact, 0.0), std::nextafter(exact, 9.0), exact * 0.999, 1.5}) {
         if (!(radius > 0)) continue;
@@ -184,7 +184,7 @@ TEST("metric: named exponents are the metrics with names, the zero vector has no
   CHECK(cosine.distance(east, north) == 1 && cosine.distance(east, west) == 2);
 }
 
-TEST("tree: every row has a place, boxes hold their points and bounds hold all pairs") {
+TEST("tree: every row has a position, boxes hold their points and bounds hold all pairs") {
   for (int64_t n : {1, 31, 32, 33, 200, 1000})
     for (const auto name : {MetricName::euclidean, MetricName::manhattan, MetricName::cosine}) {
       const int64_t d = 3;
@@ -201,45 +201,45 @@ TEST("tree: every row has a place, boxes hold their points and bounds hold all p
           const double far = tree.farthest(box, box + tree.dims(), static_cast<int32_t>(b), w);
           for (int64_t p = tree.begin(tree.nodes()[a]); p < tree.end(tree.nodes()[a]); p += 3)
             for (int64_t q = tree.begin(tree.nodes()[b]); q < tree.end(tree.nodes()[b]); q += 3) {
-              const double reduced = tree.metric().reduced(tree.place(p), kPoints, tree.place(q), kPoints, w);
+              const double reduced = tree.metric().reduced(tree.coords(p), kPoints, tree.coords(q), kPoints, w);
               CHECK(near <= reduced && reduced <= far);
             }
         }
     }
 }
 
-TEST("cells: points of a cell are within the radius, and those within it are in reach") {
+TEST("grid: points of a cell are within the radius, and those within it are in reach") {
   for (int64_t d : {1, 2, 3, 4, 5})
-    for (int kind = 0; kind < 4; ++kind) {
+    for (int shape = 0; shape < 4; ++shape) {
       const int64_t n = 500;
       auto x = numbers(n * d, 8);
       const double eps = 0.3, square = largest_square(eps);
-      if (kind == 1)
-        for (auto& v : x) v = std::round(4 * v) * (eps / std::sqrt(static_cast<double>(d)));  // on the cells' borders
-      if (kind == 2) x[0] = 1e300, x[static_cast<size_t>(d)] = -1e200;                        // far outliers
-      if (kind == 3)
+      if (shape == 1)
+        for (auto& v : x) v = std::round(4 * v) * (eps / std::sqrt(static_cast<double>(d)));  // on the borders of cells
+      if (shape == 2) x[0] = 1e300, x[static_cast<size_t>(d)] = -1e200;                       // far outliers
+      if (shape == 3)
         for (auto& v : x) v += 1e6;
-      Cells cells(rows(x, d), eps, Run{2});
-      CHECK(cells.ok());
+      Grid grid(rows(x, d), eps, Run{2});
+      CHECK(grid.ok());
       std::vector<int64_t> cell_of(static_cast<size_t>(n));
-      for (int64_t c = 0; c < cells.cells(); ++c)
-        for (int64_t p = cells.start(c); p < cells.start(c + 1); ++p) cell_of[static_cast<size_t>(p)] = c;
+      for (int64_t c = 0; c < grid.cells(); ++c)
+        for (int64_t p = grid.start(c); p < grid.start(c + 1); ++p) cell_of[static_cast<size_t>(p)] = c;
       const auto distance = [&](int64_t p, int64_t q) {
         double sum = 0;
         for (int64_t j = 0; j < d; ++j) {
           const double difference =
-              x[static_cast<size_t>(cells.row(p) * d + j)] - x[static_cast<size_t>(cells.row(q) * d + j)];
+              x[static_cast<size_t>(grid.row(p) * d + j)] - x[static_cast<size_t>(grid.row(q) * d + j)];
           sum += difference * difference;
         }
         return sum;
       };
-      std::vector<int64_t> block_of(static_cast<size_t>(cells.cells()));
-      for (int64_t b = 0; b < cells.blocks(); ++b)
-        for (int64_t c = cells.first_cell(b); c < cells.first_cell(b + 1); ++c) block_of[static_cast<size_t>(c)] = b;
+      std::vector<int64_t> block_of(static_cast<size_t>(grid.cells()));
+      for (int64_t b = 0; b < grid.blocks(); ++b)
+        for (int64_t c = grid.first_cell(b); c < grid.first_cell(b + 1); ++c) block_of[static_cast<size_t>(c)] = b;
       for (const bool ahead : {false, true}) {
-        const int64_t blocks = cells.blocks();
+        const int64_t blocks = grid.blocks();
         std::vector<uint8_t> reached(static_cast<size_t>(blocks * blocks), 0);
-        Cells::Walk walk(cells, ahead);
+        Grid::Walk walk(grid, ahead);
         for (int64_t b = 0; b < blocks; ++b) {
           walk.move_to(b);
           for (int r = 0; r < walk.rows(); ++r)
@@ -263,56 +263,56 @@ TEST("cells: points of a cell are within the radius, and those within it are in 
     }
 }
 
-TEST("cells: many points are sorted by block and cell, rows in their order, in buckets or at once") {
+TEST("grid: many points are sorted by block and cell, rows in their order, in buckets or at once") {
   const int64_t n = 40000;
   for (int64_t d : {1, 2, 3, 4, 5})
     for (double eps :
          knoll_test::quick() ? std::vector<double>{1e-6, 0.02, 4.0} : std::vector<double>{1e-6, 1e-3, 0.02, 0.5, 4.0})
-      for (int kind = 0; kind < 3; ++kind) {
-        if (knoll_test::quick() && kind != static_cast<int>(d) % 3) continue;
+      for (int shape = 0; shape < 3; ++shape) {
+        if (knoll_test::quick() && shape != static_cast<int>(d) % 3) continue;
         auto x = numbers(n * d, 11);
-        if (kind == 1) x[0] = 1e9;  // nearly all in one bucket
-        if (kind == 2)
+        if (shape == 1) x[0] = 1e9;  // nearly all in one bucket
+        if (shape == 2)
           for (size_t i = 0; i < x.size(); i += 2) x[i] = std::round(x[i] / eps) * eps;
-        const Cells cells(rows(x, d), eps, Run{3}), alone(rows(x, d), eps, Run{1});
-        if (!cells.ok()) {  // no room for so many numbers
+        const Grid grid(rows(x, d), eps, Run{3}), alone(rows(x, d), eps, Run{1});
+        if (!grid.ok()) {  // too many cells for 62 bits
           CHECK(d > 3 && eps <= 1e-3);
           continue;
         }
         const double block = d <= 3 ? 2 * eps / std::sqrt(static_cast<double>(d)) : eps * (1 + 0x1p-10);
-        CHECK(cells.start(0) == 0 && cells.start(cells.cells()) == n && cells.first_cell(0) == 0);
-        CHECK(cells.first_cell(cells.blocks()) == cells.cells() && cells.cells() == alone.cells());
+        CHECK(grid.start(0) == 0 && grid.start(grid.cells()) == n && grid.first_cell(0) == 0);
+        CHECK(grid.first_cell(grid.blocks()) == grid.cells() && grid.cells() == alone.cells());
         std::vector<int> seen(static_cast<size_t>(n), 0);
         int64_t wrong = 0, split = 0;
-        for (int64_t b = 0; b < cells.blocks(); ++b)
-          for (int64_t c = cells.first_cell(b); c < cells.first_cell(b + 1); ++c)
-            for (int64_t p = cells.start(c); p < cells.start(c + 1); ++p) {
-              ++seen[static_cast<size_t>(cells.row(p))];
-              wrong += cells.row(p) != alone.row(p);
-              wrong += p > cells.start(c) && cells.row(p) <= cells.row(p - 1);
+        for (int64_t b = 0; b < grid.blocks(); ++b)
+          for (int64_t c = grid.first_cell(b); c < grid.first_cell(b + 1); ++c)
+            for (int64_t p = grid.start(c); p < grid.start(c + 1); ++p) {
+              ++seen[static_cast<size_t>(grid.row(p))];
+              wrong += grid.row(p) != alone.row(p);
+              wrong += p > grid.start(c) && grid.row(p) <= grid.row(p - 1);
               for (int64_t j = 0; j < d; ++j) {
-                const double value = cells.columns()[j * cells.stride() + p];
-                wrong += value != x[static_cast<size_t>(cells.row(p) * d + j)];
+                const double value = grid.columns()[j * grid.stride() + p];
+                wrong += value != x[static_cast<size_t>(grid.row(p) * d + j)];
                 // cells and blocks are as wide as they should be
-                const double first = cells.columns()[j * cells.stride() + cells.start_of_block(b)];
+                const double first = grid.columns()[j * grid.stride() + grid.start_of_block(b)];
                 split += std::fabs(value - first) > block * (1 + 1e-6);
               }
             }
         CHECK(std::all_of(seen.begin(), seen.end(), [](int s) { return s == 1; }));
-        CHECK_SAY(wrong == 0 && split == 0, d << ' ' << eps << ' ' << kind);
+        CHECK_SAY(wrong == 0 && split == 0, d << ' ' << eps << ' ' << shape);
       }
 }
 
-TEST("cells: parted in order, and given up where they cannot be numbered") {
+TEST("grid: a block is partitioned in order, and too many cells are refused") {
   const std::vector<double> x(20, 1.0);
-  Cells cells(rows(x, 2), 1.0, Run{1});
+  Grid grid(rows(x, 2), 1.0, Run{1});
   const uint8_t first[] = {0, 1, 0, 1, 1, 0, 0, 0, 1, 0};
-  Cells::Rest rest;
-  CHECK(cells.cells() == 1 && cells.part(0, first, rest) == 4);
+  Grid::Scratch scratch;
+  CHECK(grid.cells() == 1 && grid.partition_block(0, first, scratch) == 4);
   const int32_t expected[] = {1, 3, 4, 8, 0, 2, 5, 6, 7, 9};
-  for (int64_t p = 0; p < 10; ++p) CHECK(cells.row(p) == expected[p]);
-  CHECK(!Cells(rows(x, 2), 1e-300, Run{1}).ok());
-  CHECK(!Cells(rows(x, 10), 1.0, Run{1}).ok());
+  for (int64_t p = 0; p < 10; ++p) CHECK(grid.row(p) == expected[p]);
+  CHECK(!Grid(rows(x, 2), 1e-300, Run{1}).ok());
+  CHECK(!Grid(rows(x, 10), 1.0, Run{1}).ok());
 }
 
 TEST("index: the first row within a radius, by every backend") {
@@ -339,7 +339,7 @@ TEST("index: the first row within a radius, by every backend") {
     }
 }
 
-TEST("index: more rows than can be numbered are refused before any is looked at") {
+TEST("index: more rows than can be numbered are refused before any is read") {
   const double one = 1;
   const int64_t n = int64_t{1} << 31;
   const View<const double, 2> x{&one, {n, 2}, {0, 0}};
@@ -357,9 +357,9 @@ TEST("index: more rows than can be numbered are refused before any is looked at"
   };
   for (const char* backend : {"auto", "tree", "tiles"})
     CHECK(refused([&] { Index::make(x, 1.0, metric, backend, Run{1}); }));
-  for (const char* backend : {"auto", "cells", "tree", "tiles"})
+  for (const char* backend : {"auto", "grid", "tree", "tiles"})
     CHECK(refused([&] { dbscan(x, 1.0, 5, {}, metric, Border::first, backend, {}, {}, Run{1}); }));
-  CHECK(refused([&] { Cells(x, 1.0, Run{1}); }));
+  CHECK(refused([&] { Grid(x, 1.0, Run{1}); }));
   CHECK(refused([&] { KdTree(x, metric, Run{1}); }));
 }
 
@@ -367,7 +367,7 @@ TEST("index: cancelled") {
   const std::atomic<bool> cancel{true};
   const auto x = numbers(400);
   CHECK_THROWS(Cancelled, KdTree(rows(x, 4), Metric(MetricName::euclidean, 2, 4), Run{2, &cancel}));
-  CHECK_THROWS(Cancelled, Cells(rows(x, 2), 0.5, Run{2, &cancel}));
+  CHECK_THROWS(Cancelled, Grid(rows(x, 2), 0.5, Run{2, &cancel}));
   const auto index = Index::make(rows(x, 4), 1.0, Metric(MetricName::euclidean, 2, 4), "tree", Run{1});
   std::vector<double> out(100);
   CHECK_THROWS(Cancelled, index->count(rows(x, 4), 1.0, 5, {}, vector_view(out.data(), int64_t{100}), Run{2, &cancel}));

@@ -1,7 +1,7 @@
 // Counter-based random numbers: published answers, purity, and the distributions. Seeds are fixed, so a
 // statistic is either inside its bound for ever or outside; the bounds are those that a true random sequence
 // passes with 999 in 1000 or more.
-#include "knoll/rng.hpp"
+#include "common/rng.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -126,11 +126,11 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
     }
     for (const int64_t cut : {1, 2, 3, 16, 17, 255, 256, 257, 699}) {
       auto parts = normals(kSeed, Purpose::sample, first, cut);
-      const auto rest = normals(kSeed, Purpose::sample, first + static_cast<uint64_t>(cut), n - cut);
-      parts.insert(parts.end(), rest.begin(), rest.end());
+      const auto tail = normals(kSeed, Purpose::sample, first + static_cast<uint64_t>(cut), n - cut);
+      parts.insert(parts.end(), tail.begin(), tail.end());
       CHECK_SAY(parts == normal, "cut at " << cut);
     }
-    std::vector<double> strided(static_cast<size_t>(3 * n), -7.0);  // backwards, every third place
+    std::vector<double> strided(static_cast<size_t>(3 * n), -7.0);  // backwards, every third entry
     rng::fill_normal(kSeed, Purpose::sample, first, View<double, 1>{strided.data() + 3 * (n - 1), {n}, {-3}}, Run{});
     for (size_t i = 0; i < strided.size(); ++i)
       CHECK(strided[i] == (i % 3 == 0 ? normal[static_cast<size_t>(n) - 1 - i / 3] : -7.0));
@@ -230,43 +230,6 @@ TEST("rng: normal_quantile at and beyond the ends") {
   CHECK(rng::normal_quantile(0.5) == 0.0);
   for (const double bad : {-1e-300, -0.2, 1.0 + 0x1p-52, 2.0, kInf, -kInf, std::nan("")})
     CHECK_SAY(std::isnan(rng::normal_quantile(bad)), bad);
-}
-
-TEST("rng: below is unbiased") {
-  for (const uint64_t bound : {2, 3, 5, 6, 7, 10, 100, 1000}) {
-    std::vector<int64_t> counts(bound);
-    for (uint64_t i = 0; i < 100'000; ++i) {
-      const uint64_t value = rng::below(bound, kSeed, Purpose::shuffle, i);
-      CHECK(value < bound);
-      if (value < bound) ++counts[value];
-    }
-    CHECK_SAY(chi_square(counts) < 3.7, "bound " << bound);
-  }
-  // Without rejection every third number below 3·2⁶² would come up twice as often as the others.
-  const uint64_t bound = uint64_t{3} << 62;
-  std::vector<int64_t> residues(3), sixths(6);
-  for (uint64_t i = 0; i < 100'000; ++i) {
-    const uint64_t value = rng::below(bound, kSeed, Purpose::shuffle, i);
-    CHECK(value < bound);
-    ++residues[value % 3], ++sixths[std::min<uint64_t>(value >> 61, 5)];
-    CHECK(value == rng::below(bound, kSeed, Purpose::shuffle, i));
-  }
-  CHECK(chi_square(residues) < 3.7);
-  CHECK(chi_square(sixths) < 3.7);
-}
-
-TEST("rng: below at the smallest and largest bounds") {
-  for (uint64_t i = 0; i < 100; ++i) {
-    CHECK(rng::below(1, kSeed, Purpose::shuffle, i) == 0);
-    CHECK(rng::below(~uint64_t{0}, kSeed, Purpose::shuffle, i) < ~uint64_t{0});
-  }
-  std::string message;
-  try {
-    rng::below(0, kSeed, Purpose::shuffle, 0);
-  } catch (const std::invalid_argument& error) {
-    message = error.what();
-  }
-  CHECK(message == "rng::below: bound must be >= 1, got 0");
 }
 
 TEST("rng: seeds, purposes and neighbouring indices are uncorrelated") {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/seeding.hpp"
-#include "knoll/simd.hpp"
+#include "kmeans/seeding.hpp"
+#include "simd/kernels.hpp"
 
 using namespace knoll;
 
@@ -68,7 +68,7 @@ TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gain
         }
 }
 
-TEST("seeding: distinct rows are gathered, and k-means++ is the same with and without skipping, on any threads") {
+TEST("seeding: equal rows are merged, and k-means++ is the same with and without skipping, on any threads") {
   constexpr int64_t n = 5000, d = 3, k = 80;
   std::mt19937_64 random(9);
   std::vector<double> x(static_cast<size_t>(n * d));
@@ -76,7 +76,7 @@ TEST("seeding: distinct rows are gathered, and k-means++ is the same with and wi
   const View<const double, 2> points{x.data(), {n, d}, {d, 1}};
   std::vector<int64_t> rows(static_cast<size_t>(n)), expected(static_cast<size_t>(k)), out(static_cast<size_t>(k));
   std::vector<double> weights(static_cast<size_t>(n));
-  const int64_t m = distinct_rows(points, {}, rows.data(), weights.data(), nullptr, Run{1});
+  const int64_t m = unique_rows(points, {}, rows.data(), weights.data(), nullptr, Run{1});
   double total = 0;
   for (int64_t i = 0; i < m; ++i) total += weights[static_cast<size_t>(i)];
   CHECK(m < n && total == static_cast<double>(n));
@@ -84,7 +84,7 @@ TEST("seeding: distinct rows are gathered, and k-means++ is the same with and wi
   for (int threads : {1, 2, 3, 8}) {
     std::vector<int64_t> again(static_cast<size_t>(n));
     std::vector<double> sums(static_cast<size_t>(n));
-    CHECK(distinct_rows(points, {}, again.data(), sums.data(), nullptr, Run{threads}) == m);
+    CHECK(unique_rows(points, {}, again.data(), sums.data(), nullptr, Run{threads}) == m);
     CHECK(std::equal(rows.begin(), rows.begin() + m, again.begin()));
     const SeedingWork work =
         kmeans_plus_plus(points, rows.data(), weights.data(), m, k, 1, 0, 4, true, out.data(), Run{threads});
@@ -93,12 +93,12 @@ TEST("seeding: distinct rows are gathered, and k-means++ is the same with and wi
   }
 }
 
-TEST("seeding: distinct rows are numbered by first appearance where it is asked which each row equals") {
+TEST("seeding: unique rows are in order of first appearance where `which` is filled") {
   const std::vector<double> x{1, 2, 0.0, 5, 1, 2, -0.0, 5, 1, 3, 7, 7}, w{1, 2, 4, 8, 16, 0};
   std::vector<int64_t> rows(6), which(6);
   std::vector<double> total(6);
-  CHECK(distinct_rows(matrix_view<const double>(x.data(), 6, 2), vector_view<const double>(w.data(), 6), rows.data(),
-                      total.data(), which.data(), Run{1}) == 3);
+  CHECK(unique_rows(matrix_view<const double>(x.data(), 6, 2), vector_view<const double>(w.data(), 6), rows.data(),
+                    total.data(), which.data(), Run{1}) == 3);
   CHECK((which == std::vector<int64_t>{0, 1, 0, 1, 2, -1}));
   CHECK(rows[0] == 0 && rows[1] == 1 && rows[2] == 4);
   CHECK(total[0] == 5 && total[1] == 10 && total[2] == 16);
@@ -109,8 +109,8 @@ TEST("seeding: distinct rows are numbered by first appearance where it is asked 
   std::vector<int64_t> first(static_cast<size_t>(n)), numbers(static_cast<size_t>(n));
   std::vector<double> times(static_cast<size_t>(n));
   for (int threads : {1, 3}) {
-    const int64_t m = distinct_rows(matrix_view<const float>(line.data(), n, 1), {}, first.data(), times.data(),
-                                    numbers.data(), Run{threads});
+    const int64_t m = unique_rows(matrix_view<const float>(line.data(), n, 1), {}, first.data(), times.data(),
+                                  numbers.data(), Run{threads});
     CHECK(m == 4);  // squares modulo 7: 0, 1, 2, 4
     for (int64_t c = 1; c < m; ++c) CHECK(first[static_cast<size_t>(c - 1)] < first[static_cast<size_t>(c)]);
     bool right = true;

@@ -1,11 +1,11 @@
-#include "knoll/silhouette.hpp"
+#include "kmeans/silhouette.hpp"
 
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/simd.hpp"
+#include "simd/kernels.hpp"
 
 using namespace knoll;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/tall_sparse.hpp"
+#include "kernels/tall_sparse.hpp"
 
 using namespace knoll;
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/density.hpp"
-#include "knoll/finite.hpp"
-#include "knoll/moments.hpp"
-#include "knoll/sum.hpp"
-#include "knoll/tile.hpp"
+#include "common/exact_sum.hpp"
+#include "common/finite.hpp"
+#include "common/tile.hpp"
+#include "mixture/mahalanobis.hpp"
+#include "mixture/moments.hpp"
 
 using namespace knoll;
 
@@ -150,26 +150,6 @@ TEST("tile: the distance of a pair is the one distance, bit for bit, on every in
     }
 }
 
-TEST("tile: the epilogue sees every pair once") {
-  const int64_t n = 77, m = 133, d = 3;
-  const auto x = numbers(n * d, 5), y = numbers(m * d, 6);
-  for (int threads : {1, 3}) {
-    std::vector<double> all(static_cast<size_t>(n * m), -1.0);
-    for_pair_tiles(View<const double, 2>{x.data(), {n, d}, {d, 1}}, View<const double, 2>{y.data(), {m, d}, {d, 1}},
-                   Run{threads}, [&](int64_t i, int64_t rows, int64_t j, int64_t columns, const double* tile) {
-                     for (int64_t t = 0; t < columns; ++t)
-                       for (int64_t l = 0; l < rows; ++l) {
-                         double& slot = all[static_cast<size_t>((i + l) * m + j + t)];
-                         CHECK(slot == -1.0);
-                         slot = tile[t * kPoints + l];
-                       }
-                   });
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j)
-        CHECK(all[static_cast<size_t>(i * m + j)] == one_distance(x.data() + i * d, y.data() + j * d, d));
-  }
-}
-
 TEST("tile: whitened norms on every instruction set") {
   for (const Kernels* table : all_kernels())
     for (int64_t d : {1, 4, 9}) {
@@ -199,8 +179,8 @@ TEST("moments: the same bits for any threads and any blocks along the grid; righ
   for (bool weighted : {false, true}) {
     const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
     auto sums_of = [&](int threads, std::vector<int64_t> cuts) {
-      std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * m), 0);
-      const auto sums = matrix_view(limbs.data(), kLimbs, m);
+      std::vector<int64_t> words(static_cast<size_t>(kSumWords * m), 0);
+      const auto sums = matrix_view(words.data(), kSumWords, m);
       int64_t begin = 0;
       cuts.push_back(n);
       for (int64_t cut : cuts) {
@@ -208,7 +188,7 @@ TEST("moments: the same bits for any threads and any blocks along the grid; righ
         begin = cut;
       }
       std::vector<double> out(static_cast<size_t>(m));
-      exact_round_columns(matrix_view<const int64_t>(limbs.data(), kLimbs, m), vector_view(out.data(), m));
+      exact_round_columns(matrix_view<const int64_t>(words.data(), kSumWords, m), vector_view(out.data(), m));
       return out;
     };
     const auto one = sums_of(1, {});
@@ -319,11 +299,11 @@ TEST("moments and densities: cancelled within a chunk") {
   const auto x = numbers(100 * 4);
   const std::vector<double> mean(4), factor(16);
   std::vector<double> out(100);
-  std::vector<int64_t> limbs(static_cast<size_t>(kLimbs * moment_count(4)));
+  std::vector<int64_t> words(static_cast<size_t>(kSumWords * moment_count(4)));
   const View<const double, 2> points{x.data(), {100, 4}, {4, 1}};
   const Run run{1, &cancel};
   CHECK_THROWS(Cancelled, add_moments(points, {}, vector_view(mean.data(), 4),
-                                      matrix_view(limbs.data(), kLimbs, moment_count(4)), run));
+                                      matrix_view(words.data(), kSumWords, moment_count(4)), run));
   CHECK_THROWS(Cancelled,
                mahalanobis2(points, vector_view(mean.data(), 4), View<const double, 2>{factor.data(), {4, 4}, {4, 1}},
                             vector_view(out.data(), 100), run));

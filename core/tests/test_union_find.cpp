@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "knoll/union_find.hpp"
+#include "common/union_find.hpp"
 
 using namespace knoll;
 

@@ -37,7 +37,7 @@ def _compare(case: Case, X: Any) -> Any:
 
 def the_answer_is_whole(case: Case, model: Any) -> str | None:
     """Every method has a candidate or a failure; labels are those of the recommended one."""
-    found = _compare(case, case.given())
+    found = _compare(case, case.input())
     if isinstance(found, KnollError):
         few = len(case.X) <= max(case.parameters["k"])
         return f"ordinary data is refused: {found}" if case.ordinary and not few else None

@@ -18,6 +18,7 @@ from fuzz.forms import FORMS
 from fuzz.laws import (
     differs,
     exact_powers,
+    exponent_range,
     integer_weights,
     partitions_differ,
     permuted,
@@ -25,7 +26,6 @@ from fuzz.laws import (
     quiet,
     repeated,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
@@ -68,13 +68,14 @@ def _radius(rng: Rng, X: Any) -> float:
 
 
 def _within(case: Case) -> NDArray[np.bool_] | None:
-    """Tell which rows are within ε of each other, exactly; None where rounding decides one of them.
+    """Return which rows are within ε of each other, exactly; None where rounding decides one of them.
 
-    A distance that is exactly ε is inside. Where entries are whole numbers times one power of two that leaves room for
-    their squares, the one distance has no rounding, and so no doubt.
+    A distance that is exactly ε is inside. Where entries are whole numbers times one power of two, and their
+    squares are within float64, the one distance is not rounded, and so certain.
     """
     (rows,), exponent = integers(case.X.astype(np.float64))
     square = Fraction(case.parameters["eps"]) ** 2 / power(2 * exponent)
+    rounded = _rounds_down_to(case.parameters["eps"]) ** 2 / power(2 * exponent)
     widest = max((abs(v) for row in rows for v in row), default=0)
     shift = _trailing(rows)
     plain = (widest >> shift).bit_length() <= 24  # differences and sums of squares have at most 53 bits
@@ -85,7 +86,7 @@ def _within(case: Case) -> NDArray[np.bool_] | None:
             gap = squared_distance(rows[i], rows[j])
             if not plain and gap and abs(gap - square) <= square * _DOUBT:
                 return None
-            near[i, j] = near[j, i] = _rounded_within(gap, square) if plain else gap <= square
+            near[i, j] = near[j, i] = gap <= (rounded if plain else square)
     return near
 
 
@@ -94,9 +95,13 @@ def _trailing(rows: list[tuple[int, ...]]) -> int:
     return min(zeros, default=0)
 
 
-def _rounded_within(gap: int, square: Fraction) -> bool:
-    """√gap, rounded, ≤ ε: true also where √gap exceeds ε by less than half a unit in the last place."""
-    return Fraction(gap) <= square * (1 + Fraction(1, 2**52))
+def _rounds_down_to(eps: float) -> Fraction:
+    """Return the end of the numbers that are rounded to ε or below: half a unit in its last place above it.
+
+    Of 53 digits: the core scales by powers of two, so that no root is subnormal.
+    """
+    mantissa, exponent = math.frexp(eps)
+    return (Fraction(mantissa) + Fraction(float(np.spacing(mantissa))) / 2) * power(exponent)
 
 
 def answers_follow_the_definition(case: Case, model: Any) -> str | None:
@@ -155,7 +160,7 @@ def _borders(case: Case, model: Any, near: Any, core: Any) -> str | None:
 
 
 def _closest(rows: Any, i: int, others: Any) -> list[int]:
-    """The closest of some rows, with those that rounding cannot tell from it."""
+    """The closest of these rows, with those that rounding cannot distinguish from it."""
     gaps = [squared_distance(rows[i], rows[j]) for j in others]
     limit = min(gaps) * (1 + _DOUBT)
     return [int(j) for j, gap in zip(others, gaps) if gap <= limit]
@@ -189,7 +194,7 @@ def formulations_agree(case: Case, model: Any) -> str | None:
 
 
 def precomputed_distances_agree(case: Case, model: Any) -> str | None:
-    """Distances that are given find the same core points and clusters."""
+    """Precomputed distances find the same core points and clusters."""
     if not case.ordinary or model.formulation != "graph" or case.parameters.get("metric", "euclidean") != "euclidean":
         return None
     X = case.X.astype(np.float64)
@@ -204,8 +209,9 @@ def precomputed_distances_agree(case: Case, model: Any) -> str | None:
 
 
 def any_form_gives_the_same_bits(case: Case, model: Any) -> str | None:
-    """Layouts and containers of the same numbers give the same labels; other distances of sparse rows are SciPy's."""
-    if case.form == "C" or (case.form.startswith("csr") and case.parameters.get("metric", "euclidean") != "euclidean"):
+    """Layouts and containers of the same numbers give the same labels; some distances of sparse rows are SciPy's."""
+    own = case.parameters.get("metric", "euclidean") in ("euclidean", "cosine")
+    if case.form == "C" or (case.form.startswith("csr") and not own):
         return None
     return differs(model, case.fit(case.X), ("labels_", "core_sample_indices_"))
 
@@ -220,13 +226,13 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
 
 
 def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
-    """Permuted rows are parted alike; under border="first" borders may not be."""
+    """Permuted rows have the same partition; under border="first" border points may differ."""
     order, X, weights = permuted(case)
     other = case.fit(X, weights)
     mine, others = model.labels_[order], other.labels_
     if model.border == "first":
-        some = np.isin(order, model.core_sample_indices_)
-        mine, others = mine[some], others[some]
+        core = np.isin(order, model.core_sample_indices_)
+        mine, others = mine[core], others[core]
     return "labels_ differ" if partitions_differ(mine, others) else None
 
 
@@ -235,7 +241,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     numbers = np.append(case.X.astype(np.float64), model.eps)
     if (
         case.parameters.get("metric", "euclidean") != "euclidean"
-        or spread(numbers) > 400
+        or exponent_range(numbers) > 400
         or case.form.startswith("csr")
     ):
         return None
@@ -252,13 +258,13 @@ def float32_is_float64_of_the_same_numbers(case: Case, model: Any) -> str | None
 
 
 def predict_kind_is_the_sort_of_row(case: Case, model: Any) -> str | None:
-    """Rows of the fit are core exactly where core_sample_indices_ says so."""
+    """Rows of the fit are core exactly where they are in core_sample_indices_."""
     if model.formulation == "climbing" or not case.present.all():
         return None
     core = np.zeros(len(case.X), dtype=bool)
     core[model.core_sample_indices_] = True
-    wrong = np.flatnonzero((model.predict_kind(case.given()) == "core") != core)
-    return f"row {wrong[0]} is {model.predict_kind(case.given())[wrong[0]]}" if len(wrong) else None
+    wrong = np.flatnonzero((model.predict_kind(case.input()) == "core") != core)
+    return f"row {wrong[0]} is {model.predict_kind(case.input())[wrong[0]]}" if len(wrong) else None
 
 
 FAMILY = Family(
@@ -290,6 +296,11 @@ FAMILY = Family(
             "do not support sparse",
             lambda case: case.form.startswith("csr") and case.parameters.get("metric") in ("minkowski", "chebyshev"),
             "SciPy has no such distances of sparse rows",
+        ),
+        Refusal(
+            "float64 cannot hold the squares",
+            lambda case: case.parameters.get("formulation") == "climbing" and case.parameters["eps"] < 1e-100,
+            "means within a tiny eps",
         ),
         Refusal(
             "cannot decide", lambda case: case.parameters.get("formulation") == "spectral", "eigenvectors of float64"

@@ -13,6 +13,7 @@ from fuzz.exact import agrees
 from fuzz.laws import (
     differs,
     exact_powers,
+    exponent_range,
     integer_weights,
     partitions_differ,
     permuted,
@@ -20,7 +21,6 @@ from fuzz.laws import (
     repeated,
     same_bits_of_any_form,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
@@ -125,7 +125,7 @@ def the_linear_objective_is_exact(case: Case, model: Any) -> str | None:
 
 
 def rows_are_with_the_nearest_mean(case: Case, model: Any) -> str | None:
-    """At rest no row is nearer to another mean in feature space, on ordinary data and definite kernels."""
+    """At a fixed point no row is nearer to another mean in feature space, on ordinary data and definite kernels."""
     if not case.ordinary or model.kernel == "heaviside" or model.shift_ or model.n_iter_ >= model.max_iter:
         return None
     X, w, labels = case.X[case.present].astype(np.float64), case.mass[case.present], model.center_labels_
@@ -166,7 +166,7 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
     if np.count_nonzero(case.present) < model.n_clusters or not isinstance(case.parameters["init"], str):
         return None
     if case.parameters["init"] == "spectral":
-        return None  # eigenvectors of another matrix, rounded in another way
+        return None  # eigenvectors of another matrix, rounded differently
     other = case.fit(repeated(case), None, **({"sigma": model.sigma_} if model.sigma_ else {}))
     mine = np.repeat(model.labels_, case.mass.astype(int))
     return "labels_ differ" if partitions_differ(mine, other.labels_) else None
@@ -188,7 +188,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     if (
         model.kernel != "rbf"
         or model.sigma_ is None
-        or spread(np.append(case.X, model.sigma_)) > 300
+        or exponent_range(np.append(case.X, model.sigma_)) > 300
         or case.X.dtype == np.float32
     ):
         return differs(model, case.fit(weights=weights), ("labels_",)) if q and model.sigma_ is None else None
@@ -198,19 +198,45 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     return None if np.array_equal(model.labels_, other.labels_) else f"labels_ differ under 2^{p} X, 2^{q} w"
 
 
-def a_given_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
-    """kernel="precomputed" with K from given labels takes the same way."""
+def a_precomputed_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
+    """kernel="precomputed" with K and the same initial labels takes the same steps.
+
+    Where a cluster is empty and several rows are equally far from their means, the smallest coordinates decide which
+    row it starts again from; a matrix has none. Rows of equal similarities, as x and −x under (xᵀy)², are one row of a
+    matrix, whose copies move together. There empty clusters are kept in both fits, and no single row is moved.
+    """
     if not case.ordinary or model.kernel == "heaviside" or isinstance(case.parameters["init"], str):
         return None
     X = case.X.astype(np.float64)
     K = kernels.make(model.kernel, sigma=model.sigma_, eps=model.eps, degree=model.degree, coef0=model.coef0).tile(X, X)
-    other = case.fit((K + K.T) / 2, kernel="precomputed", sigma=None, eps=None)
-    if not np.array_equal(other.predict((K + K.T) / 2), other.labels_):
-        return "predict of the given matrix differs from labels_"
+    matrix = (K + K.T) / 2
+    options: dict[str, Any] = {"kernel": "precomputed", "sigma": None, "eps": None}
+    if _equally_far(case, matrix) or len(np.unique(X, axis=0)) > len(np.unique(matrix, axis=0)):
+        plain = {"empty_clusters": "keep", "local_search": False}
+        model = case.fit(**plain, **({"sigma": model.sigma_} if model.sigma_ else {}))
+        options |= plain
+    other = case.fit(matrix, **options)
+    if not np.array_equal(other.predict(matrix), other.labels_):
+        return "predict of the precomputed matrix differs from labels_"
     scale = abs(model.objective_) + abs(model.trace_objective_)
     if abs(other.objective_ - model.objective_) > 1e-8 * scale and not model.ties_.size and not other.ties_.size:
-        return f"objective_ {model.objective_!r}, {other.objective_!r} of the given matrix"
+        return f"objective_ {model.objective_!r}, {other.objective_!r} of the precomputed matrix"
     return None
+
+
+def _equally_far(case: Case, K: Any) -> bool:
+    """Whether the start leaves clusters empty, and rounding cannot tell which rows are farthest from their means."""
+    kept = case.present
+    labels, w, K = case.parameters["init"][kept], case.mass[kept], K[np.ix_(kept, kept)]
+    empty = case.parameters["n_clusters"] - len(np.unique(labels))
+    if not empty:
+        return False
+    squares = np.empty(len(labels))
+    for c in np.unique(labels):
+        wc = w * (labels == c) / w[labels == c].sum()
+        squares[labels == c] = (np.diagonal(K) - 2 * K @ wc + wc @ K @ wc)[labels == c]
+    far = np.sort(squares)[::-1][: empty + len(np.unique(labels)) + 1]  # each cluster may have to keep one of them
+    return bool((np.diff(far) >= -1e-9 * np.abs(K).max()).any())
 
 
 FAMILY = Family(
@@ -230,7 +256,7 @@ FAMILY = Family(
         a_weight_is_a_number_of_repetitions,
         the_order_of_rows_does_not_matter,
         powers_of_two_are_units,
-        a_given_matrix_is_its_kernel,
+        a_precomputed_matrix_is_its_kernel,
         survives_pickle,
         survives_clone,
         survives_saving,

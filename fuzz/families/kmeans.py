@@ -10,11 +10,12 @@ from sklearn.cluster import KMeans as Peer
 
 import knoll
 from fuzz.case import Case, Family, Refusal, Rng
-from fuzz.exact import agrees, integers, power, squared_distance
+from fuzz.exact import Row, agrees, integers, power, squared_distance
 from fuzz.forms import FORMS
 from fuzz.laws import (
     differs,
     exact_powers,
+    exponent_range,
     finite,
     integer_weights,
     permuted,
@@ -23,7 +24,6 @@ from fuzz.laws import (
     repeated,
     same_bits_of_any_form,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
@@ -115,10 +115,15 @@ def _show(value: Fraction) -> str:
 def centres_are_means_of_their_rows(case: Case, model: Any) -> str | None:
     """Where the last step moved nothing, each centre is the weighted mean of its rows.
 
-    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot tell. float32 is rounded.
+    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot tell; nor can it at max_iter,
+    where unchanged labels tell instead. float32 is rounded, and so are centres of subnormal data, before rows are
+    assigned to them for the last time. Rows between two centres so close beside the largest entry
+    that the squares of their distances vanish are not told apart, which the fit warns of.
     """
-    changed = model.history_["changed"]
+    changed, relabelled = model.history_["changed"], model.history_["relabelled"]
     if model.tol > 0 or not len(changed) or changed[-1] != 0 or case.X.dtype == np.float32:
+        return None
+    if (model.n_iter_ >= model.max_iter and relabelled[-1]) or np.abs(case.X.astype(np.float64)).max() < 2.0**-1000:
         return None
     (rows, centers), exponent = integers(case.X, model.cluster_centers_)
     least = 2 * power(-1074 - exponent)  # where the numbers are subnormal
@@ -129,6 +134,8 @@ def centres_are_means_of_their_rows(case: Case, model: Any) -> str | None:
         mass = sum((weights[i] for i in own), Fraction(0))
         if not own or mass < heaviest * Fraction(2.0**-900):
             continue
+        if _has_close(center, centers, largest):
+            continue
         for j, value in enumerate(center):
             mean = sum((weights[i] * rows[i][j] for i in own), Fraction(0)) / mass
             size = max(abs(rows[i][j]) for i in own)
@@ -137,6 +144,12 @@ def centres_are_means_of_their_rows(case: Case, model: Any) -> str | None:
                     f"centre {c}, column {j}: {model.cluster_centers_[c, j]!r} is not the mean of its {len(own)} rows"
                 )
     return None
+
+
+def _has_close(center: Row, centers: list[Row], largest: int) -> bool:
+    """Whether squares of distances to another centre vanish beside the largest entry: the fit warns of such centres."""
+    gaps = [max(abs(a - b) for a, b in zip(center, other)) for other in centers]
+    return any(0 < gap < largest * power(-449) for gap in gaps)
 
 
 def objective_never_rises(case: Case, model: Any) -> str | None:
@@ -155,7 +168,7 @@ def objective_never_rises(case: Case, model: Any) -> str | None:
 def transform_is_the_exact_distance(case: Case, model: Any) -> str | None:
     """transform(X) are the distances to the centres."""
     some = slice(0, 6)
-    found = model.transform(case.given(some))
+    found = model.transform(case.input(some))
     (rows, centers), exponent = integers(case.X[some], model.cluster_centers_)
     single = case.X.dtype == np.float32
     relative, least = (1e-6, float(np.finfo(np.float32).smallest_subnormal)) if single else (1e-13, 5e-324)
@@ -208,13 +221,17 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     Drawn starts are compared on ordinary data without constant columns alone: those columns leave the data where it is
     scaled, which changes the contents that a start is drawn by; every answer is a fixed point all the same. Beside the
     largest entry those below 2^−900 of it are rounded to the scale of the fit, which depends on the unit. Centres of
-    subnormal data are rounded before the last assignment.
+    subnormal data are rounded before the last assignment. Rows between centres whose squared distance vanishes beside
+    the largest entry are not told apart, and where it vanishes depends on the unit.
     """
     given = isinstance(case.parameters["init"], np.ndarray)
     X = case.X.astype(np.float64)
     if case.X.dtype == np.float32 or (not given and (not case.ordinary or (X[0] == X).all(axis=0).any())):
         return None
-    if spread(X) > 900 or np.abs(X).max() < 2.0**-1000:
+    if exponent_range(X) > 900 or np.abs(X).max() < 2.0**-1000:
+        return None
+    (rows, centers), _ = integers(X, model.cluster_centers_)
+    if any(_has_close(center, centers, max(abs(v) for row in rows for v in row)) for center in centers):
         return None
     wanted = int(case.rng(3).choice([-900, -300, -40, 3, 40, 300, 900]))
     p = exact_powers(np.r_[X, case.parameters["init"]] if given else X, wanted)

@@ -16,6 +16,7 @@ from fuzz.exact import Row, integers, power, squared_distance
 from fuzz.laws import (
     differs,
     exact_powers,
+    exponent_range,
     finite,
     integer_weights,
     partitions_differ,
@@ -25,7 +26,6 @@ from fuzz.laws import (
     repeated,
     same_bits_of_any_form,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
@@ -75,7 +75,7 @@ def ends_are_fixed_points(case: Case, model: Any) -> str | None:
     radius2 = Fraction(model.bandwidth_) ** 2 / power(2 * exponent)
     largest = max(abs(v) for row in rows for v in row)
     for end in ends:
-        inside = _ball(end, rows, radius2)
+        inside = _ball(end, rows, radius2, power(-1074 - exponent))
         if inside is None:
             continue
         if not inside:
@@ -101,13 +101,13 @@ def _is_smooth(case: Case, model: Any) -> bool:
     )
 
 
-def _ball(end: Row, rows: list[Row], radius2: Fraction) -> list[int] | None:
+def _ball(end: Row, rows: list[Row], radius2: Fraction, least: Fraction) -> list[int] | None:
     """Return the rows within the radius of an end; None where one is so near the sphere that rounding decides."""
     inside = []
     for i, row in enumerate(rows):
         square = squared_distance(end, row)
-        # rounding of the end (one unit of the largest coordinate) moves the distance by as much
-        reach = max(abs(v) for v in (*end, *row)) * 4 * _ULP
+        # rounding of the end (one unit of the largest coordinate, or the least number) moves the distance by as much
+        reach = max(abs(v) for v in (*end, *row)) * 4 * _ULP + least
         blur = 2 * reach * (_root(radius2) + reach) * (len(end) + 2) + radius2 * 16 * _ULP
         if abs(square - radius2) <= blur:
             return None
@@ -122,7 +122,7 @@ def _root(square: Fraction) -> int:
 
 
 def _underflow(largest: int, radius2: Fraction) -> Fraction:
-    """Numbers below 2^−900 of the largest of data and bandwidth are rounded to the scale of the climb."""
+    """Numbers below 2^−900 of the largest of data and bandwidth are rounded to the scale of the ascent."""
     return largest * power(-900)
 
 
@@ -141,8 +141,8 @@ def clusters_are_components_of_ends(case: Case, model: Any) -> str | None:
     component = _components(gaps <= eps)
     labels = model.labels_
     if not model.cluster_all:
-        some = labels >= 0
-        component, labels = component[some], labels[some]
+        kept = labels >= 0
+        component, labels = component[kept], labels[kept]
     return "labels_ are not the components of the ends" if partitions_differ(component, labels) else None
 
 
@@ -198,7 +198,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     """2^p X with 2^p times the bandwidth, and 2^q w, have the same labels; centres of subnormal data are rounded."""
     if np.abs(case.X).max() < 2.0**-1000:
         return None
-    if case.X.dtype == np.float32 or model.bandwidth_ == 0 or spread(np.append(case.X, model.bandwidth_)) > 400:
+    if case.X.dtype == np.float32 or model.bandwidth_ == 0 or exponent_range(np.append(case.X, model.bandwidth_)) > 400:
         return None
     numbers = np.append(case.X.astype(np.float64), model.bandwidth_)
     p = exact_powers(numbers, int(case.rng(3).choice([-900, -300, -40, 3, 40, 300, 900])))
@@ -222,6 +222,9 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
         return None
     if len(case.X) < 2 or case.table.shape not in ("cloud", "blobs", "outliers"):
         return None  # on lattices rows lie exactly on the sphere, where a tree's rounding decides there
+    gaps = np.sqrt(((case.X[:, None] - case.X) ** 2).sum(axis=2))
+    if (np.abs(gaps - model.bandwidth_) <= 1e-9 * (model.bandwidth_ + np.abs(case.X).max())).any():
+        return None  # the same, where the bandwidth is a distance of two rows
     mine = case.fit(case.X, kernel="flat", assign="nearest", bin_seeding=False, bandwidth=model.bandwidth_)
     with quiet():
         peer = Peer(bandwidth=model.bandwidth_, cluster_all=model.cluster_all).fit(case.X)

@@ -15,7 +15,7 @@ from knoll import metrics, tuning
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
-    """Draw two labellings, some with noise, and whole weights."""
+    """Draw two labellings, possibly with noise, and whole weights."""
     n = len(table.X)
     a = rng.integers(-int(rng.random() < 0.3), rng.integers(1, 7), size=n)
     b = a.copy() if rng.random() < 0.2 else rng.integers(-int(rng.random() < 0.3), rng.integers(1, 7), size=n)
@@ -69,7 +69,7 @@ def silhouettes_follow_the_definition(case: Case, model: Any) -> str | None:
     names = np.unique(labels[w > 0])
     if not case.table.ordinary or len(names) < 2:
         return None
-    found = tuning.silhouette_samples(case.given(), labels, sample_weight=w, n_jobs=1)
+    found = tuning.silhouette_samples(case.input(), labels, sample_weight=w, n_jobs=1)
     gaps = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     for i in np.flatnonzero(w > 0):
         own = (labels == labels[i]) * w
@@ -88,7 +88,7 @@ def silhouettes_are_numbers(case: Case, model: Any) -> str | None:
     kept = labels[case.present]
     if len(np.unique(kept)) < 2:
         return None
-    found = tuning.silhouette_samples(case.given(), labels, sample_weight=case.weights, n_jobs=1)
+    found = tuning.silhouette_samples(case.input(), labels, sample_weight=case.weights, n_jobs=1)
     return None if (np.abs(found) <= 1 + 1e-12).all() else f"silhouettes from {found.min()} to {found.max()}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from fuzz.exact import DECIMAL, decimals
 from fuzz.laws import (
     differs,
     exact_powers,
+    exponent_range,
     finite,
     integer_weights,
     permuted,
@@ -24,7 +26,6 @@ from fuzz.laws import (
     repeated,
     same_bits_of_any_form,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
@@ -91,22 +92,51 @@ def factors_are_finite(case: Case, model: Any) -> str | None:
 # ---- exact oracle --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Units:
+    """The parameters that a model computes with, for columns divided by 2^exponents; mostly by 1."""
+
+    exponents: list[int]
+    means: Any  # (k, d)
+    factors: Any
+
+    @classmethod
+    def of(cls, model: Any) -> _Units:
+        d = model.means_.shape[1]
+        if not hasattr(model, "column_exponents_"):
+            return cls([0] * d, model.means_.astype(np.float64), model.precisions_cholesky_.astype(np.float64))
+        return cls(model.column_exponents_.tolist(), model.scaled_means_, model.scaled_precisions_cholesky_)
+
+    def down(self, row: list[float]) -> list[Decimal]:
+        """Divide exactly where float64 holds the quotient: sixty digits may not."""
+        pairs = [(x, math.ldexp(x, -e), e) for x, e in zip(row, self.exponents)]
+        return [Decimal(y) if math.ldexp(y, e) == x else Decimal(x) / Decimal(2) ** e for x, y, e in pairs]
+
+
 def log_densities_are_exact(case: Case, model: Any) -> str | None:
     """score_samples is log Σ_c π_c N(x | μ_c, Σ_c) of the model's own parameters, by sixty digits.
 
-    x and μ_c are taken about the mean of the model, which costs roundings of the largest distance to it; those are
-    allowed up to one per cent of the answer.
+    The parameters of extreme data are the scaled ones. x and μ_c are taken about the mean of the model, which costs
+    roundings of the largest distance to it; those are allowed up to one per cent of the answer.
     """
-    if hasattr(model, "column_exponents_") or model.noise_log_density_ == math.inf:
-        return None  # extreme data: the model computes with its scaled parameters, and these are rounded copies
+    if model.noise_log_density_ == math.inf:
+        return None
     some = np.flatnonzero(case.present)[:6]
-    found = model.score_samples(case.given())[some]
+    found = model.score_samples(case.input())[some]
+    units = _Units.of(model)
     with decimal.localcontext(DECIMAL):
-        widest = _widest(case, model)
+        widest = _widest(case, units)
+        volume = sum(units.exponents) * Decimal(2).ln()
         for value, row in zip(found.tolist(), case.X[some].astype(np.float64).tolist()):
-            exact, doubt = _log_density(model, row, widest)
-            if exact < Decimal("-1e307"):
-                continue  # the density is 0 in float64 however its logarithm is rounded
+            scaled = units.down(row)
+            if max(abs(x) for x in scaled) > Decimal(2) ** 500 and any(units.exponents):
+                continue  # a row of negligible weight, far out beside those that the units are made for
+            exact, doubt = _log_density(model, units, scaled, widest)
+            exact -= volume
+            if exact < -(Decimal(2) ** 1009):
+                continue  # squared distances from 2^1010 on count as that: the density is 0 in float64 either way
+            if found.dtype == np.float32 and exact < -Decimal(float(np.finfo(np.float32).max)):
+                continue  # answers are of the dtype of the rows, and its largest number then
             digits = Decimal("1e-5") if found.dtype == np.float32 else Decimal("1e-10")
             slack = digits * (1 + abs(exact)) + min(doubt, (1 + abs(exact)) / 100)
             if not math.isfinite(value) or abs(Decimal(value) - exact) > slack:
@@ -114,43 +144,47 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
     return None
 
 
-def _widest(case: Case, model: Any) -> Decimal:
-    """Return the widest distance, in any column, of the means and of the rows of the fit."""
-    values = np.concatenate([case.X[case.present], model.means_]).astype(np.float64)
-    low, high = decimals(values.min(axis=0).tolist()), decimals(values.max(axis=0).tolist())
-    return max(b - a for a, b in zip(low, high))
+def _widest(case: Case, units: _Units) -> Decimal:
+    """Return the widest distance, in any column, of the means and of the rows of the fit, in the model's units."""
+    rows = case.X[case.present].astype(np.float64)
+    ends = [units.down(rows.min(axis=0).tolist()), units.down(rows.max(axis=0).tolist())]
+    ends += [decimals(units.means.min(axis=0).tolist()), decimals(units.means.max(axis=0).tolist())]
+    return max(max(column) - min(column) for column in zip(*ends))
 
 
-def _log_density(model: Any, row: list[float], widest: Decimal) -> tuple[Decimal, Decimal]:
-    """Return the exact logarithm of the density, and how much of it rounding may cost."""
-    d, kind = len(row), model.covariance_type_
+def _log_density(model: Any, units: _Units, row: list[Decimal], widest: Decimal) -> tuple[Decimal, Decimal]:
+    """Return the exact logarithm of the density in the model's units, and how much of it rounding may cost."""
+    d = len(row)
     tau = Decimal(d) / 2 * (2 * Decimal("3.14159265358979323846264338327950288419716939937510582097494")).ln()
     terms: list[tuple[Decimal, Decimal]] = []
     for c, weight in enumerate(model.weights_.astype(np.float64).tolist()):
         if weight == 0:
             continue
-        about = [x - m for x, m in zip(decimals(row), decimals(model.means_[c].astype(np.float64).tolist()))]
-        square, log_det, steep = _whitened(model, c, about, kind)
+        about = [x - m for x, m in zip(row, decimals(units.means[c].tolist()))]
+        square, log_det, steep = _whitened(model, units, c, about)
         blur = steep * widest * d * Decimal(2) ** -50  # of the length of Uᵀ(x − μ)
         terms.append((Decimal(weight).ln() + log_det - square / 2 - tau, blur * (square.sqrt() + blur)))
     if model.noise_weight_ > 0:
-        terms.append((Decimal(model.noise_weight_).ln() + Decimal(model.noise_log_density_), Decimal("1e-12")))
+        volume = sum(units.exponents) * Decimal(2).ln()
+        terms.append((Decimal(model.noise_weight_).ln() + Decimal(model.noise_log_density_) + volume, Decimal("1e-12")))
     top = max(term for term, _ in terms)
     total = sum(((term - top).exp() for term, _ in terms), Decimal(0))
     return top + total.ln(), max(doubt for term, doubt in terms if term >= top - 60)
 
 
-def _whitened(model: Any, c: int, about: list[Decimal], kind: str) -> tuple[Decimal, Decimal, Decimal]:
+def _whitened(model: Any, units: _Units, c: int, about: list[Decimal]) -> tuple[Decimal, Decimal, Decimal]:
     """Return ‖Uᵀ(x − μ)‖², log |U|, and the largest entry of U."""
-    d = len(about)
+    d, kind = len(about), model.covariance_type_
     if kind == "fixed":
-        factors = [1 / Decimal(model.fixed_variance_).sqrt()] * d
+        held = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
+        rounding = Decimal(2) ** (-20 if model.precisions_cholesky_.dtype == np.float32 else -40)
+        held = max(held, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
+        factors = [1 / held.sqrt()] * d
     elif kind in ("diag", "spherical"):
-        row = np.broadcast_to(np.asarray(model.precisions_cholesky_[c], dtype=np.float64), d)
-        factors = decimals(row.tolist())
+        factors = decimals(np.broadcast_to(units.factors[c], d).tolist())
     else:
-        matrix = model.precisions_cholesky_ if kind == "tied" else model.precisions_cholesky_[c]
-        columns = [decimals(column) for column in np.asarray(matrix, dtype=np.float64).T.tolist()]
+        matrix = units.factors if kind == "tied" else units.factors[c]
+        columns = [decimals(column) for column in matrix.T.tolist()]
         values = [sum((u * a for u, a in zip(column, about)), Decimal(0)) for column in columns]
         log_det = sum((abs(columns[j][j]).ln() for j in range(d)), Decimal(0))
         return sum((v * v for v in values), Decimal(0)), log_det, max(abs(u) for column in columns for u in column)
@@ -163,25 +197,25 @@ def _whitened(model: Any, c: int, about: list[Decimal], kind: str) -> tuple[Deci
 
 def densities_are_numbers(case: Case, model: Any) -> str | None:
     """No NaN anywhere; the log density of a row of the fit is finite, and so are score and criteria."""
-    scores = model.score_samples(case.given())
+    scores = model.score_samples(case.input())
     if np.isnan(scores).any():
         return "score_samples has NaN"
     for name, value in (
-        ("predict_proba", model.predict_proba(case.given())),
+        ("predict_proba", model.predict_proba(case.input())),
         ("sample", model.sample(20, random_state=0)[0]),
     ):
         if not np.isfinite(value).all():
             return f"{name} has {value[~np.isfinite(value)][0]}"
     if np.isfinite(scores.astype(np.float64)).all() and np.abs(scores.astype(np.float64)).max() < 1e300:
         for name in ("score", "aic", "bic", "icl"):
-            if not math.isfinite(getattr(model, name)(case.given())):
-                return f"{name} is {getattr(model, name)(case.given())} though every score_samples is finite"
+            if not math.isfinite(getattr(model, name)(case.input())):
+                return f"{name} is {getattr(model, name)(case.input())} though every score_samples is finite"
     return None
 
 
 def responsibilities_sum_to_one(case: Case, model: Any) -> str | None:
     """Each row of predict_proba sums to one, and its largest entry is the label."""
-    proba = model.predict_proba(case.given()).astype(np.float64)
+    proba = model.predict_proba(case.input()).astype(np.float64)
     if not np.isfinite(proba).all():
         return None  # told by another law
     slack = 1e-5 if case.X.dtype == np.float32 else 1e-9
@@ -223,8 +257,8 @@ def means_lie_in_the_box(case: Case, model: Any) -> str | None:
 def covariances_are_positive(case: Case, model: Any) -> str | None:
     """Variances are above 0 and finite, unless the squares of the data leave float64."""
     covariances = np.asarray(model.covariances_, dtype=np.float64)
-    kind, d = model.covariance_type_, case.X.shape[1]
-    variances = np.diagonal(covariances, axis1=-2, axis2=-1) if kind in ("full", "tied") else covariances
+    name, d = model.covariance_type_, case.X.shape[1]
+    variances = np.diagonal(covariances, axis1=-2, axis2=-1) if name in ("full", "tied") else covariances
     largest = float(np.abs(case.X.astype(np.float64)).max())
     if largest > 1e150 or (case.X.dtype == np.float32 and largest > 1e15):
         return None
@@ -236,7 +270,7 @@ def covariances_are_positive(case: Case, model: Any) -> str | None:
 
 
 def the_likelihood_never_falls(case: Case, model: Any) -> str | None:
-    """With reg_covar=0 every step climbs, up to rounding."""
+    """With reg_covar=0 no step lowers the likelihood, up to rounding."""
     bounds = model.lower_bounds_
     if model.reg_covar > 0 or len(bounds) < 2 or not case.ordinary:
         return None
@@ -259,7 +293,7 @@ def bounds_are_finite(case: Case, model: Any) -> str | None:
 
 
 def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
-    """Whole weights climb like repeated rows; a few steps, since EM makes much of a little rounding."""
+    """Whole weights make the same steps as repeated rows; a few steps, since EM makes much of a little rounding."""
     if not integer_weights(case) or not _steady(case):
         return None
     mine, other = case.fit(case.X, max_iter=3, tol=0.0), case.fit(repeated(case), None, max_iter=3, tol=0.0)
@@ -267,7 +301,7 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
 
 
 def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
-    """Permuted rows climb alike, up to rounding."""
+    """Permuted rows make the same steps, up to rounding."""
     if not _steady(case):
         return None
     _, X, weights = permuted(case)
@@ -299,7 +333,11 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     given = "means_init" in case.parameters
     if case.parameters["reg_covar"] > 0 or model.covariance_type == "fixed" or given or not case.ordinary:
         return differs(model, case.fit(weights=weights), ANSWERS) if q and case.ordinary else None
-    if case.X.dtype == np.float32 or case.parameters.get("noise", False) not in (False, True) or spread(case.X) > 60:
+    if (
+        case.X.dtype == np.float32
+        or case.parameters.get("noise", False) not in (False, True)
+        or exponent_range(case.X) > 60
+    ):
         return None
     p = exact_powers(case.X, int(case.rng(3).choice([-450, -40, 3, 40, 450])))
     other = case.fit(np.ldexp(case.X.astype(np.float64), p), weights)

@@ -29,7 +29,7 @@ def _fitted(case: Case) -> Any:
     model = case.parameters["estimator"](**case.parameters["parameters"])
     try:
         with quiet():
-            return model.fit(case.given(), **({} if case.weights is None else {"sample_weight": case.weights}))
+            return model.fit(case.input(), **({} if case.weights is None else {"sample_weight": case.weights}))
     except Exception:
         return None
 

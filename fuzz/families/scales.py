@@ -14,7 +14,7 @@ from fuzz.exact import as_float, integers, power, squared_distance
 from fuzz.laws import integer_weights, permuted, quiet, repeated
 from fuzz.tables import Table
 from knoll import scales
-from knoll.exceptions import KnollError
+from knoll.exceptions import BadData, KnollError
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -38,10 +38,14 @@ def _roots_agree(found: float, square: Fraction, relative: float = 1e-13) -> boo
 
 
 def k_distances_are_exact(case: Case, model: Any) -> str | None:
-    """The least radius whose ball holds k rows, by exact integers."""
+    """The least radius whose ball holds k rows, by exact integers; refused only where a distance leaves float64."""
     k = case.parameters["k"]
-    found = scales.k_distances(case.given(), k, sample_weight=case.weights, n_jobs=1)
     (rows,), exponent = integers(case.X.astype(np.float64))
+    try:
+        found = scales.k_distances(case.input(), k, sample_weight=case.weights, n_jobs=1)
+    except BadData as error:
+        widest = max(squared_distance(a, b) for a in rows for b in rows) * power(2 * exponent)
+        return None if _roots_agree(math.inf, widest) else f"refused: {error}"
     weights = [Fraction(w) for w in case.mass.tolist()]
     for i in range(min(len(rows), 8)):
         pairs = sorted((squared_distance(rows[i], row), w) for row, w in zip(rows, weights) if w)
@@ -75,12 +79,12 @@ def _near_level(pairs: list[tuple[int, Fraction]], k: int) -> bool:
 def estimates_are_positive_numbers(case: Case, model: Any) -> str | None:
     """ε and σ are finite and above 0, a bandwidth is finite and at least 0; refusals are knoll's own."""
     for name, estimate in (
-        ("estimate_eps", lambda: float(scales.estimate_eps(case.given(), sample_weight=case.weights, n_jobs=1))),
+        ("estimate_eps", lambda: float(scales.estimate_eps(case.input(), sample_weight=case.weights, n_jobs=1))),
         (
             "estimate_sigma",
             lambda: float(
                 scales.estimate_sigma(
-                    case.given(), case.parameters["n_neighbors"], sample_weight=case.weights, n_jobs=1
+                    case.input(), case.parameters["n_neighbors"], sample_weight=case.weights, n_jobs=1
                 )
             ),
         ),
@@ -100,7 +104,7 @@ def estimates_are_positive_numbers(case: Case, model: Any) -> str | None:
 def _bandwidth(case: Case) -> float | None:
     try:
         return scales.estimate_bandwidth(
-            case.given(), quantile=case.parameters["quantile"], sample_weight=case.weights, n_jobs=1
+            case.input(), quantile=case.parameters["quantile"], sample_weight=case.weights, n_jobs=1
         )
     except KnollError:
         return None
@@ -122,7 +126,7 @@ def scikit_learn_has_the_same_bandwidth(case: Case, model: Any) -> str | None:
 
 
 def bandwidth_is_at_most_the_diameter(case: Case, model: Any) -> str | None:
-    """A mean of distances is not above the largest, nor 0 where no share of the rows lies at one place."""
+    """A mean of distances is not above the largest, nor 0 where no share of the rows is equal."""
     found = _bandwidth(case)
     if found is None or not case.present.any():
         return None
@@ -130,7 +134,8 @@ def bandwidth_is_at_most_the_diameter(case: Case, model: Any) -> str | None:
     widest = max(squared_distance(a, b) for a in rows for b in rows)
     largest = max(abs(v) for row in rows for v in row) * power(exponent)
     square = widest * power(2 * exponent)
-    above = Fraction(found) ** 2 > square * (1 + Fraction(1e-12)) + (largest * power(-480)) ** 2 + Fraction(1e-640)
+    least = max(Fraction(found) - Fraction(5e-324), Fraction(0))  # a distance may have been rounded up to a subnormal
+    above = least**2 > square * (1 + Fraction(1e-12)) + (largest * power(-480)) ** 2
     return f"estimate_bandwidth {found!r} is above the diameter" if above else None
 
 
@@ -138,7 +143,7 @@ def sigma_is_a_distance_of_the_data(case: Case, model: Any) -> str | None:
     """σ is a distance of two rows, or 1 where all are equal."""
     try:
         found = float(
-            scales.estimate_sigma(case.given(), case.parameters["n_neighbors"], sample_weight=case.weights, n_jobs=1)
+            scales.estimate_sigma(case.input(), case.parameters["n_neighbors"], sample_weight=case.weights, n_jobs=1)
         )
     except KnollError:
         return None
@@ -146,7 +151,7 @@ def sigma_is_a_distance_of_the_data(case: Case, model: Any) -> str | None:
     if len(set(rows)) == 1:
         return None if found == 1.0 else f"σ is {found!r} of equal rows"
     if not 0 < found < math.inf:
-        return None  # told by another law
+        return None  # reported by another law
     squares = {squared_distance(a, b) * power(2 * exponent) for a in rows for b in rows}
     return None if any(_roots_agree(found, s) for s in squares) else f"σ {found!r} is no distance of two rows"
 

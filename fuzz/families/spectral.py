@@ -13,6 +13,7 @@ from fuzz.case import Case, Family, Refusal, Rng
 from fuzz.forms import FORMS
 from fuzz.laws import (
     exact_powers,
+    exponent_range,
     finite,
     integer_weights,
     partitions_differ,
@@ -22,12 +23,12 @@ from fuzz.laws import (
     repeated,
     same_bits_of_any_form,
     same_bits_of_any_threads,
-    spread,
     survives_clone,
     survives_pickle,
     survives_saving,
 )
 from fuzz.tables import Table
+from knoll.spectral.low_rank import fourier_grid
 
 ANSWERS = ("labels_", "embedding_", "eigenvalues_", "n_clusters_", "inertia_")
 _GAP = 1e-3  # between eigenvalues: below, the embedding is one of many
@@ -60,7 +61,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
         drawn["eigen_solver"] = str(rng.choice(["block", "dense", "arpack", "lobpcg"]))
     if rng.random() < 0.1:
         drawn["zero_diagonal"] = True
-    if drawn["operator"] == "finufft" and X.shape[1] > 3:
+    if drawn["operator"] == "finufft" and (X.shape[1] > 3 or _has_large_grid(X, drawn.get("sigma"))):
         drawn["operator"] = "auto"
     return drawn
 
@@ -72,6 +73,11 @@ def _width(rng: Rng, X: Any) -> float:
     with np.errstate(all="ignore"):
         gap = float(np.abs(X[i] - X[j]).max() * rng.choice([0.3, 1.0, 2.0]))
     return gap if 0 < gap < np.inf else 1.0
+
+
+def _has_large_grid(X: Any, sigma: float | None) -> bool:
+    """Whether products by the FFT take seconds: legal, but many of them are no hang."""
+    return sigma is not None and 2**16 < fourier_grid(X, sigma, 1e-10)[0] <= 2**24
 
 
 def _plain(model: Any) -> bool:
@@ -91,8 +97,8 @@ def eigenvalues_are_those_of_lapack(case: Case, model: Any) -> str | None:
     w = case.mass[case.present]
     weighted = np.sqrt(w)[:, None] * A * np.sqrt(w)
     degrees = A @ w
-    some = degrees > 0
-    if not some.all():
+    linked = degrees > 0
+    if not linked.all():
         return None  # rows without links have no eigenvector
     M = weighted / np.sqrt(degrees)[:, None] / np.sqrt(degrees)
     exact = scipy.linalg.eigvalsh((M + M.T) / 2)[::-1][: len(model.eigenvalues_)]
@@ -155,7 +161,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     ):
         return None
     numbers = np.append(case.X.astype(np.float64), model.sigma_)
-    if spread(numbers) > 200 or case.form.startswith("csr"):
+    if exponent_range(numbers) > 200 or case.form.startswith("csr"):
         return None
     p = exact_powers(numbers, int(case.rng(3).choice([-450, -30, 3, 30, 450])))
     other = case.fit(np.ldexp(case.X.astype(np.float64), p), sigma=float(np.ldexp(model.sigma_, p)))

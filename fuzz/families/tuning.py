@@ -36,7 +36,7 @@ def components_are_chosen_by_the_curve(case: Case, model: Any) -> str | None:
     p = case.parameters
     try:
         choice = tuning.choose_n_components(
-            case.given(), p["candidates"], criterion=p["criterion"], covariance_types=p["types"], n_init=1,
+            case.input(), p["candidates"], criterion=p["criterion"], covariance_types=p["types"], n_init=1,
             sample_weight=case.weights, random_state=p["seed"], n_jobs=1,
         )  # fmt: skip
     except KnollError as error:
@@ -58,7 +58,7 @@ def clusters_are_chosen_among_the_candidates(case: Case, model: Any) -> str | No
     weights = None if p["clusters"] == "gap" else case.weights
     try:
         choice = tuning.choose_n_clusters(
-            case.given(), numbers, criterion=p["clusters"], sample_weight=weights, n_init=1, n_references=3,
+            case.input(), numbers, criterion=p["clusters"], sample_weight=weights, n_init=1, n_references=3,
             random_state=p["seed"], n_jobs=1,
         )  # fmt: skip
     except KnollError as error:

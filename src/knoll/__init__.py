@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "DBSCAN": "knoll.dbscan",
+    "DBSCAN": "knoll.density.dbscan",
     "Gaussian": "knoll.gaussian",
-    "GaussianMixture": "knoll.gaussian_mixture",
+    "GaussianMixture": "knoll.mixture",
     "KMeans": "knoll.kmeans",
     "KernelKMeans": "knoll.kernel_kmeans",
-    "MeanShift": "knoll.mean_shift",
+    "MeanShift": "knoll.density.mean_shift",
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
     "load": "knoll.models",
     "save": "knoll.models",
-    "show_build": "knoll.build",
+    "show_build": "knoll._system",
 }
 _MODULES = (
     "comparison",
@@ -77,14 +77,14 @@ if TYPE_CHECKING:
         scales,
         tuning,
     )
-    from knoll.build import show_build
+    from knoll._system import show_build
     from knoll.comparison import compare
-    from knoll.dbscan import DBSCAN
+    from knoll.density.dbscan import DBSCAN
+    from knoll.density.mean_shift import MeanShift
     from knoll.gaussian import Gaussian
-    from knoll.gaussian_mixture import GaussianMixture
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans
-    from knoll.mean_shift import MeanShift
+    from knoll.mixture import GaussianMixture
     from knoll.models import load, save
     from knoll.spectral import SpectralClustering
 else:

@@ -1,4 +1,4 @@
-"""What every estimator of knoll has beside scikit-learn's contract: parameters declared as data, and a plain state."""
+"""The base of every estimator: scikit-learn's contract, parameters declared as data, and a plain state."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import knoll
+from knoll._schema import Attribute, check_attributes
+from knoll._system import resolve_threads
 from knoll.exceptions import ModelFileError
-from knoll.schema import Attribute, check_attributes
-from knoll.threads import resolve_threads
 from knoll.validation import N_JOBS, Rule, check_parameters
 
 __all__ = ["Estimator", "all_or_nothing", "warn_caller"]
@@ -53,7 +53,7 @@ class Estimator(BaseEstimator):
     """The base of knoll's estimators.
 
     A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters`
-    first thing in `fit`, declares its fitted attributes in `_fitted` (knoll.schema), and keeps as such only arrays,
+    first thing in `fit`, declares its fitted attributes in `_fitted` (knoll._schema), and keeps as such only arrays,
     plain values, and mappings of those, so that `to_state` knows them.
     """
 
@@ -133,7 +133,7 @@ def _is_fitted_name(cls: type, name: str) -> bool:
 
 
 def _pack(path: str, value: Any, arrays: Arrays) -> Any:
-    """Turn a value into JSON's kinds; arrays go to `arrays` and leave their name behind.
+    """Turn a value into JSON's types; an array goes to `arrays`, and its name is left instead.
 
     What would come back as something else is refused: objects that are no text, keys that are none, sparse columns.
     """
@@ -156,9 +156,9 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
             raise ModelFileError(
                 f"{path} is a sparse array in the format {rows.format!r}. Give it as compressed rows (.tocsr())."
             )
-        parts = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+        fields = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
         return {
-            "csr": [_pack(f"{path}.{name}", part, arrays) for name, part in parts.items()],
+            "csr": [_pack(f"{path}.{name}", field, arrays) for name, field in fields.items()],
             "shape": list(rows.shape),
             "matrix": isinstance(rows, scipy.sparse.spmatrix),
         }
@@ -190,11 +190,11 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
     match value:
         case {"array": str(path), "object": bool(as_object)}:
             return arrays[path].astype(object) if as_object else arrays[path]
-        case {"csr": list(parts), "shape": list(shape)}:
-            kind = scipy.sparse.csr_matrix if value.get("matrix") is True else scipy.sparse.csr_array
-            unpacked = [_unpack(part, arrays) for part in parts]
+        case {"csr": list(fields), "shape": list(shape)}:
+            container = scipy.sparse.csr_matrix if value.get("matrix") is True else scipy.sparse.csr_array
+            unpacked = [_unpack(field, arrays) for field in fields]
             _check_rows(unpacked, shape)
-            return kind(tuple(unpacked), shape=tuple(shape))
+            return container(tuple(unpacked), shape=tuple(shape))
         case {"scalar": str(path)}:
             return arrays[path][()]
         case {"float": str(text)}:
@@ -211,29 +211,29 @@ def _unpack(value: Any, arrays: Arrays) -> Any:
             return value
 
 
-def _check_rows(parts: list[Any], shape: list[Any]) -> None:
+def _check_rows(fields: list[Any], shape: list[Any]) -> None:
     """Raise ValueError where compressed rows lead outside of their arrays.
 
     SciPy's own check leaves all indices alone where the last of indptr is not > 0, and then reads outside.
     """
-    if len(parts) != 3 or len(shape) != 2 or not all(type(side) is int and side >= 0 for side in shape):
-        raise ValueError(f"compressed rows have three arrays and two sides, got {len(parts)} and {shape!r:.60}")
-    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+    if len(fields) != 3 or len(shape) != 2 or not all(type(side) is int and side >= 0 for side in shape):
+        raise ValueError(f"compressed rows have three arrays and two sides, got {len(fields)} and {shape!r:.60}")
+    if not all(isinstance(field, np.ndarray) and field.ndim == 1 for field in fields):
         raise ValueError("data, indices and indptr must be arrays of one dimension")
-    data, indices, indptr = parts
+    data, indices, indptr = fields
     if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or data.dtype.kind not in "fiub":
         raise ValueError("indices and indptr must be whole numbers, and data numbers")
     if len(indptr) != shape[0] + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"indptr must go from 0 upwards, one entry more than {shape[0]} rows")
     if len(data) != len(indices) or indptr[-1] > len(indices):
         raise ValueError(f"indptr leads to {indptr[-1]}, and there are {len(data)} data and {len(indices)} indices")
-    used = indices[: indptr[-1]]  # SciPy allows room after them
+    used = indices[: indptr[-1]]  # SciPy allows more after them
     if len(used) and not 0 <= used.min() <= used.max() < shape[1]:
         raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that called it, however deep we are."""
+    """Warn at the line outside of this package that called it, however deep the call is."""
     package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, depth = frame.f_back, depth + 1

@@ -1,20 +1,20 @@
-"""What knoll raises and warns with, and why each kind exists.
+"""The errors and warnings of knoll.
 
     KnollError
     ├── InvalidParameter   (ValueError)    a parameter breaks its rule; the message names value, rule and remedy
     │   └── InvalidType    (TypeError)     ... because it is of the wrong type
-    ├── BadData            (ValueError)    the data cannot be used; the message names the place and the remedy
-    ├── CostError          (MemoryError)   the fit would not fit; the message has the figure and the way out
+    ├── BadData            (ValueError)    the data cannot be used; the message names row, column and remedy
+    ├── CostError          (MemoryError)   the fit exceeds the memory; the message has the figure and the remedy
     └── ModelFileError     (ValueError)    a saved model cannot be read
 
     KnollWarning           (UserWarning)
     ├── ConvergenceWarning                 the loop ended before its criterion was met (scikit-learn's too)
     ├── CollapsedComponentWarning          a covariance became singular and was floored
-    ├── SuspiciousResultWarning            the answer is defined but hardly what was wanted (all noise, one cluster)
+    ├── SuspiciousResultWarning            the result is defined but suspicious (all noise, one cluster)
     ├── ApproximationWarning               an approximate route was taken, with its error
-    └── DisconnectedGraphWarning           the similarity graph falls apart
+    └── DisconnectedGraphWarning           the similarity graph is disconnected
 
-Every error that a user can mend is a KnollError beside the built-in that scikit-learn's users expect.
+Every error that a user can fix is a KnollError beside the built-in that scikit-learn's users expect.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CollapsedComponentWarning(KnollWarning):
 
 
 class SuspiciousResultWarning(KnollWarning):
-    """The answer is defined but hardly what was wanted."""
+    """The result is defined but suspicious."""
 
 
 class ApproximationWarning(KnollWarning):
@@ -82,4 +82,4 @@ class ApproximationWarning(KnollWarning):
 
 
 class DisconnectedGraphWarning(KnollWarning):
-    """The similarity graph falls apart into components."""
+    """The similarity graph is disconnected."""

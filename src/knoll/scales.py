@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll import _core, seeding
+from knoll import _core
+from knoll._common import seeding
+from knoll._common.rescale import with_headroom, without_headroom
+from knoll._common.unique_rows import find_unique_rows, merge_equal_rows
+from knoll._system import resolve_threads
+from knoll._typing import Floats
+from knoll.base import warn_caller
 from knoll.exceptions import BadData, SuspiciousResultWarning
-from knoll.places import find_places, merged
-from knoll.threads import resolve_threads
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -26,11 +29,10 @@ from knoll.validation import (
 
 __all__ = ["EpsEstimate", "SigmaEstimate", "estimate_bandwidth", "estimate_eps", "estimate_sigma", "k_distances"]
 
-_LOOKED_AT = 5000  # rows from which a bandwidth is taken: its work is their square
+_MOST_ROWS = 5000  # rows from which a bandwidth is taken: its work is their square
 _BLOCK = 2**22  # distances at a time
 _FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
-_FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the bend is looked for
-_HEADROOM = 50  # bits between scaled coordinates and the largest float64: for differences and sums over columns
+_FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the search for the bend
 _LEAST = 5e-324  # the smallest float64 above 0
 _FLAT = 0.1  # a knee less than this below the chord of the curve is none
 
@@ -41,8 +43,8 @@ class EpsEstimate:
 
     eps: float
     min_samples: int
-    curve: NDArray[np.float64]  # (m,) the min_samples-distances, smallest first
-    share: NDArray[np.float64]  # (m,) the share of the rows (by weight) up to each
+    curve: Floats  # (m,) the min_samples-distances, smallest first
+    share: Floats  # (m,) the share of the rows (by weight) up to each
     knee: int  # where on the curve
     reason: str
 
@@ -53,9 +55,7 @@ class EpsEstimate:
         return f"{self.eps:g}: {self.reason}"
 
 
-def k_distances(
-    X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
-) -> NDArray[np.float64]:
+def k_distances(X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None) -> Floats:
     """Compute for each row the least radius whose ball holds k rows, itself included.
 
     DBSCAN with this ε and min_samples=k makes the row a core point, and with any smaller ε not.
@@ -88,20 +88,18 @@ def k_distances(
     return _k_distances(points, int(k), weights, resolve_threads(n_jobs))
 
 
-def _k_distances(
-    points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int
-) -> NDArray[np.float64]:
-    points, power = _leveled(points)
-    places = merged(points, threads)
-    if places is not None:  # equal rows have one answer
-        rows, mass = places.weigh(weights, threads)
-        reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[places.which]
+def _k_distances(points: NDArray[Any], k: int, weights: Floats | None, threads: int) -> Floats:
+    points, power = with_headroom(points)
+    unique = merge_equal_rows(points, threads)
+    if unique is not None:  # equal rows have one answer
+        rows, mass = unique.sum_weights(weights, threads)
+        reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[unique.inverse]
     else:
         reaches = _reaches(points, k, weights, threads)
-    return _unleveled(reaches, power)
+    return without_headroom(reaches, power)
 
 
-def _check_counts(sample_weight: Any, n: int, owner: str) -> NDArray[np.float64] | None:
+def _check_counts(sample_weight: Any, n: int, owner: str) -> Floats | None:
     """Check weights that are numbers of rows: their sum is one, too."""
     weights = check_weights(sample_weight, n, owner=owner)
     if weights is not None:
@@ -112,56 +110,38 @@ def _check_counts(sample_weight: Any, n: int, owner: str) -> NDArray[np.float64]
     return weights
 
 
-def _leveled(points: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Divide points near the end of float64 by a power of two, so that differences are within it; mostly by 1."""
-    if max(abs(float(points.min())), abs(float(points.max()))) < 2.0**1000:
-        return points, 0
-    return np.ldexp(np.asarray(points, dtype=np.float64), -_HEADROOM), _HEADROOM
-
-
-def _unleveled(distances: NDArray[np.float64], power: int) -> NDArray[np.float64]:
-    """Bring distances back; refuse those that float64 cannot hold."""
-    if power == 0:
-        return distances
-    with np.errstate(over="ignore"):
-        answer: NDArray[np.float64] = np.ldexp(distances, power)
-    if (np.isfinite(distances) & np.isinf(answer)).any():
-        raise BadData("Distances between rows of X are larger than the largest float64, 1.8e308. Divide X by 1e10.")
-    return answer
-
-
-def _reaches(points: NDArray[Any], k: int, weights: NDArray[np.float64] | None, threads: int) -> NDArray[np.float64]:
+def _reaches(points: NDArray[Any], k: int, weights: Floats | None, threads: int) -> Floats:
     n = len(points)
-    answer = np.full(n, np.inf)
+    reach = np.full(n, np.inf)
     total = float(n) if weights is None else float(weights.sum())
     if total < k:
-        return answer
+        return reach
     index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
-    left, asked = np.arange(n), min(k, n)
+    left, n_near = np.arange(n), min(k, n)
     while len(left):
-        rest = []
-        height = max(1, _BLOCK // asked)
+        later = []
+        height = max(1, _BLOCK // n_near)
         for begin in range(0, len(left), height):
-            some = left[begin : begin + height]
-            distances = np.empty((len(some), asked))
-            near = np.empty((len(some), asked), dtype=np.int64)
-            index.knn(points if len(some) == n else points[some], asked, distances, near, threads)
+            chunk = left[begin : begin + height]
+            distances = np.empty((len(chunk), n_near))
+            near = np.empty((len(chunk), n_near), dtype=np.int64)
+            index.knn(points if len(chunk) == n else points[chunk], n_near, distances, near, threads)
             if weights is None:
-                answer[some] = distances[:, -1]
+                reach[chunk] = distances[:, -1]
                 continue
             mass = np.cumsum(weights[near], axis=1)
             enough = mass >= k
-            for i, j in np.argwhere(np.abs(mass - k) <= 1e-12 * asked * k):  # close calls by the exact sum
+            for i, j in np.argwhere(np.abs(mass - k) <= 1e-12 * n_near * k):  # close calls by the exact sum
                 enough[i, j] = math.fsum(weights[near[i, : j + 1]]) >= k
             found = enough.any(axis=1)
             at = np.argmax(enough, axis=1)
-            answer[some[found]] = distances[found, at[found]]
-            rest.append(some[~found])
-        left = np.concatenate(rest) if rest else np.empty(0, dtype=np.intp)
-        if asked == n:
+            reach[chunk[found]] = distances[found, at[found]]
+            later.append(chunk[~found])
+        left = np.concatenate(later) if later else np.empty(0, dtype=np.intp)
+        if n_near == n:
             break
-        asked = min(2 * asked, n)
-    return answer
+        n_near = min(2 * n_near, n)
+    return reach
 
 
 def estimate_eps(
@@ -223,14 +203,16 @@ def estimate_eps(
     curve = distances[kept][order]
     share = np.cumsum(mass[kept][order]) / mass.sum()
     if curve[-1] == 0:
-        eps = _between_places(points[kept], resolve_threads(n_jobs))
-        reason = f"every row has {level} rows at its own place; this is half the least distance between two places"
+        eps = _half_gap(points[kept], resolve_threads(n_jobs))
+        reason = (
+            f"every row equals {level} rows, itself included; this is half the least distance between distinct rows"
+        )
         return EpsEstimate(eps, level, curve, share, len(curve) - 1, reason)
     eps, knee, reason = _knee(curve, share, level)
     return EpsEstimate(eps, level, curve, share, knee, reason)
 
 
-def _knee(curve: NDArray[np.float64], share: NDArray[np.float64], level: int) -> tuple[float, int, str]:
+def _knee(curve: Floats, share: Floats, level: int) -> tuple[float, int, str]:
     """Find where the curve leaves the range of what lies below its bend; on distinct values, so rows may repeat."""
     last = np.append(np.flatnonzero(np.diff(curve) > 0), len(curve) - 1)  # of each distinct value
     values, upto = curve[last], share[last]
@@ -256,18 +238,18 @@ def _knee(curve: NDArray[np.float64], share: NDArray[np.float64], level: int) ->
     return eps, int(last[knee]), reason
 
 
-def _fence(logs: NDArray[np.float64], upto: NDArray[np.float64], ranges: float) -> float:
-    """Return the upper quartile plus some interquartile ranges, by cumulative shares."""
+def _fence(logs: Floats, upto: Floats, ranges: float) -> float:
+    """Return the upper quartile plus `ranges` interquartile ranges, by cumulative shares."""
     lower, upper = logs[np.searchsorted(upto, np.array([0.25, 0.75]) * upto[-1])]
     return float(upper + ranges * (upper - lower))
 
 
-def _between_places(points: NDArray[Any], threads: int) -> float:
-    """Return half the least distance between different rows; 1 where all are equal."""
-    places = points[find_places(points, threads).first]
-    if len(places) == 1:
+def _half_gap(points: NDArray[Any], threads: int) -> float:
+    """Return half the least distance between distinct rows; 1 where all are equal."""
+    distinct = points[find_unique_rows(points, threads).index]
+    if len(distinct) == 1:
         return 1.0
-    return max(float(_k_distances(places, 2, None, threads).min()) / 2, _LEAST)
+    return max(float(_k_distances(distinct, 2, None, threads).min()) / 2, _LEAST)
 
 
 def estimate_bandwidth(
@@ -279,7 +261,7 @@ def estimate_bandwidth(
     n_jobs: int | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Suggest a bandwidth for Mean Shift: the mean radius of a ball that holds a given share of the rows.
+    """Suggest a bandwidth for Mean Shift: the mean radius of a ball that holds a share of the rows.
 
     Parameters
     ----------
@@ -329,21 +311,17 @@ def estimate_bandwidth(
     return _bandwidth(points, weights, float(quantile), resolve_threads(n_jobs))
 
 
-def _bandwidth(
-    points: NDArray[np.float64], weights: NDArray[np.float64] | None, quantile: float, threads: int
-) -> float:
-    """Take the mean reach of all rows, or of some evenly spaced in the order of their coordinates."""
-    if len(points) > _LOOKED_AT:
+def _bandwidth(points: Floats, weights: Floats | None, quantile: float, threads: int) -> float:
+    """Take the mean reach of all rows, or of a sample evenly spaced in the order of their coordinates."""
+    if len(points) > _MOST_ROWS:
         order = np.lexsort(points.T[::-1])
         upto = np.cumsum(np.ones(len(points)) if weights is None else weights[order])
-        middle = (np.arange(_LOOKED_AT) + 0.5) * (upto[-1] / _LOOKED_AT)
+        middle = (np.arange(_MOST_ROWS) + 0.5) * (upto[-1] / _MOST_ROWS)
         points, weights = points[order[np.searchsorted(upto, middle)]], None
     return _mean_reach(points, weights, quantile, threads)
 
 
-def _mean_reach(
-    points: NDArray[np.float64], weights: NDArray[np.float64] | None, quantile: float, threads: int
-) -> float:
+def _mean_reach(points: Floats, weights: Floats | None, quantile: float, threads: int) -> float:
     """Average the least radius around a row that holds the share `quantile` of the weight, at least one row."""
     power = -int(np.frexp(np.abs(points).max())[1])
     power = power if abs(power) > 400 else 0  # squares of such numbers would leave float64
@@ -354,14 +332,14 @@ def _mean_reach(
     reach = np.empty(len(points))
     _core.kth_distances(np.ldexp(points, power), weights, math.floor(wanted) if wanted >= 1 else wanted, reach, threads)
     mean = math.fsum(reach) / total if weights is None else math.fsum(reach * (weights / total))
-    answer = float(_unleveled(np.array(mean), -power))
+    answer = float(without_headroom(np.array(mean), -power))
     return max(answer, _LEAST) if mean > 0 else answer
 
 
 # ---- the width of the Gaussian kernel ------------------------------------------------------------------------------
 
 _HEAVY = 2.0**900  # weight of a row, at most
-_ASKED = 1000  # rows whose neighbours are looked at: the median of so many is known to some two per cent
+_SAMPLE = 1000  # rows whose neighbours are searched: the median of so many is known to about two per cent
 
 
 @dataclass(frozen=True)
@@ -370,8 +348,8 @@ class SigmaEstimate:
 
     sigma: float
     n_neighbors: int  # rows in the ball, the row in its middle included
-    curve: NDArray[np.float64]  # (m,) radii of the balls, smallest first
-    share: NDArray[np.float64]  # (m,) the share of the rows (by weight) up to each
+    curve: Floats  # (m,) radii of the balls, smallest first
+    share: Floats  # (m,) the share of the rows (by weight) up to each
     reason: str
 
     @property
@@ -421,7 +399,7 @@ def estimate_sigma(
     -------
     SigmaEstimate
         `sigma`, `n_neighbors`, the `curve` of radii with its `share`, and the `reason`. Of more than 1000 rows so many
-        are looked at, chosen by their content.
+        are used, chosen by their content.
 
     Warns
     -----
@@ -452,59 +430,55 @@ def estimate_sigma(
     if weights is not None and weights.max() > _HEAVY:  # one such row fills any ball, and their sum stays in float64
         weights = np.minimum(weights, _HEAVY)
     rows = seeding.multiset(points, weights, threads)  # in an order that depends on contents alone
-    places, mass = points[rows.rows], rows.weights
-    curve, share, level = _radii(places, mass, n_neighbors, threads)
+    distinct, mass = points[rows.rows], rows.weights
+    curve, share, level = _radii(distinct, mass, n_neighbors, threads)
     sigma = float(curve[np.searchsorted(share, 0.5)])
     reason = f"half of the rows have {level} rows, themselves included, within this distance"
-    if sigma == 0 and len(places) > 1:
-        curve, share, level = _radii(places, np.ones(len(places)), n_neighbors, threads)
+    if sigma == 0 and len(distinct) > 1:
+        curve, share, level = _radii(distinct, np.ones(len(distinct)), n_neighbors, threads)
         sigma = float(curve[np.searchsorted(share, 0.5)])
         reason = (
-            f"most rows have copies, so copies were counted once: half of the {len(places)} distinct rows have "
+            f"most rows have copies, so copies were counted once: half of the {len(distinct)} distinct rows have "
             f"{level} of them, themselves included, within this distance"
         )
     if sigma == 0:
-        reason = "all rows are equal, so nothing says what is near; 1 is as good as any other value"
-        warnings.warn(f"estimate_sigma: {reason}.", SuspiciousResultWarning, stacklevel=2)
+        reason = "all rows are equal, so no distance is a scale; 1 is as good as any other value"
+        warn_caller(f"estimate_sigma: {reason}.", SuspiciousResultWarning)
         sigma = 1.0
     return SigmaEstimate(sigma, level, curve, share, reason)
 
 
-def _radii(
-    places: NDArray[Any], mass: NDArray[np.float64], n_neighbors: int | None, threads: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Sort the radii of balls around some places that hold so many rows: radii, shares of the weight, how many."""
+def _radii(distinct: NDArray[Any], mass: Floats, n_neighbors: int | None, threads: int) -> tuple[Floats, Floats, int]:
+    """Sort the radii of balls around distinct rows that hold so many rows: radii, shares of the weight, how many."""
     total = math.fsum(mass)
     level = math.ceil(total ** (1 / 3) - 1e-9) if n_neighbors is None else int(n_neighbors)
     level = max(1, min(max(2, level), math.floor(total)))
-    asked, times = np.arange(len(places)), mass
-    if total > _ASKED:  # evenly along the weight, so that a weight is a number of repetitions here, too
+    rows, times = np.arange(len(distinct)), mass
+    if total > _SAMPLE:  # evenly along the weight, so that a weight is a number of repetitions here, too
         upto = np.cumsum(mass)
-        hit = np.searchsorted(upto, (np.arange(_ASKED) + 0.5) * (upto[-1] / _ASKED))
-        asked, counts = np.unique(hit, return_counts=True)
+        hit = np.searchsorted(upto, (np.arange(_SAMPLE) + 0.5) * (upto[-1] / _SAMPLE))
+        rows, counts = np.unique(hit, return_counts=True)
         times = counts.astype(np.float64)
-    radii = _reach(places, mass, min(level, total) * (1 - 1e-12), asked, threads)
+    radii = _reach(distinct, mass, min(level, total) * (1 - 1e-12), rows, threads)
     order = np.argsort(radii, kind="stable")
     counted = np.cumsum(times[order])
     return radii[order], counted / counted[-1], level
 
 
-def _reach(
-    places: NDArray[Any], mass: NDArray[np.float64], wanted: float, asked: NDArray[np.intp], threads: int
-) -> NDArray[np.float64]:
-    """Find, for some of the places, the least radius around it that holds the weight `wanted`."""
-    places, power = _leveled(places)
-    index = _core.Index(places, 0.0, "euclidean", 2.0, "auto", threads)
-    answer, left = np.empty(len(asked)), np.arange(len(asked))
-    looked = min(len(places), max(2, math.ceil(wanted)))
+def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: NDArray[np.intp], threads: int) -> Floats:
+    """Find the least radius around each of these rows that holds the weight `wanted`."""
+    points, power = with_headroom(points)
+    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
+    reach, left = np.empty(len(rows)), np.arange(len(rows))
+    n_near = min(len(points), max(2, math.ceil(wanted)))
     while len(left):
-        queries = np.ascontiguousarray(places[asked[left]])
-        distances = np.empty((len(left), looked))
-        near = np.empty((len(left), looked), dtype=np.int64)
-        index.knn(queries, looked, distances, near, threads)
+        queries = np.ascontiguousarray(points[rows[left]])
+        distances = np.empty((len(left), n_near))
+        near = np.empty((len(left), n_near), dtype=np.int64)
+        index.knn(queries, n_near, distances, near, threads)
         enough = np.cumsum(mass[near], axis=1) >= wanted
-        enough[:, -1] |= looked == len(places)
+        enough[:, -1] |= n_near == len(points)
         found = enough[:, -1]
-        answer[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
-        left, looked = left[~found], min(2 * looked, len(places))
-    return _unleveled(answer, power)
+        reach[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
+        left, n_near = left[~found], min(2 * n_near, len(points))
+    return without_headroom(reach, power)

@@ -1,6 +1,6 @@
 """Choosing k and the model from the data: every candidate is fitted, the curve is kept, the choice has a reason.
 
-Internal criteria are not the truth: they say which model the data supports under the criterion's own assumptions
+Internal criteria are not the truth: they show which model the data supports under the criterion's own assumptions
 (docs/guide/choosing-parameters.md).
 """
 
@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll import _core, seeding
+from knoll import _core
+from knoll._common import seeding
+from knoll._common.blocks import Block
+from knoll._common.rescale import Scale, largest_of, without_absent
+from knoll._system import resolve_threads
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.gaussian_mixture import GaussianMixture
-from knoll.kmeans import KMeans
-from knoll.steps.blocks import Block
-from knoll.steps.eigengap import eigengap as _eigengap
-from knoll.steps.mixture_rows import look
-from knoll.steps.scaling import Scale, largest_of, without_absent
-from knoll.threads import resolve_threads
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
+from knoll.kmeans.estimator import KMeans
+from knoll.mixture.estimator import GaussianMixture
+from knoll.mixture.preprocess import summarize
+from knoll.spectral.eigengap import eigengap as _eigengap
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -36,11 +38,10 @@ from knoll.validation import (
 
 __all__ = ["Selection", "choose_n_clusters", "choose_n_components", "eigengap", "silhouette_samples"]
 
-_TYPES = ("full", "tied", "diag", "spherical")
 _STRONG = 10.0  # a difference in BIC beyond which evidence is called very strong (Kass & Raftery 1995)
 _FLAT = 0.1  # a knee that lies less than this below the chord of its curve is none
 _PROP = 1e-6  # of the mean variance: what is added to covariances
-_SCORED_ROWS = 20_000  # silhouettes look at every pair of rows: above this many distinct ones, at a sample
+_SCORED_ROWS = 20_000  # silhouettes take every pair of rows: above this many distinct ones, of a sample
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,8 @@ def choose_n_components(
             ).fit(X, sample_weight=sample_weight)
             curve[name][at] = getattr(model, criterion)(X, sample_weight=sample_weight)
             fits[name, int(k)] = model
-    size = {
-        pair: _free(model, pair[1]) for pair, model in fits.items()
-    }  # between equal scores the smaller model is chosen
+    d = points.shape[1]  # between equal scores the smaller model is chosen
+    size = {(name, k): COVARIANCE_TYPES[name].n_parameters(k, d) + k * (d + 1) for name, k in fits}
     score = {(name, int(k)): float(curve[name][at]) for name in types for at, k in enumerate(numbers)}
     ranked = sorted(score, key=lambda pair: (score[pair], size[pair]))
     best = ranked[0]
@@ -169,15 +169,10 @@ def choose_n_components(
 
 def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, threads: int) -> float:
     """Return 1e-6 of the mean variance of the columns."""
-    rows = look(points, weights, estimator=None, box=False, unit=0.0, round_shape=True, threads=threads)
-    variance = float(rows.frame.covariance.diagonal().mean()) / rows.frame.scale / rows.frame.scale
+    rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, threads=threads)
+    variance = float(rows.centering.covariance.diagonal().mean()) / rows.centering.scale / rows.centering.scale
     with np.errstate(over="ignore", under="ignore"):
         return float(min(np.ldexp(_PROP * variance, 2 * rows.scaling.powers[0]), np.finfo(np.float64).max))
-
-
-def _free(model: Any, k: int) -> int:
-    """Count the free parameters of a fitted mixture, by its covariance's size."""
-    return int(np.size(model.covariances_)) + k
 
 
 def _by_criterion(
@@ -195,10 +190,13 @@ def _by_criterion(
 
 def _covariance_types(covariance_types: Sequence[str]) -> tuple[str, ...]:
     types = (covariance_types,) if isinstance(covariance_types, str) else tuple(covariance_types)
+    known = estimated_types()
     if not types:
-        raise InvalidParameter(f"choose_n_components: covariance_types is empty. Give some of {', '.join(_TYPES)}.")
+        raise InvalidParameter(
+            f"choose_n_components: covariance_types is empty. Give one or more of {', '.join(known)}."
+        )
     for name in types:
-        check_parameters("choose_n_components", {"covariance_types": name}, {"covariance_types": (Choice(_TYPES),)})
+        check_parameters("choose_n_components", {"covariance_types": name}, {"covariance_types": (Choice(known),)})
     return tuple(dict.fromkeys(types))
 
 
@@ -286,10 +284,10 @@ def choose_n_clusters(
     if criterion == "elbow" and len(numbers) < 3:
         raise InvalidParameter(f"choose_n_clusters: an elbow needs at least 3 candidates, got {numbers.tolist()}.")
     seed = draw_seed(random_state)
-    given = Block(points, weights)
-    counted, largest = without_absent(given, largest_of(points))
+    original = Block(points, weights)
+    counted, largest = without_absent(original, largest_of(points))
     weights = counted.weights
-    scale = Scale.fitting(largest, 1.0, [counted])  # squares of extreme data leave float64
+    scale = Scale.fitting(largest, 1.0, [Block(counted.points, None)])  # squares of extreme data leave float64
     points = scale.block(Block(counted.points, None)).points
     models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
     inertia = np.array([model.inertia_ for model in models])
@@ -302,7 +300,7 @@ def choose_n_clusters(
             at, curve, reason = _by_gap(points, numbers, inertia, n_init, n_references, seed, n_jobs)
     reason += _at_the_end(int(numbers[at]), numbers) + "."
     best = int(numbers[at])
-    model = models[at] if points is given.points else _kmeans(*given, best, n_init, seed, n_jobs)
+    model = models[at] if points is original.points else _kmeans(*original, best, n_init, seed, n_jobs)
     return Selection(best, criterion, numbers, {"inertia": scale.up_squares(inertia)} | curve, reason, model)
 
 
@@ -382,8 +380,8 @@ def _by_silhouette(
     n = len(distinct.rows)
     rows, mass = distinct.rows, distinct.weights
     if n > _SCORED_ROWS:
-        some = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
-        rows, mass = rows[some], mass[some]
+        subset = np.sort(np.random.default_rng(seed).choice(n, _SCORED_ROWS, replace=False))
+        rows, mass = rows[subset], mass[subset]
     means, errors = np.full(len(numbers), np.nan), np.zeros(len(numbers))
     for at, model in enumerate(models):
         labels = model.labels_[rows]
@@ -469,9 +467,9 @@ def _by_gap(
 def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selection:
     """Choose the number of clusters of spectral clustering by the gap between eigenvalues.
 
-    An eigenvalue λ of D^-½AD^-½ near one belongs to a set of points that a random walk hardly leaves: 1 − λ says how
+    An eigenvalue λ of D^-½AD^-½ near one belongs to a set of points that a random walk hardly leaves: 1 − λ shows how
     easily. Such sets come first, then 1 − λ jumps. The jump is measured in log odds, log((1 − λ)/λ), so that clusters
-    that are long and thin count like round ones; and against what one evenly spread cluster would show, where
+    that are long and thin count like round ones; and against what one uniform cluster would show, where
     1 − λ_k grows as a power of k − 1 (docs/theory/04-kernels-and-spectral.md, eq. 4.28 to 4.30). The k with the largest
     excess is chosen, ties go to the smaller k; 1 where none exceeds log 2.5; the last where all eigenvalues are one.
     Outliers far from everything are sets that a walk hardly leaves, too, and are counted.
@@ -506,8 +504,10 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
     if values.ndim != 1 or len(values) < 2:
         raise BadData(f"eigengap: eigenvalues must be at least two numbers in a row, got shape {values.shape}.")
     if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(np.asarray(eigenvalues, dtype=np.float64)))[0])
-        raise BadData(f"eigengap: the eigenvalue at place {place} is not finite. Solve for the eigenvalues again.")
+        position = int(np.flatnonzero(~np.isfinite(np.asarray(eigenvalues, dtype=np.float64)))[0])
+        raise BadData(
+            f"eigengap: the eigenvalue at position {position} is not finite. Solve for the eigenvalues again."
+        )
     worst = float(values[0] if values[0] > 1 + 1e-6 else values[-1])
     if abs(worst) > 1 + 1e-6:
         raise BadData(
@@ -538,17 +538,17 @@ def _counted(points: NDArray[Any], weights: NDArray[np.float64] | None) -> int:
 def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> NDArray[np.int64]:
     """Return the numbers to try, in order and without those above the number of rows."""
     try:
-        given = list(candidates)
+        requested = list(candidates)
     except TypeError:
         raise InvalidParameter(
-            f"{owner}: candidates must be some whole numbers, got {candidates!r}. For one to ten: range(1, 11)."
+            f"{owner}: candidates must be whole numbers, got {candidates!r}. For one to ten: range(1, 11)."
         ) from None
-    for k in given:
+    for k in requested:
         check_parameters(owner, {"candidates": k}, {"candidates": (Number(least, whole=True),)})
-    numbers = np.unique(np.array([int(k) for k in given if k <= rows], dtype=np.int64))
+    numbers = np.unique(np.array([int(k) for k in requested if k <= rows], dtype=np.int64))
     if not len(numbers):
         raise InvalidParameter(
-            f"{owner}: no candidate is left of {given!r:.60} for {rows} row{'s' if rows != 1 else ''}. "
+            f"{owner}: no candidate is left of {requested!r:.60} for {rows} row{'s' if rows != 1 else ''}. "
             f"Give numbers from {least} to the number of rows."
         )
     return numbers

@@ -1,12 +1,12 @@
-"""The door: parameters and data are checked once, here, before any kernel sees them.
+"""Validation: parameters and data are checked once, here, before any kernel sees them.
 
-scikit-learn's public validation runs first, since its users know its messages; then ours says where and what to do.
+scikit-learn's public validation runs first, since its users know its messages; ours adds row, column and remedy.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from knoll import _core
+from knoll._system import resolve_threads
+from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
-from knoll.threads import resolve_threads
 
 __all__ = [
     "Choice",
@@ -48,9 +49,9 @@ class Number:
     remedy: str = ""
 
     def broken(self, value: Any) -> str | None:
-        """Say which rule `value` breaks, if it breaks one."""
-        kind = numbers.Integral if self.whole else numbers.Real
-        if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
+        """Return the rule that `value` breaks, or None."""
+        type_ = numbers.Integral if self.whole else numbers.Real
+        if not isinstance(value, type_) or isinstance(value, bool | np.bool_):
             return f"a {'whole ' if self.whole else ''}number"
         number: Any = value
         if not isinstance(value, numbers.Integral) and np.isinf(number):
@@ -71,11 +72,11 @@ class Number:
 class Choice:
     """One of a few names."""
 
-    names: tuple[str, ...]
+    names: Collection[str]
     remedy: str = ""
 
     def broken(self, value: Any) -> str | None:
-        """Say which rule `value` breaks, if it breaks one."""
+        """Return the rule that `value` breaks, or None."""
         if isinstance(value, str) and value in self.names:
             return None
         return "one of " + ", ".join(repr(name) for name in self.names)
@@ -88,20 +89,20 @@ class Flag:
     remedy: str = ""
 
     def broken(self, value: Any) -> str | None:
-        """Say which rule `value` breaks, if it breaks one."""
+        """Return the rule that `value` breaks, or None."""
         return None if isinstance(value, bool | np.bool_) else "True or False"
 
 
 @dataclass(frozen=True)
 class Instance:
-    """An object of one of some types; `name` tells a person which."""
+    """An object of one of several types; `name` describes them in messages."""
 
     types: tuple[type, ...]
     name: str
     remedy: str = ""
 
     def broken(self, value: Any) -> str | None:
-        """Say which rule `value` breaks, if it breaks one."""
+        """Return the rule that `value` breaks, or None."""
         return None if isinstance(value, self.types) else self.name
 
 
@@ -117,7 +118,7 @@ VERBOSE: tuple[Rule | None, ...] = (Flag(), Number(0, whole=True))
 
 
 def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, tuple[Rule | None, ...]]) -> None:
-    """Hold each value against its rules: it must satisfy one of them (None stands for the value None)."""
+    """Check each value by its rules: it must satisfy one of them (None stands for the value None)."""
     for name, allowed in rules.items():
         value = values[name]
         reasons = []
@@ -127,15 +128,15 @@ def check_parameters(owner: str, values: Mapping[str, Any], rules: Mapping[str, 
                 break
             reasons.append((rule, reason))
         else:
-            # the rule of the value's own kind says most: "> 0" rather than "a number"
-            wrong_type = all(not _same_kind(rule, value) for rule, _ in reasons)
-            text = " or ".join(reason for rule, reason in reasons if wrong_type or _same_kind(rule, value))
+            # the rule for the type of the value explains most: "> 0" rather than "a number"
+            wrong_type = all(not _same_type(rule, value) for rule, _ in reasons)
+            text = " or ".join(reason for rule, reason in reasons if wrong_type or _same_type(rule, value))
             remedy = " ".join(rule.remedy for rule, _ in reasons if rule is not None and rule.remedy)
-            kind = InvalidType if wrong_type else InvalidParameter
-            raise kind(f"{owner}: {name} must be {text}, got {value!r}.{' ' + remedy if remedy else ''}")
+            error = InvalidType if wrong_type else InvalidParameter
+            raise error(f"{owner}: {name} must be {text}, got {value!r}.{' ' + remedy if remedy else ''}")
 
 
-def _same_kind(rule: Rule | None, value: Any) -> bool:
+def _same_type(rule: Rule | None, value: Any) -> bool:
     match rule:
         case Number(whole=True):
             return isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -160,7 +161,7 @@ def draw_seed(random_state: int | np.random.RandomState | np.random.Generator | 
 
 # ---- data becomes an array once ------------------------------------------------------------------------------------
 
-_KINDS = (np.dtype(np.float64), np.dtype(np.float32))  # as the machine holds them
+_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))  # in the machine's byte order
 
 
 def check_points(
@@ -173,14 +174,14 @@ def check_points(
     finite: bool = True,
     n_jobs: int | None = None,
 ) -> NDArray[Any]:
-    """Turn X into an (n, d) array of float64 or float32 that a kernel can walk over; no copy where none is needed.
+    """Turn X into an (n, d) array of float64 or float32 that a kernel can traverse; no copy where none is needed.
 
-    With `finite=False` the caller vouches to call `refuse_not_finite` when its results turn out not to be finite:
+    With `finite=False` the caller undertakes to call `refuse_not_finite` when its results turn out not to be finite:
     kernels whose sums show a NaN anyway need not read the data twice.
     """
     refuse_masked(X, "X")
     options: dict[str, Any] = {
-        "dtype": list(_KINDS),
+        "dtype": list(_DTYPES),
         "accept_sparse": "csr" if sparse else False,
         "ensure_all_finite": False,
         "ensure_min_samples": min_samples,
@@ -196,8 +197,8 @@ def check_points(
         else:
             points = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
-        place = _first_text(X) if "could not convert" in str(error) else ""
-        raise BadData(f"{error}{place}") from None
+        location = _first_text(X) if "could not convert" in str(error) else ""
+        raise BadData(f"{error}{location}") from None
     except TypeError as error:
         raise InvalidType(str(error)) from None
     points = walkable(points)
@@ -208,8 +209,8 @@ def check_points(
 
 
 def _is_ready(X: Any, estimator: Any, reset: bool, min_samples: int) -> bool:
-    """Whether scikit-learn's validation would hand X back as it is and say nothing: it takes longer than iris does."""
-    if type(X) is not np.ndarray or X.dtype not in _KINDS or X.ndim != 2:
+    """Return whether scikit-learn's validation would return X as it is: on small data it takes longer than the fit."""
+    if type(X) is not np.ndarray or X.dtype not in _DTYPES or X.ndim != 2:
         return False
     n, d = X.shape
     known = vars(estimator) if estimator is not None and not reset else {"n_features_in_": d}
@@ -217,7 +218,7 @@ def _is_ready(X: Any, estimator: Any, reset: bool, min_samples: int) -> bool:
 
 
 def refuse_masked(data: Any, name: str) -> None:
-    """Raise BadData if a mask hides entries: NumPy hands on what lies under it, which would count."""
+    """Raise BadData if a mask hides entries: NumPy passes the values under it on, and they would count."""
     if type(data) is np.ndarray or not isinstance(data, np.ndarray | list | tuple):
         return
     rows = data if isinstance(data, list | tuple) else [data]
@@ -230,9 +231,9 @@ def refuse_masked(data: Any, name: str) -> None:
 
 
 def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
-    """Raise BadData if a point is not finite: scikit-learn's sentence, then the first place, then what to do.
+    """Raise BadData if a point is not finite: scikit-learn's sentence, then row and column, then the remedy.
 
-    `first_row` is the number of the first of these points where they are a block of more.
+    `first_row` is the number of the first of these points where they are one block of several.
     """
     try:
         with np.errstate(all="ignore"):
@@ -240,8 +241,8 @@ def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0)
                 points, input_name="X", estimator_name=None if estimator is None else type(estimator).__name__
             )
     except ValueError as error:
-        place = _first_bad_place(points, getattr(estimator, "feature_names_in_", None), first_row)
-        raise BadData(f"{error}\n{place}") from None
+        location = _first_not_finite(points, getattr(estimator, "feature_names_in_", None), first_row)
+        raise BadData(f"{error}\n{location}") from None
 
 
 def walkable(array: NDArray[Any]) -> NDArray[Any]:
@@ -251,7 +252,7 @@ def walkable(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
+def _first_not_finite(points: Any, names: Any, first_row: int) -> str:
     """Name the first row and column where the data is not finite."""
     if hasattr(points, "tocoo"):
         entries = points.tocoo()
@@ -267,7 +268,7 @@ def _first_bad_place(points: Any, names: Any, first_row: int) -> str:
 
 
 def _first_text(X: Any) -> str:
-    """Name the first entry that is no number, and what to do; nothing where there is none to be found."""
+    """Name the first entry that is not a number, with the remedy; "" if there is none."""
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     table = np.asarray(X, dtype=object)
     if table.ndim == 0:
@@ -286,12 +287,12 @@ def _first_text(X: Any) -> str:
 
 
 def check_weights(
-    sample_weight: Any, n: int, *, owner: str, first_row: int = 0, some: bool = True, negative: bool = False
-) -> NDArray[np.float64] | None:
+    sample_weight: Any, n: int, *, owner: str, first_row: int = 0, nonzero: bool = True, negative: bool = False
+) -> Floats | None:
     """Turn weights into n finite float64 ≥ 0; None stays None: every row counts once.
 
-    With `some` they must not all be zero; with `negative` they may be below it. `first_row` is the number of the first
-    row where these are a block of more.
+    With `nonzero` they must not all be zero; with `negative` they may be below it. `first_row` is the number of the
+    first row where these are one block of several.
     """
     if sample_weight is None:
         return None
@@ -299,8 +300,8 @@ def check_weights(
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))
     try:
-        given = np.asarray(sample_weight)
-        weights = given.astype(np.float64) if given.dtype.kind in "biufO" else None
+        array = np.asarray(sample_weight)
+        weights = array.astype(np.float64) if array.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
         weights = None
     if weights is None:
@@ -315,6 +316,6 @@ def check_weights(
     if len(bad):
         rule = "finite" if negative else "finite and >= 0"
         raise BadData(f"{owner}: sample_weight must be {rule}, got {weights[bad[0]]} at row {first_row + bad[0]}.")
-    if some and not weights.any():
+    if nonzero and not weights.any():
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
     return walkable(weights)

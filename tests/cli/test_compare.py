@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from knoll.cli import main
-from knoll.comparison.result import METHODS
 from knoll.metrics import adjusted_rand_score
+from knoll.registry import compared
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
@@ -30,12 +30,12 @@ def test_everything_is_written(results):
     assert sorted(path.name for path in results.iterdir()) == [
         "labels.parquet", "models", "report.html", "summary.json",
     ]  # fmt: skip
-    assert sorted(path.stem for path in (results / "models").iterdir()) == sorted(METHODS)
+    assert sorted(path.stem for path in (results / "models").iterdir()) == sorted(compared())
 
 
 def test_the_labels_have_a_column_for_each_method(results):
     labels = pyarrow.parquet.read_table(results / "labels.parquet")
-    assert labels.column_names[:7] == ["name", *METHODS]
+    assert labels.column_names[:7] == ["name", *compared()]
     assert labels["name"].to_pylist()[:2] == ["p0-0", "p0-1"]
     shares = np.column_stack([labels[name] for name in labels.column_names[7:]])
     assert all(name.startswith("gaussian-mixture-p") for name in labels.column_names[7:])
@@ -52,7 +52,7 @@ def test_the_summary_tells_what_the_labels_hold(results):
         assert told["n_clusters"] == len(np.unique(found[found >= 0]))
         assert told["noise"] == (found < 0).mean()
         assert sum(told["sizes"]) == (found >= 0).sum()
-    assert summary["recommendation"]["method"] in METHODS
+    assert summary["recommendation"]["method"] in compared()
     assert summary["truth_scores"]["gaussian-mixture"]["ari"] == 1.0
     assert summary["data"]["columns"] == ["height", "width", "planet"]
     assert summary["data"]["left_out"] == {"seen": "a date or time"}

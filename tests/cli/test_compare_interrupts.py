@@ -15,8 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from knoll import comparison as engine
-from knoll.comparison.names import NAMES
-from knoll.comparison.result import METHODS
+from knoll.registry import compared, title
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
@@ -46,12 +45,12 @@ def kept(out):
     """The methods of whose answers labels, models, report and summary tell alike."""
     labels = pyarrow.parquet.read_table(out / "labels.parquet").column_names
     summary = json.loads((out / "summary.json").read_text())
-    methods = [name for name in METHODS if name in labels]
+    methods = [name for name in compared() if name in labels]
     assert list(summary["candidates"]) == methods
     assert sorted(path.stem for path in (out / "models").iterdir()) == sorted(methods)
     assert sorted(os.listdir(out)) == ["labels.parquet", "models", "report.html", "summary.json"]
     page = (out / "report.html").read_text()
-    assert all(NAMES[name] in page for name in methods)
+    assert all(title(name) in page for name in methods)
     return methods, summary, page
 
 

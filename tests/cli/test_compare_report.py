@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from knoll.comparison import Evidence, Failure, compare
-from knoll.comparison.names import named
+from knoll.registry import display_names
 from knoll.report.comparison import _counted, _two_digits, comparison_page
 from knoll.report.comparison_charts import chart, number
 from knoll.report.comparison_clusters import clusters_of
@@ -80,7 +80,7 @@ def test_the_recommendation_is_first(html, found):
     body = html[html.index("<main>") :]
     assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="pictures"')
     for reason in found.recommendation.reasons:
-        assert named(reason).split("'")[0][:40] in body
+        assert display_names(reason).split("'")[0][:40] in body
     assert found.recommendation.caution in body
 
 
@@ -174,7 +174,7 @@ def test_a_shortcut_is_told_with_its_certificate():
     taken = big.candidates["spectral"].shortcut
     text = comparison_page(big, X, name="big", seconds=0.0)
     assert f"<td>sample of {big.candidates['spectral'].fitted_rows}<br><small>{taken}</small></td>" in text
-    assert f"its eigenpairs hold to {taken.residual:.1g}" in text
+    assert f"largest eigenvalue residual {taken.residual:.1g}" in text
 
 
 # ---- the pieces ----------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_a_gap_in_a_page(points):
 
 
 def test_sentences_have_the_names_that_people_use():
-    assert named("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
+    assert display_names("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
         "kernel k-means beats k-means, DBSCAN and my-kmeans; k-means: no"
     )
     assert [_counted(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]

@@ -24,7 +24,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     lines = text.splitlines()
     assert lines[0] == f"{table}: 120 rows, 3 columns; scaled (standard)"
     assert "  left out: name (text), seen (a date or time)" in lines
-    assert "  planet is constant and tells nothing." in lines
+    assert "  planet has a single value and was ignored." in lines
     head = next(line for line in lines if line.startswith("  method"))
     assert head.split() == ["method", "clusters", "noise", "stable", "truth", "seconds"]
     begin = lines.index(head) + 1
@@ -32,7 +32,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     assert not any(name in " ".join(lines[begin:]) for name in ("gaussian-mixture", "kmeans", "dbscan"))
     assert any(line.startswith("Recommended: ") for line in lines)
     assert "they are not truth" in " ".join(lines)
-    assert f"{tmp_path / 'out' / 'report.html'}     the pictures" in text
+    assert f"{tmp_path / 'out' / 'report.html'}     HTML report" in text
     assert max(len(line.replace(str(tmp_path), "")) for line in lines) <= 110
     progress = errors.splitlines()
     assert len(progress) == len(set(progress))

@@ -14,7 +14,7 @@ import knoll
 from knoll import models
 from knoll.cli import main
 from knoll.comparison import compare
-from knoll.comparison.result import METHODS
+from knoll.registry import compared
 
 
 def skewed(n: int, d: int = 2, seed: int = 0) -> np.ndarray:
@@ -73,7 +73,7 @@ def predicted(folder, method: str, *words: str) -> dict[str, list]:
 
 def test_predict_gives_the_labels_of_the_report(results):
     name, folder, labels = results
-    for method in METHODS:
+    for method in compared():
         found = predicted(folder, method)
         assert found["name"] == labels["name"], method
         assert found["label"] == labels[method], method

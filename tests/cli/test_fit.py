@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+import knoll
 import knoll as package
 from knoll import models
-from knoll.cli.fit import METHODS
+from knoll.registry import METHODS, find
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(90, 2)) * (1.0, 50.0) + np.arange(3).repeat(30)[:, None] * (8.0, 400.0)
@@ -38,7 +39,7 @@ def table(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETTINGS)
 def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
     out = tmp_path / "m.knoll"
     code, text, errors = call("fit", method, table, *SETTINGS[method], "--out", out)
@@ -46,7 +47,7 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
     assert text.splitlines()[0] == f"{table}: 90 rows, 2 columns; scaled (standard); left out name (text)"
     assert f"{out}: " in text
     model, made = models.read(out)
-    assert type(model).__name__ == METHODS[method]
+    assert type(model) is find(method).estimator_class()
     assert made is not None
     assert made.columns == ("a", "b")
     scaled = (ROWS - ROWS.mean(axis=0)) / ROWS.std(axis=0)
@@ -57,9 +58,9 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
 
 
 def test_methods_are_all_the_public_estimators():
-    from knoll.models._classes import CLASSES
-
-    assert sorted(METHODS.values()) == sorted(CLASSES)
+    assert {find(name).name for name in SETTINGS} == set(METHODS)
+    public = {name for name in knoll.__all__ if isinstance(getattr(knoll, name), type)}
+    assert {method.estimator_name for method in METHODS.values()} == public
 
 
 def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):
@@ -178,7 +179,7 @@ def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["kmean"], "Invalid value for 'METHOD': 'kmean' is not one of"),
+        (["kmean"], "Invalid value for 'METHOD': unknown method 'kmean'. Choose from: gaussian, gmm, kmeans,"),
         (["kmeans", "--param", "n_cluster=3"],
          "KMeans has no parameter 'n_cluster'. Did you mean 'n_clusters'? It has: algorithm, "),
         (["kmeans", "--param", "xyz=3"], "KMeans has no parameter 'xyz'. It has: algorithm, "),
@@ -202,6 +203,12 @@ def test_mistakes_are_one_line_and_exit_2(call, table, tmp_path, monkeypatch, wo
     assert line in errors
     assert errors.count("\n") == 1
     assert os.listdir(tmp_path) == ["table.csv"]
+
+
+def test_brackets_without_end_are_text(call, table):
+    code, _, errors = call("fit", "dbscan", table, "--param", "eps=" + 3000 * "[")
+    assert code == 2
+    assert errors.startswith("knoll: DBSCAN: eps must be ")
 
 
 def test_nothing_is_replaced_without_force(call, table, tmp_path):

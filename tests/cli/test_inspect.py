@@ -27,7 +27,7 @@ def test_it_shows_class_parameters_columns_and_digest(call):
     assert lines[3] == "scale       standard; missing values: error"
     assert lines[4] == "fitted      n_features_in_ = 2"
     assert "            means_ = float64 (3, 2)" in lines
-    assert lines[-1] == f"SHA-256     {FIRST.read_bytes()[-32:].hex()}, as it should be"
+    assert lines[-1] == f"SHA-256     {FIRST.read_bytes()[-32:].hex()} (verified)"
 
 
 def test_json_has_it_all(call):

@@ -192,3 +192,39 @@ def test_a_closed_output_is_told_in_one_line():
     done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr == "knoll: standard output is closed. Open it, or send it to a file.\n"
+
+
+LONG = "y" * 300  # no file system takes it
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "iris", "--out", LONG), ("compare", LONG), ("fit", "kmeans", LONG),
+        ("fit", "kmeans", "iris", "--out", LONG),
+        ("fit", "kmeans", "iris", "--labels", LONG), ("predict", "m.knoll", LONG), ("predict", LONG, "iris"),
+        ("predict", "m.knoll", "iris", "--out", LONG), ("inspect", LONG), ("relate", LONG), ("relate", "--json", LONG),
+        ("datasets", "iris", "--out", LONG), ("demo", "--out", LONG), ("tour", "--out", LONG),
+    ],
+)  # fmt: skip
+def test_a_path_that_the_system_refuses_is_no_bug(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    import knoll
+
+    knoll.save(knoll.KMeans(2, random_state=0).fit(knoll.datasets.load("iris").X), "m.knoll")
+    assert main(list(words)) == 2
+    errors = capsys.readouterr().err
+    assert "File name too long" in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_folder_without_permission_is_no_bug(tmp_path, monkeypatch, capsys):
+    """Python 3.11's Path.is_file raises where a folder may not be entered."""
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.is_file", refuse)
+    assert main(["datasets", "iris", "--out", str(tmp_path / "a.csv")]) == 2
+    told = f"knoll: cannot use {tmp_path / 'a.csv'}: Permission denied. Choose another path.\n"
+    assert capsys.readouterr().err == told

@@ -156,6 +156,41 @@ def test_a_summary_that_is_none(tmp_path, text):
     assert _manifest.owned(tmp_path) == set()
 
 
+@pytest.mark.parametrize("end", [', "seed": NaN}', ', "seed": 1e999}', ', "candidates": [[1]]}', ', "candidates": 3}'])
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_summary_that_no_version_wrote(out, table, call, end, sealed):
+    """What is in it must not matter: the file is the user's."""
+    summary = json.loads((out / "summary.json").read_text())
+    if not sealed:
+        del summary["manifest"], summary["sha256"]
+    (out / "summary.json").write_text(json.dumps(summary)[:-1] + end)
+    before = contents(out)
+    code, _, errors = call("compare", table, "--out", out, "--force", *QUICK)
+    assert (code, contents(out) == before) == ((2, True) if sealed or "candidates" in end else (0, False)), errors
+
+
+def test_the_table_is_not_replaced_by_its_results(out, call, tmp_path):
+    """`out/labels.parquet` is ours, and still what this run reads."""
+    (tmp_path / "link.parquet").symlink_to(out / "labels.parquet")
+    before = contents(out)
+    for name in (out / "labels.parquet", tmp_path / "link.parquet"):
+        code, _, errors = call("compare", name, "--out", out, "--force", *QUICK)
+        assert (code, errors) == (
+            2, f"knoll: {name} is an input of this command and would be replaced. Choose another place with --out.\n",
+        )  # fmt: skip
+    assert contents(out) == before
+
+
+def test_what_a_process_of_the_same_number_left_is_left_alone(out, table, call):
+    """In a container every run may have the number 1: what a killed one left behind must not stop the next."""
+    left = out / f".knoll.{os.getpid()}.part"
+    for name in ("old", "new"):
+        (left / name).mkdir(parents=True)
+        (left / name / "report.html").write_text("from before")
+    assert call("compare", table, "--out", out, "--force", *QUICK) == (0, "", "")
+    assert [(left / name / "report.html").read_text() for name in ("old", "new")] == ["from before"] * 2
+
+
 @pytest.mark.parametrize("force", [True, False])
 def test_what_appears_during_the_run_is_not_replaced(tmp_path, force):
     def work():
@@ -165,7 +200,7 @@ def test_what_appears_during_the_run_is_not_replaced(tmp_path, force):
 
     with pytest.raises(_results.click.ClickException) as caught:
         work()
-    kept = tmp_path / "out" / f"results.{os.getpid()}"
+    (kept,) = (tmp_path / "out").glob("results.*")
     assert caught.value.message.endswith(f"The results of this run are in {kept}.")
     assert (kept / "report.html").read_text() == "ours"
     assert (tmp_path / "out" / "report.html").read_text() == "theirs"

@@ -134,6 +134,14 @@ def test_ids_probabilities_and_parquet(call, model, labels, tmp_path):
     assert shares.tobytes() == read.estimator.predict_proba(read.preparation.apply(ROWS)).tobytes()
 
 
+def test_a_table_without_rows_is_told_so(call, tmp_path):
+    """Also where the model has no names for its columns."""
+    package.save(package.KMeans(2, random_state=0).fit(ROWS), tmp_path / "m.knoll")
+    pa.parquet.write_table(ARROW.slice(0, 0), tmp_path / "t.parquet")
+    code, _, errors = call("predict", tmp_path / "m.knoll", tmp_path / "t.parquet")
+    assert (code, errors) == (2, f"knoll: {tmp_path / 't.parquet'} has no rows.\n")
+
+
 def test_the_format_may_be_asked_for(call, model, tmp_path):
     path, out = tmp_path / "new.csv", tmp_path / "labels"
     path.write_text(text())
@@ -252,14 +260,14 @@ def test_the_rule_of_the_fit_is_remembered(call, tmp_path):
         ("", "{new} is empty."),
         ("a,b\n", "{new} has one line and no numbers"),
         ("a,c\n1,2\n", "{new} has no column 'b'. It has: a, c."),
-        ("a,b\n1,2\n3,x\n", "{new}: line 3 has 'x' in column 'b', where a number is needed. Mend that cell."),
-        ("a,b\n1,2\n3,4,5\n", "{new}: line 3 has 3 cells where 2 are expected. Mend that line."),
+        ("a,b\n1,2\n3,x\n", "{new}: line 3 has 'x' in column 'b', where a number is needed. Fix that cell."),
+        ("a,b\n1,2\n3,4,5\n", "{new}: line 3 has 3 cells where 2 are expected. Fix that line."),
         (b"PAR1 and no more", "{new} is damaged: "),
         (b"ARROW1 and no more", "{new} is damaged: "),
         (b"\x93NUMPY and no more", "{new} is damaged: "),
         (b"\x1f\x8b and no more", "{new} looks like gzip and cannot be unpacked: "),
         (gzip.compress(text().encode())[:-30], "{new} looks like gzip and cannot be unpacked: "),
-        (b"\x00\x01\x02" * 50, "{new} is no table that can be read here"),
+        (b"\x00\x01\x02" * 50, "{new} cannot be read"),
         (binary(pa.parquet.write_table, pa.table({"a": ["x"], "b": [1]})), "{new}: column 'a' cannot be used: text."),
         (binary(pa.parquet.write_table, ARROW.slice(0, 0)), "{new} has no rows."),
         (binary(pa.feather.write_feather, ARROW.slice(0, 0)), "{new} has no rows."),
@@ -283,7 +291,7 @@ def test_an_error_far_down_leaves_no_file_and_names_the_line(call, model, tmp_pa
     new.write_text("a,b\n" + "1,2\n" * 5000 + "1,oops\n")
     code, _, errors = call("predict", model, new, "--out", tmp_path / "labels.csv")
     assert code == 2
-    assert errors == f"knoll: {new}: line 5002 has 'oops' in column 'b', where a number is needed. Mend that cell.\n"
+    assert errors == f"knoll: {new}: line 5002 has 'oops' in column 'b', where a number is needed. Fix that cell.\n"
     new.write_text("a,b\n" + "1,2\n" * 5000 + "1,,\n")
     code, _, errors = call("predict", model, new, "--out", tmp_path / "labels.csv", "--missing", "drop")
     assert "line 5002 has 3 cells where 2 are expected." in errors

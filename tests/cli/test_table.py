@@ -107,13 +107,38 @@ def test_columns_ids_and_truth(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["007", "8"], ["007", "8"]), (["7", "-8"], [7, -8]), (["7.0", "8"], ["7.0", "8"]),
+        (["1e5", "2"], ["1e5", "2"]),
+        (["2024-01-01", "2024-01-02"], ["2024-01-01", "2024-01-02"]), (["true", "false"], ["true", "false"]),
+        (["9" * 20, "1"], ["9" * 20, "1"]), (["+7", "8"], ["+7", "8"]),
+    ],
+)  # fmt: skip
+def test_ids_are_kept_as_they_are_written(tmp_path, written, read):
+    """As ``knoll predict`` does: 007 and 7 are two rows."""
+    path = write(tmp_path, "id,x,y\n" + "".join(f"{name},{i},{i}\n" for i, name in enumerate(written)))
+    found = read_table(path, ids="id")
+    assert found.ids is not None
+    assert (found.ids.tolist(), found.columns) == (read, ("x", "y"))
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\xef\xbb\xbf\r\n", "is empty"),
+        ("x,y\n1,2\n3,4\n".encode("utf-32"), "is a text in UTF-32, which cannot be read\\. .* Save it as UTF-8\\."),
+        ("x,y\n1," + 200_000 * "z" + "\n3,4\n", "a cell has more than 131072 characters. Shorten"),
+        (
+            "x,y\n" + "1,2\n" * 40_000 + "3," + (1 << 22) * "z",
+            "a line is longer than 1048576 bytes, or a quotation mark",
+        ),
         ("x,y\n", "has one line and no numbers"),
         ("name\nbob\n", r"has no numeric column to cluster \('name' is text\)"),
-        ("x,y\n1,2\n1,2,3\n", "line 3 has 3 cells where 2 are expected. Mend that line."),
-        (b"\x00\x01\x02" * 50, "is no table that can be read here"),
+        ("x,y\n1,2\n1,2,3\n", "line 3 has 3 cells where 2 are expected. Fix that line."),
+        (b"\x00\x01\x02" * 50, "cannot be read"),
         (b"PAR1 and no more", "is damaged"),
         (b"\x1f\x8b and no more", "looks like gzip and cannot be unpacked"),
         (b"PK\x03\x04 and no more", "is damaged"),

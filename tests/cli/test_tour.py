@@ -250,7 +250,7 @@ def test_what_is_told_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(page, "page", lambda done: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["tour", "--out", str(tmp_path / "new")]) == 143
     assert list(tmp_path.iterdir()) == []
-    assert capsys.readouterr().err == "knoll: told to end; no unfinished file was kept.\n"
+    assert capsys.readouterr().err == "knoll: terminated; no unfinished file was kept.\n"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

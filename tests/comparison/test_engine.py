@@ -12,12 +12,13 @@ import pytest
 import knoll
 from knoll.comparison import Agreement, Comparison, compare, engine, fitting
 from knoll.comparison.fitting import content_order, drawn_rows
-from knoll.comparison.methods import ALL
+from knoll.comparison.methods import DBSCANProposer, KMeansProposer
 from knoll.comparison.plan import VIEW, make_plan
 from knoll.comparison.recommend import _plainly
-from knoll.comparison.result import METHODS, Shortcut
+from knoll.comparison.result import Shortcut
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
+from knoll.registry import compared
 
 QUICK = ("gaussian-mixture", "kmeans", "dbscan")
 
@@ -59,14 +60,14 @@ def same(a: Comparison, b: Comparison) -> None:
 
 
 def test_all_methods_answer_and_the_clusters_are_found(whole):
-    assert tuple(whole.candidates) == METHODS
+    assert tuple(whole.candidates) == compared()
     assert whole.failures == ()
-    assert whole.recommendation.method in METHODS
+    assert whole.recommendation.method in compared()
     assert whole.recommendation.structure.verdict == "clusters"
     assert adjusted_rand_score(whole.labels, three()[1]) == 1.0
     assert np.array_equal(whole.labels, whole.candidates[whole.recommendation.method].labels)
     assert "not truth" in whole.recommendation.caution
-    assert whole.recommendation.runner_up in METHODS
+    assert whole.recommendation.runner_up in compared()
     assert whole.recommendation.why_not
 
 
@@ -95,7 +96,7 @@ def test_agreement_is_symmetric_with_ones(whole):
     matrix = whole.agreement.matrix
     assert np.array_equal(matrix, matrix.T)
     assert (np.diag(matrix) == 1).all()
-    assert whole.agreement.methods == METHODS
+    assert whole.agreement.methods == compared()
 
 
 def test_truth_is_scored_and_does_not_decide(whole):
@@ -109,7 +110,7 @@ def test_truth_is_scored_and_does_not_decide(whole):
 
 def test_the_summary_is_plain_and_the_table_short(whole):
     text = json.loads(json.dumps(whole.summary(), allow_nan=False))
-    assert list(text["candidates"]) == list(METHODS)
+    assert list(text["candidates"]) == list(compared())
     assert text["recommendation"]["structure"]["nulls"][0]["name"] == "uniform"
     assert text["candidates"]["kmeans"]["sizes"] == [70, 70, 70]
     assert len(repr(whole).splitlines()) < 16
@@ -203,7 +204,10 @@ def test_smaller_draws_are_part_of_larger_ones():
 def test_a_budget_that_was_too_small_is_told():
     X, _ = three(200)
     found = compare(X, methods=["kmeans"], k=[3], budget=1e-3)
-    least = f"To choose parameters on 400 rows and to label all {len(X)} takes that long; fewer methods take less."
+    least = (
+        f"Choosing parameters on 400 rows and labelling all {len(X)} takes that long. Use methods= (--methods) "
+        "to run fewer methods."
+    )
     assert found.notes[-1:] == (f"It took {found.seconds:.2g} s, more than the budget of 0.001 s. {least}",)
     assert compare(X, methods=["kmeans"], k=[3], budget=1e-3, exact=True).notes == ()
     assert compare(X, methods=["kmeans"], k=[3]).notes == ()
@@ -230,7 +234,7 @@ def test_a_long_table_is_sampled_and_says_so():
     assert np.array_equal(slow.labels, slow.model.predict(found.scaling.apply(X)))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", compared())
 def test_every_shortcut_has_a_certificate(name):
     """Each method on a sample of a table with clear clusters: the share, and a fit to other rows that agrees."""
     X, _ = three(1500)
@@ -241,9 +245,9 @@ def test_every_shortcut_has_a_certificate(name):
     assert one.shortcut.others == one.fitted_rows
     assert one.shortcut.agreement > 0.8
     assert (one.shortcut.residual is not None) == (name == "spectral")
-    told = str(one.shortcut)
+    told, agreement = str(one.shortcut), f"{one.shortcut.agreement:.2f}"
     assert f"fitted on {100 * one.shortcut.share:.2g} % of the rows, the rest labelled by predict" in told
-    assert f"a fit to {one.fitted_rows} other rows parts them alike by {one.shortcut.agreement:.2f}" in told
+    assert f"a fit to {one.fitted_rows} other rows gives similar clusters (adjusted Rand index {agreement})" in told
     assert json.loads(json.dumps(found.summary()))["candidates"][name]["shortcut"]["share"] == one.shortcut.share
 
 
@@ -263,7 +267,7 @@ def test_a_second_draw_takes_other_rows():
 
 
 def test_a_sample_of_nearly_all_rows_is_all_rows():
-    rows = [make_plan(n, 4, METHODS, 10.0, exact=False).routes["dbscan"].rows for n in (100_000, 120_000, 200_000)]
+    rows = [make_plan(n, 4, compared(), 10.0, exact=False).routes["dbscan"].rows for n in (100_000, 120_000, 200_000)]
     assert rows == [100_000, 120_000, 100_000]
     assert [str(Shortcut(share, 9, 1.0, None)).split(";")[0] for share in (0.9999, 0.123, 0.0114, 0.0004)] == [
         f"fitted on {told} % of the rows, the rest labelled by predict" for told in ("99", "12", "1.1", "0.04")
@@ -271,14 +275,14 @@ def test_a_sample_of_nearly_all_rows_is_all_rows():
 
 
 def test_exact_takes_every_row_and_tells_the_cost():
-    plan = make_plan(10**6, 4, METHODS, 120.0, exact=True)
+    plan = make_plan(10**6, 4, compared(), 120.0, exact=True)
     assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
     assert plan.seconds > 1e4
     assert "spectral: all rows; about" in str(plan)
-    usual = make_plan(10**6, 4, METHODS, 120.0, exact=False)
+    usual = make_plan(10**6, 4, compared(), 120.0, exact=False)
     assert usual.seconds < 120
     assert usual.routes["spectral"].rows == VIEW
-    views = [make_plan(10**6, 4, METHODS, budget, exact=False).view for budget in (0.01, 1, 5, 30, 120)]
+    views = [make_plan(10**6, 4, compared(), budget, exact=False).view for budget in (0.01, 1, 5, 30, 120)]
     assert views == sorted(views)
     assert (views[0], views[-1]) == (400, VIEW)
 
@@ -293,7 +297,7 @@ def test_data_without_clusters_is_called_that(kind):
     found = compare(X, methods=QUICK, k=range(1, 5))
     assert (found.recommendation.method, found.recommendation.verdict) == (None, "no clusters")
     assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
-    assert found.recommendation.reasons[1].startswith("The density has one hill")
+    assert found.recommendation.reasons[1].startswith("The density has one peak")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
     assert set(found.candidates) == set(QUICK)
@@ -341,7 +345,7 @@ def test_constant_and_repeated_columns_change_nothing_but_the_remarks():
     wide = np.c_[X, np.full(len(X), 7.0), X[:, 0]]
     found = compare(wide, methods=QUICK, k=range(2, 5), columns=["a", "b", "c", "still", "again"])
     assert found.profile.constant == ("still",)
-    assert found.profile.remarks[0] == "still is constant and tells nothing."
+    assert found.profile.remarks[0] == "still has a single value and was ignored."
     assert adjusted_rand_score(found.labels, y) == 1.0
 
 
@@ -359,7 +363,7 @@ def test_the_profile_names_copies_and_scales():
     profile = compare(X, methods=["kmeans"], k=[2], columns=["a", "b", "salary"]).profile
     assert profile.duplicates == 7
     assert "7 of 67 rows are copies of another row." in profile.remarks
-    assert any(remark.startswith("salary spreads") for remark in profile.remarks)
+    assert any(remark.startswith("Ranges differ widely (salary is ") for remark in profile.remarks)
 
 
 # ---- by hand, failures, Ctrl-C -------------------------------------------------------------------------------------
@@ -384,10 +388,10 @@ def test_parameters_by_hand_are_obeyed():
 
 
 def test_a_method_that_raises_is_a_failure(monkeypatch):
-    def broken(view, given):
+    def broken(self, view, given):
         raise KnollError("no luck")
 
-    monkeypatch.setattr(ALL["kmeans"], "propose", broken, raising=False)
+    monkeypatch.setattr(KMeansProposer, "propose", broken)
     found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
     assert [(f.method, f.reason) for f in found.failures] == [("kmeans", "no luck")]
     assert set(found.candidates) == {"gaussian-mixture", "dbscan"}
@@ -396,10 +400,10 @@ def test_a_method_that_raises_is_a_failure(monkeypatch):
 
 
 def test_ctrl_c_keeps_what_is_finished(monkeypatch):
-    def stopped(view, given):
+    def stopped(self, view, given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ALL["dbscan"], "propose", stopped, raising=False)
+    monkeypatch.setattr(DBSCANProposer, "propose", stopped)
     found = compare(three(40)[0], methods=[*QUICK, "mean-shift"], k=range(2, 5))
     assert found.interrupted
     assert set(found.candidates) == {"gaussian-mixture", "kmeans"}
@@ -485,10 +489,10 @@ def test_numbers_not_to_be_tried_are_not_taken():
 
 
 def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
-    def broken(view, given):
+    def broken(self, view, given):
         raise ValueError("attempt to get argmax of an empty sequence")
 
-    monkeypatch.setattr(ALL["kmeans"], "propose", broken, raising=False)
+    monkeypatch.setattr(KMeansProposer, "propose", broken)
     found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
     told = "it cannot be fitted to these rows (attempt to get argmax of an empty sequence)"
     assert [(f.method, f.reason) for f in found.failures] == [("kmeans", told)]
@@ -510,7 +514,7 @@ def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
 def test_little_data_stops_no_method(X, scale):
     found = compare(X, scale=scale)
     assert found.failures == ()
-    assert tuple(found.candidates) == METHODS
+    assert tuple(found.candidates) == compared()
     json.dumps(found.summary(), allow_nan=False)
 
 

@@ -154,7 +154,7 @@ def test_powers_of_two_change_nothing(X, eps, min_samples, power):
 
 @settings(max_examples=60, deadline=None)
 @given(sets(), radii, levels, st.sampled_from(["closest", "first", "noise"]))
-def test_every_door_gives_the_same_labels(X, eps, min_samples, border):
+def test_every_input_type_gives_the_same_labels(X, eps, min_samples, border):
     """Dense points, sparse points, a callable, and matrices of distances are one graph."""
     distances = one_distances(X)
     options = {"eps": eps, "min_samples": min_samples, "border": border}

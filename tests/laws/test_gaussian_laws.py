@@ -99,3 +99,20 @@ def test_weights_are_repetitions_on_lattices(rows):
     np.testing.assert_allclose(weighted.mean_, repeated.mean_, atol=1e-13)
     np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, atol=1e-12)
     assert weighted.weight_ == repeated.weight_
+
+
+def test_a_density_far_out_is_that_of_its_distance():
+    """A row 1e144 deviations off, whose squared distance is a number, and whose coordinate is beyond 2^500."""
+    X = np.array([[0.29], [1e37]])
+    model = Gaussian().fit(X, sample_weight=[3.0, 2.0])
+    far = np.array([[6.6e180], [-6.6e180]])
+    expected = -0.5 * (np.log(2 * np.pi) + model.log_det_ + model.mahalanobis(far, squared=True))
+    np.testing.assert_allclose(model.score_samples(far), expected, rtol=1e-12)
+
+
+def test_equal_rows_near_the_largest_number_leak_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CollapsedComponentWarning)
+        for value in (4.5e193, 1e300):
+            assert Gaussian().fit([[value]] * 3).mean_ == [value]

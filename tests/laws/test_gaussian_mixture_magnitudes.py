@@ -93,6 +93,16 @@ def test_a_power_of_two_as_a_unit_changes_nothing(shape, noise, power):
         np.testing.assert_allclose(again, np.ldexp(drawn, power), rtol=1e-9, atol=np.ldexp(1e-9, power))
 
 
+def test_a_power_of_two_as_a_unit_changes_no_start():
+    """The rounding of a start about the origin may lie outside of the box of the rows, in every unit alike."""
+    X = np.array([[35.8529338820793, -17.65417491347171], [0.3593962011489306, -0.17409655660858292]])
+    for seed in range(4):
+        start = {"init_params": "random_from_data", "max_iter": 0, "reg_covar": 0.0, "random_state": seed}
+        for power in (-450, 450):
+            scaled = fit(np.ldexp(X, power), 1, **start)
+            np.testing.assert_array_equal(scaled.means_, np.ldexp(fit(X, 1, **start).means_, power))
+
+
 @pytest.mark.parametrize("shape", ["full", "tied", "diag", "spherical", "fixed"])
 @pytest.mark.parametrize("reg_covar", [0.0, 1e-6])
 @pytest.mark.parametrize("reach", [12, 40, 150, 300])
@@ -337,9 +347,34 @@ def test_any_magnitudes(seed, n, d, k, shape, init, reg_covar, noise, weighted, 
     except KnollError:
         return
     assert_sound(model, X, sample_weight=weights)
-    if reg_covar == 0 and shape != "fixed":  # a fixed variance may be below the square of a mean's rounding
+    if reg_covar == 0 or shape == "fixed":  # which adds nothing to what it holds
         bounds = model.lower_bounds_
         assert (np.diff(bounds) >= -1e-9 * np.maximum(1.0, np.abs(bounds[1:]))).all()
+
+
+@pytest.mark.parametrize("init", STARTS)
+def test_a_fixed_variance_of_any_size_climbs_and_tells_rows_apart(init):
+    """Light rows lie many deviations from the mean: over a narrow variance their squared distances leave float64."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(12, 2)) * 10.0 ** rng.uniform(-150, 150)
+        weights = 10.0 ** rng.uniform(-200, 0, size=12)
+        parameters = {"covariance_type": "fixed", "fixed_variance": 10.0 ** rng.uniform(-300, -200)}
+        model = fit(X, 3, weights, init_params=init, tol=0.0, max_iter=10, **parameters)
+        bounds = model.lower_bounds_
+        assert (np.diff(bounds) >= -1e-9 * np.maximum(1.0, np.abs(bounds[1:]))).all()
+        assert_sound(model, X, sample_weight=weights)
+        blocks = GaussianMixture(3, init_params=init, tol=0.0, max_iter=10, random_state=0, **parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KnollWarning)
+            blocks.fit_blocks(lambda: [(X[:5], weights[:5]), (X[5:], weights[5:])])  # noqa: B023
+        np.testing.assert_array_equal(blocks.means_, model.means_)
+        size = np.abs(X).max()
+        if parameters["fixed_variance"] > 1e-20 * size**2:
+            continue  # else it is as hard as k-means: a row belongs to the nearest mean
+        distances = np.linalg.norm(X[:, None] / size - model.means_ / size, axis=2)  # (n, k)
+        distances[:, model.weights_ == 0] = np.inf  # the dead have none
+        assert (distances[np.arange(12), model.labels_] <= distances.min(axis=1) * (1 + 1e-9)).all()
 
 
 def test_a_model_without_its_exponents_computes_with_its_attributes():

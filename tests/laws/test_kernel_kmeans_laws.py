@@ -1,4 +1,4 @@
-"""Laws of weighted kernel k-means: what must hold for any data and kernel."""
+"""Laws of weighted kernel k-means: what is true for any data and kernel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from knoll import KernelKMeans, KMeans, kernels, reference
 from knoll.exceptions import KnollWarning
-from knoll.steps.kernel_kmeans import assign
-from knoll.steps.kernel_means import Means, Problem
+from knoll.kernel_kmeans.means import Means, Problem
+from knoll.kernel_kmeans.steps import assign
 
 seeds = st.integers(0, 2**32 - 1)
 some_kernels = st.sampled_from(["rbf", "linear", "poly", "heaviside"])

@@ -248,6 +248,37 @@ def test_an_absent_row_is_absent_however_large(scale, absent, kind):
     np.testing.assert_array_equal(batch.labels_, batch.predict(given_rows))
 
 
+@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**500])
+def test_an_absent_row_of_extreme_data_gives_its_column_no_second_value(scale):
+    """A column of one value is taken out before data is scaled; a row of weight 0 must not keep it in."""
+    X, start = scale * np.array([[-9.0], [-8.0]]), scale * np.array([[-8.5]])
+    model = KMeans(1, init=start, tol=0.0).fit(X, sample_weight=[1.0, 0.0])
+    alone = KMeans(1, init=start, tol=0.0).fit(X[:1])
+    same(model, alone, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    cuts = [(X[:1], np.ones(1)), (X[1:], np.zeros(1))]
+    same(KMeans(1, init=start, tol=0.0).fit_blocks(lambda: cuts), alone, "cluster_centers_", "inertia_", "n_iter_")
+
+
+@pytest.mark.parametrize("power", [-500, 0, 500])
+def test_a_start_beside_rows_of_one_value_is_measured_in_their_unit(power):
+    """An empty cluster keeps its start, to the bit."""
+    X, start = np.ldexp([[-3.9, -1.7], [-0.2, -0.1]], power), np.ldexp([[-0.2, -0.1], [-3.9, -1.7]], power)
+    with quietly():
+        model = KMeans(2, init=start, tol=0.0, empty_clusters="keep").fit(X, sample_weight=[1.0, 0.0])
+    assert model.labels_.tolist() == [1, 0]
+    np.testing.assert_array_equal(model.cluster_centers_, start)
+
+
+def test_light_rows_keep_small_entries_beside_far_larger_ones():
+    """Products w·x are added in one unit for all rows: it leaves room for a light row whose entries differ widely."""
+    X, weights = np.array([[0.0, 0.0], [5.9e299, -21.5], [1.9e292, 21.75]]), np.array([1.0, 1e-105, 1e-105])
+    model = KMeans(3, init=X, tol=0.0).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(model.cluster_centers_, X)
+    np.testing.assert_array_equal(model.cluster_weights_, weights)
+    blocks = KMeans(3, init=X, tol=0.0).fit_blocks(lambda: [(X[:1], weights[:1]), (X[1:], weights[1:])])
+    same(blocks, model, "cluster_centers_", "inertia_", "cluster_weights_")
+
+
 def test_predict_of_the_training_rows_is_labels_beside_tiny_centres():
     """The centres are so small that `predict` scales each row; the fit must have said the same."""
     X, weights = np.array([[0.0, 1.0], [5e-324, 0.0], [0.0, 0.0]]), [0.0, 1.0, 1.0]

@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse
 
 from knoll import KMeans
+from knoll._common.blocks import Block
 from knoll.exceptions import ConvergenceWarning
-from knoll.steps import kmeans as steps
-from knoll.steps.assignment import _LabelsOnly, add_sums
-from knoll.steps.blocks import Block
+from knoll.kmeans import lloyd
+from knoll.kmeans.assignment import _LabelsOnly, add_sums
 
 UNIT = 2.0**-53
 DIGITS = Fraction(1, 2**36)
@@ -64,8 +64,8 @@ def test_the_sums_alone_tell_the_objective(name, weighted, monkeypatch):
     weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X)) if weighted else None
     traced = []
 
-    def traced_finish(stats, state, about, threads=1):
-        new, report = finish(stats, state, about, threads)
+    def traced_average(table, state, scatter, threads=1):
+        new, report = average(table, state, scatter, threads)
         d2 = ((X[:, None].astype(float) - state.centers) ** 2).sum(axis=2)
         traced.append((report.objective, new.centers, d2.argmin(axis=1)))
         return new, report
@@ -73,9 +73,9 @@ def test_the_sums_alone_tell_the_objective(name, weighted, monkeypatch):
     def no_pass(*_):
         raise AssertionError("a pass over the points")
 
-    finish = steps.finish
-    monkeypatch.setattr(steps, "finish", traced_finish)
-    monkeypatch.setattr(steps, "squared_error", no_pass)
+    average = lloyd.average
+    monkeypatch.setattr(lloyd, "average", traced_average)
+    monkeypatch.setattr(lloyd, "squared_error", no_pass)
     model = fit(X, start, sample_weight=weights)
     assert model.n_iter_ > 1
     reported = {value: (centers, labels) for value, centers, labels in traced}
@@ -154,14 +154,14 @@ def test_equal_rows_have_themselves_for_a_mean(weight, magnitude, dtype):
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 1 / 3, 1e-5, 1e22 / 7])
 def test_any_number_of_copies_has_the_row_for_a_mean(value):
-    state = steps.start(np.zeros((1, 2)))
-    about = steps.Spread(np.zeros(2), 0.0, 1.0)
+    state = lloyd.start(np.zeros((1, 2)))
+    about = lloyd.TotalScatter(np.zeros(2), 0.0, 1.0)
     row = np.array([value, -7 * value])
-    stats = steps.partial(Block(row[None], None), state, 1)
+    stats = lloyd.partial(Block(row[None], None), state, 1)
     for copies in range(1, 1001):
-        new, _ = steps.finish(stats, state, about)
+        new, _ = lloyd.finish(stats, state, about)
         assert new.centers.tolist() == [row.tolist()], copies
-        stats = steps.merge(stats, steps.partial(Block(row[None], None), state, 1))
+        stats = lloyd.merge(stats, lloyd.partial(Block(row[None], None), state, 1))
 
 
 def test_small_rows_beside_large_ones_have_themselves_for_a_mean():
@@ -169,9 +169,9 @@ def test_small_rows_beside_large_ones_have_themselves_for_a_mean():
     rng = np.random.default_rng(1)
     for power in (-100, -400, -800, -960, -1000, -1070):
         X = np.vstack([np.ones((2, 2)), np.ldexp(rng.uniform(0.5, 1, size=(1, 2)), power).repeat(7, axis=0)])
-        state = steps.start(X[[0, 2]])
-        stats = steps.partial(Block(X, None), state, 1)
-        new, _ = steps.finish(stats, state, steps.Spread(np.zeros(2), 4.0, 9.0))
+        state = lloyd.start(X[[0, 2]])
+        stats = lloyd.partial(Block(X, None), state, 1)
+        new, _ = lloyd.finish(stats, state, lloyd.TotalScatter(np.zeros(2), 4.0, 9.0))
         np.testing.assert_array_equal(new.centers, X[[0, 2]])
 
 
@@ -219,7 +219,7 @@ class Turning(_LabelsOnly):
 def test_centres_that_come_back_end_the_fit(k, tol):
     X = np.repeat(np.arange(k, dtype=float), 3)[:, None] * 10 + np.tile([-1.0, 0.0, 1.0], k)[:, None]
     start = 10.0 * np.arange(k)[:, None] + 0.25
-    result = steps.alternate(
+    result = lloyd.alternate(
         lambda: iter([Block(X, None)]), start, max_iter=300, tol=tol, threads=1, memory=Turning(len(X), 1, k)
     )
     assert k < result.n_iter <= 3 * (k + 1)  # a round, and what the rule takes to see it
@@ -230,7 +230,7 @@ def test_centres_that_come_back_end_the_fit(k, tol):
 
 
 def test_verbose_tells_that_centres_came_back(monkeypatch, capsys):
-    monkeypatch.setattr("knoll.kmeans.memory_for", lambda points, k, algorithm: Turning(*points.shape, k))
+    monkeypatch.setattr("knoll.kmeans.estimator.memory_for", lambda points, k, algorithm: Turning(*points.shape, k))
     X = np.array([[0.0], [1.0], [10.0], [11.0]])
     model = KMeans(2, init=[[0.5], [10.5]], n_init=1, tol=0, verbose=1).fit(X)
     assert f"Converged at iteration {model.n_iter_}: centers come back" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Laws of the climb: the ascent, fixed points, the reference step by step, and what must not change the answer."""
+"""Laws of Mean Shift: the ascent, fixed points, the reference step by step, and what must not change the answer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knoll import MeanShift, reference
+from knoll.density.ascent import KernelDensity
 from knoll.exceptions import BadData
-from knoll.steps.climb import Hill
 
 FLAT = 10**9
 
@@ -40,7 +40,7 @@ def altitude(y, X, eps):
 def test_no_step_descends(case):
     """f(y⁺) ≥ f(y) + n‖y⁺ − y‖²   (eq. 6.2)."""
     X, eps = case
-    for path in Hill(X, None, eps).paths(X, FLAT):
+    for path in KernelDensity(X, None, eps).paths(X, FLAT):
         for y, after in itertools.pairwise(path):
             n = np.count_nonzero(np.sqrt(((X - y) ** 2).sum(axis=1)) <= eps)
             gain = altitude(after, X, eps) - altitude(y, X, eps)
@@ -53,12 +53,12 @@ def test_every_path_is_the_references_step_by_step(case):
     X, eps = case
     states = list(reference.mean_shift(X, eps))
     last = states[-1]
-    hill = Hill(X, None, eps, threads=2)
-    ends = hill.climb(X, FLAT)
+    density = KernelDensity(X, None, eps, threads=2)
+    ends = density.ascend(X, FLAT)
     assert (ends.points == last.X_climb).all()
     assert (ends.weight == last.n_neighbors).all()
     assert ends.steps.max() == last.iteration
-    for i, path in enumerate(hill.paths(X, FLAT)):
+    for i, path in enumerate(density.paths(X, FLAT)):
         assert len(path) == ends.steps[i] + 1
         for position, state in zip(path, states, strict=False):
             assert (position == state.X_climb[i]).all()
@@ -70,10 +70,10 @@ def test_every_path_is_the_references_step_by_step(case):
 
 @given(points(), st.integers(1, 12))
 @settings(max_examples=60, deadline=None)
-def test_a_climb_with_a_level_is_the_references(case, level):
+def test_an_ascent_with_a_level_is_the_references(case, level):
     X, eps = case
     last = reference.run(reference.dbscan_climbing(X, eps, level))
-    ends = Hill(X, None, eps, threads=2).climb(X, FLAT, level=float(level))
+    ends = KernelDensity(X, None, eps, threads=2).ascend(X, FLAT, level=float(level))
     assert (ends.points == last.X_climb).all()
     assert (ends.weight == last.n_neighbors).all()
 
@@ -83,10 +83,10 @@ def test_a_climb_with_a_level_is_the_references(case, level):
 def test_a_higher_level_only_makes_paths_longer(case, level):
     """The path at level m is a prefix of the path at m + 1 (docs/theory/errata.md, item 7)."""
     X, eps = case
-    hill = Hill(X, None, eps)
-    low, high = (hill.climb(X, FLAT, level=float(m)) for m in (level, level + 1))
+    density = KernelDensity(X, None, eps)
+    low, high = (density.ascend(X, FLAT, level=float(m)) for m in (level, level + 1))
     assert (low.steps <= high.steps).all()
-    for i, path in enumerate(hill.paths(X, FLAT)):
+    for i, path in enumerate(density.paths(X, FLAT)):
         assert (path[low.steps[i]] == low.points[i]).all()
         assert (path[high.steps[i]] == high.points[i]).all()
 
@@ -302,7 +302,7 @@ def test_bins_beyond_float32_keep_their_rows():
     assert model.labels_.tolist() == [0, 0, 1]
 
 
-def test_the_altitude_of_a_gaussian_climb_never_falls():
+def test_the_density_of_a_gaussian_ascent_never_falls():
     X = np.random.default_rng(0).normal(size=(300, 3))
     model = MeanShift(bandwidth=0.6, kernel="gaussian").fit(X)
     for path in model.paths(X[::7]):
@@ -312,7 +312,7 @@ def test_the_altitude_of_a_gaussian_climb_never_falls():
 
 @given(points(), st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_a_gaussian_climb_sees_a_set_not_its_order(case, seed):
+def test_a_gaussian_ascent_sees_a_set_not_its_order(case, seed):
     """Sums of Gaussian weights are rounded, and clusters numbered by them: no order may reach their last bits."""
     X, eps = case
     generator = np.random.default_rng(seed)
@@ -330,21 +330,21 @@ def test_threads_and_memo_change_nothing_on_larger_data():
     """Enough paths that most of them end by joining another."""
     generator = np.random.default_rng(3)
     X = generator.normal(size=(6000, 2)) + generator.integers(0, 3, size=(6000, 1)) * 4
-    hill = Hill(X, None, 0.9, threads=1)
-    one, four = hill.climb(X, 300), Hill(X, None, 0.9, threads=4).climb(X, 300)
+    density = KernelDensity(X, None, 0.9, threads=1)
+    one, four = density.ascend(X, 300), KernelDensity(X, None, 0.9, threads=4).ascend(X, 300)
     for a, b in zip((one.points, one.steps, one.weight), (four.points, four.steps, four.weight), strict=True):
         assert (a == b).all()
-    alone = hill.paths(X[::50], 300)
+    alone = density.paths(X[::50], 300)
     assert [len(path) - 1 for path in alone] == one.steps[::50].tolist()
     assert all((path[-1] == end).all() for path, end in zip(alone, one.points[::50], strict=True))
 
 
 def test_a_limit_of_steps_cuts_paths_whether_they_join_others_or_not():
     X = np.random.default_rng(4).normal(size=(2000, 2))
-    hill = Hill(X, None, 0.5, threads=2)
-    full = hill.paths(X[::20], 300)
+    density = KernelDensity(X, None, 0.5, threads=2)
+    full = density.paths(X[::20], 300)
     for limit in (0, 1, 5, 12):
-        cut = hill.climb(X, limit)
+        cut = density.ascend(X, limit)
         for path, end, steps in zip(full, cut.points[::20], cut.steps[::20], strict=True):
             assert steps == min(limit, len(path) - 1)
             assert (end == path[steps]).all()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knoll import _core
-from knoll.seeding import kmeans_plus_plus, multiset, random_rows
+from knoll._common.seeding import kmeans_plus_plus, multiset, random_rows
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -71,7 +71,7 @@ def test_a_power_of_two_carries_everything_along(seed, n, d, k, power):
 
 @settings(deadline=None, max_examples=15)
 @given(**some)
-def test_layouts_kinds_and_threads_do_not_matter(seed, n, d, k):
+def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
     X = cloud(seed, n, d)
     expected = starts(X, k, seed)
     wide = np.zeros((2 * n, 2 * d))

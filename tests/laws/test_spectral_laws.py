@@ -28,7 +28,7 @@ def groups(seed, n=90, d=2):
 
 def quiet_fit(X, k=3, w=None, **parameters):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # random groups may fall apart: the laws hold all the same
+        warnings.simplefilter("ignore")  # random groups may be disconnected: the laws apply all the same
         return SpectralClustering(k, **{"random_state": 3, **parameters}).fit(X, sample_weight=w)
 
 
@@ -150,13 +150,13 @@ def test_a_common_factor_of_the_similarities_does_not_matter(factor, form, scali
             table = {tuple(row): i for i, row in enumerate(X)}
             rows = lambda P: [table[tuple(row)] for row in P]  # noqa: E731
             return SpectralClustering(3, affinity=lambda P, Q: K[np.ix_(rows(P), rows(Q))] * scale, **options).fit(X), X
-        given = sp.csr_array(K * scale) if form == "sparse" else K * scale
-        return SpectralClustering(3, affinity="precomputed", **options).fit(given), given
+        matrix = sp.csr_array(K * scale) if form == "sparse" else K * scale
+        return SpectralClustering(3, affinity="precomputed", **options).fit(matrix), matrix
 
-    (one, _), (other, given) = fitted(1.0), fitted(factor)
+    (one, _), (other, matrix) = fitted(1.0), fitted(factor)
     assert adjusted_rand_score(one.labels_, other.labels_) == 1
     assert (one.labels_ == other.labels_).all() or factor < 1e-300  # where numbers have lost digits
-    assert (other.predict(given) == other.labels_).all()
+    assert (other.predict(matrix) == other.labels_).all()
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, atol=1e-9)
     root = -0.5 if scaling == "degree" else 0.0
     np.testing.assert_allclose(other.embedding_, one.embedding_ * factor**root, rtol=1e-6, atol=1e-9 * factor**root)
@@ -177,7 +177,9 @@ def test_every_route_to_a_graph_of_neighbours_gives_the_same_labels(seed, k, nei
     ]
     for route in routes:
         assert abs(route.affinity_matrix_ - own.affinity_matrix_).max() == 0
-        if own.n_connected_components_ <= k:  # else rows join the nearest cluster, and a given graph knows no distances
+        if (
+            own.n_connected_components_ <= k
+        ):  # else rows join the nearest cluster, and a precomputed graph has no distances
             assert (route.labels_ == own.labels_).all()
 
 

@@ -412,7 +412,7 @@ def test_compressed_rows_must_fit_together(put, change, words):
             r"cluster_centers_ has the shape \(2, 3\), which does not fit",
         ),
         ("KMeans", {"cluster_centers_": np.full((2, 1), np.nan)}, "cluster_centers_ has entries that are not finite"),
-        ("KMeans", {"cluster_centers_": np.ones((2, 1), int)}, "cluster_centers_ is of kind int64, and must be real"),
+        ("KMeans", {"cluster_centers_": np.ones((2, 1), int)}, "cluster_centers_ has dtype int64, and must be real"),
         ("KMeans", {"cluster_centers_": 3}, "cluster_centers_ is no array"),
         ("KMeans", {"n_features_in_": -1}, "n_features_in_ is -1"),
         ("KMeans", {"n_features_in_": True}, "n_features_in_ is True"),
@@ -437,8 +437,10 @@ def test_compressed_rows_must_fit_together(put, change, words):
             "core_sample_indices_ has entries that do not inc",
         ),
         ("DBSCAN", {"formulation": "climbing"}, "climbed_ missing, and needed with these parameters"),
+        ("KernelKMeans", {"level_shift_": 1e-308}, "row_names_ missing, and needed with these parameters"),
+        ("KernelKMeans", {"level_shift_": -1.0}, "level_shift_ is -1.0"),
         ("KMeans", {"labels_": np.array([0, 1, 2, 0], np.int32)}, r"labels_ has entries outside 0 … 1"),
-        ("KMeans", {"labels_": np.array([0.0, 1.0, 1.0, 0.0])}, "labels_ is of kind float64, and must be whole"),
+        ("KMeans", {"labels_": np.array([0.0, 1.0, 1.0, 0.0])}, "labels_ has dtype float64, and must be whole"),
         ("KMeans", {"feature_names_in_": np.array(["a", "b"], object)}, r"feature_names_in_ has the shape \(2,\)"),
     ],
 )
@@ -446,6 +448,7 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put
     made = {
         "KMeans": knoll.KMeans(2),
         "DBSCAN": knoll.DBSCAN(2.5, min_samples=2),
+        "KernelKMeans": knoll.KernelKMeans(2, sigma=3.0, random_state=0),
         "MeanShift": knoll.MeanShift(bandwidth=3.0),
         "SpectralClustering": knoll.SpectralClustering(2, sigma=3.0, random_state=0),
         "GaussianMixture": knoll.GaussianMixture(2, random_state=0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -332,3 +333,128 @@ def test_a_fixed_covariance_on_its_way_to_nothing_is_kmeans():
     np.testing.assert_array_equal(model.labels_, state.labels)
     np.testing.assert_allclose(model.means_, state.mu, rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(model.covariances_, np.full(3, 1e-7))
+
+
+# ---- a row far from the others ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("far", [1e10, 1e14, 1e18, 1e30, 1e100])
+def test_one_far_row_with_a_component_of_its_own_costs_the_others_no_digits(shape, far):
+    """The distance of a row that no other component sees is not in their parameters, nor in densities elsewhere."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + np.repeat([[0.0, 0.0], [9.0, 3.0], [-5.0, 8.0]], 100, axis=0)
+    precisions = {"full": np.tile(np.eye(2), (4, 1, 1)), "tied": np.eye(2), "diag": np.ones((4, 2))}
+    parameters = {
+        "n_components": 4,
+        "covariance_type": shape,
+        "weights_init": np.full(4, 0.25),
+        "precisions_init": precisions.get(shape, np.ones(4)),
+        "max_iter": 30,
+        "tol": 0.0,
+    }
+
+    def models(distance):
+        far_row = [[distance, -distance]]
+        Y = np.vstack([X, far_row])
+        means = np.vstack([X[[0, 150, 250]], far_row])
+        orders = [np.arange(301), np.arange(301)[::-1], rng.permutation(301)]
+        fits = [fit(GaussianMixture, Y[order], means_init=means, **parameters) for order in orders]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            blocks = GaussianMixture(means_init=means, **parameters).fit_blocks(lambda: np.array_split(Y, 5))
+        for name in ("means_", "covariances_", "weights_", "lower_bounds_"):
+            np.testing.assert_array_equal(getattr(blocks, name), getattr(fits[0], name), err_msg=name)
+        return fits
+
+    near = models(1e5)[0]
+    for model in models(far):
+        np.testing.assert_allclose(model.means_[:3], near.means_[:3], rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(model.weights_, near.weights_, rtol=1e-11)
+        shared = slice(None) if shape == "tied" else slice(3)
+        np.testing.assert_allclose(model.covariances_[shared], near.covariances_[shared], rtol=1e-10, atol=1e-11)
+        np.testing.assert_allclose(model.score_samples(X), near.score_samples(X), rtol=1e-10)
+
+
+# ---- columns that depend on each other -------------------------------------------------------------------------
+
+
+def dependent_tables() -> dict[str, np.ndarray]:
+    iris = sklearn.datasets.load_iris().data
+    redundant = {"n_informative": 2, "n_redundant": 3, "n_clusters_per_class": 1}
+    return {
+        "iris and its sum": np.column_stack([iris, iris.sum(axis=1)]),
+        "iris and two combinations": np.column_stack([iris, iris @ [1, -2, 0.5, 0], iris @ [0.1, 0.3, 0, 1]]),
+        "redundant columns": sklearn.datasets.make_classification(200, 5, random_state=0, **redundant)[0],
+    }
+
+
+def exact_score(X: np.ndarray, reg_covar: float) -> float:
+    """The log-likelihood per row of one Gaussian whose Σ is that of the rows, and reg_covar on its diagonal."""
+    rows = [[Fraction(v) for v in row] for row in X.tolist()]
+    n, d = X.shape
+    mean = [sum(row[j] for row in rows) / n for j in range(d)]
+    about = [[v - m for v, m in zip(row, mean)] for row in rows]
+    S = [[sum(row[i] * row[j] for row in about) / n for j in range(d)] for i in range(d)]
+    table = [[S[i][j] + (Fraction(reg_covar) if i == j else 0) for j in range(d)] + S[i] for i in range(d)]
+    determinant = Fraction(1)
+    for i in range(d):  # Gauss and Jordan: [Σ | S] → [I | Σ⁻¹S]; Σ is positive definite, so no pivot is 0
+        determinant *= table[i][i]
+        table[i] = [v / table[i][i] for v in table[i]]
+        for r in set(range(d)) - {i}:
+            table[r] = [v - table[r][i] * p for v, p in zip(table[r], table[i])]
+    trace = sum(table[i][d + i] for i in range(d))
+    log_det = math.log(determinant.numerator) - math.log(determinant.denominator)
+    return -0.5 * (d * math.log(2 * math.pi) + log_det + float(trace))
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")  # reg_covar drowns small data
+@pytest.mark.parametrize("shape", ["full", "tied"])
+@pytest.mark.parametrize("name", dependent_tables())
+def test_dependent_columns_keep_what_reg_covar_leaves_them(name, shape):
+    for scale in (1e-6, 1.0, 1e3, 1e4, 1e6, 1e8, 1e10):
+        X = dependent_tables()[name] * scale
+        model = fit(GaussianMixture, X, n_components=1, covariance_type=shape)
+        assert model.score(X) == pytest.approx(exact_score(X, 1e-6), abs=1e-3), scale
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CollapsedComponentWarning)
+            blocks = GaussianMixture(1, covariance_type=shape).fit_blocks(lambda: np.array_split(X, 7))  # noqa: B023
+        np.testing.assert_array_equal(blocks.precisions_cholesky_, model.precisions_cholesky_)
+
+
+@pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")  # reg_covar drowns small data
+@pytest.mark.parametrize("shape", ["full", "tied"])
+@pytest.mark.parametrize("name", dependent_tables())
+def test_dependent_columns_end_no_lower_than_scikit_learn(name, shape):
+    """From the same start, but for what scikit-learn gains by rounding.
+
+    Its smallest eigenvalues are reg_covar and the rounding of the largest. Where they come out below reg_covar, which
+    S + reg_covar·I cannot have, its density is higher by half the logarithm of the quotient.
+    """
+    compared = 0
+    for scale in 10.0 ** np.arange(-6.0, 11.0):
+        X = dependent_tables()[name] * scale
+        d, k = X.shape[1], 3
+        for seed in range(2):
+            rows = np.random.default_rng(seed).choice(len(X), size=k, replace=False)
+            precision = np.eye(d) / X.var(axis=0).mean()
+            parameters = {
+                "n_components": k,
+                "covariance_type": shape,
+                "weights_init": np.full(k, 1 / k),
+                "means_init": X[rows],
+                "precisions_init": np.tile(precision, (k, 1, 1)) if shape == "full" else precision,
+                "tol": 0.0,
+                "max_iter": 15,
+            }
+            model = fit(GaussianMixture, X, **parameters)
+            try:
+                peer = fit(sklearn.mixture.GaussianMixture, X, **parameters)
+            except ValueError:
+                continue  # ill-defined there
+            factors = np.broadcast_to(peer.precisions_cholesky_, (k, d, d))
+            eigenvalues = np.linalg.svd(factors, compute_uv=False) ** -2.0  # (k, d) of Σ
+            gained = peer.weights_ @ np.maximum(0.0, 0.5 * np.log(1e-6 / eigenvalues)).sum(axis=1)
+            assert model.score(X) >= peer.score(X) - gained - 1e-3, (scale, seed)
+            compared += 1
+    assert compared >= 16

@@ -84,3 +84,56 @@ def test_log_density_against_decimals():
             exact = -(2 * two_pi.ln() + det.ln() + quadratic) / 2
             condition = float(a * c / det)
             assert abs(Decimal(float(got)) - exact) <= Decimal(32 * U * condition * (1 + float(quadratic)))
+
+
+def late(n, light, heavy, count):
+    """Rows of little weight, then a few heavy ones."""
+    return np.where(np.arange(n) < n - count, light, heavy)
+
+
+WEIGHTS = {
+    "a few heavy rows last": lambda rng, n: late(n, 1e-300, 1e300, 20),
+    "one heavy row last": lambda rng, n: np.append(late(n - 1, 1e-300, 1e10, 1), 1e300),
+    "of any size": lambda rng, n: 10.0 ** rng.uniform(-300, 300, size=n),
+    "light half first": lambda rng, n: np.where(np.arange(n) < n // 2, 1e-250, 1e250) * rng.uniform(1e-50, 1, size=n),
+}
+
+
+@pytest.mark.parametrize("n", [40, 5000])
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_three_hundred_orders_apart_cost_no_digits(name, n):
+    """Neither in one array nor in blocks, the first of which may have the light rows alone."""
+    for seed in range(8 if n < 100 else 1):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2)) * 10.0 ** rng.uniform(-5, 5, size=2) + [0.0, 1000.0]
+        weights = WEIGHTS[name](rng, n)
+        model = fit(X, weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CollapsedComponentWarning)
+            cuts = [n // 3, n // 2]
+            blocks = Gaussian().fit_blocks(lambda: zip(np.split(X, cuts), np.split(weights, cuts)))  # noqa: B023
+        for attribute in ("mean_", "covariance_", "weight_", "whitener_", "log_det_"):
+            np.testing.assert_array_equal(getattr(blocks, attribute), getattr(model, attribute), err_msg=attribute)
+        _, covariance = exact_moments(X, weights)
+        sigma = np.sqrt([float(covariance[j][j]) for j in range(2)])
+        error = (model.covariance_ - np.array(covariance, dtype=float)) / np.outer(sigma, sigma)
+        assert np.abs(error).max() < 1e-13
+
+
+@pytest.mark.parametrize("far", [1e3, 1e14, 1e100])
+def test_far_rows_that_come_first_cost_no_digits(far):
+    X = np.random.default_rng(3).normal([0.0, 1000.0], size=(5000, 2))
+    X[:300] *= far
+    _, covariance = exact_moments(X)
+    sigma = np.sqrt([float(covariance[j][j]) for j in range(2)])
+    error = (fit(X).covariance_ - np.array(covariance, dtype=float)) / np.outer(sigma, sigma)
+    assert np.abs(error).max() < 7.7e-12  # (1 + 4²) · 4096 · 2⁻⁵³: an origin four σ off, plain sums over a cell
+
+
+def test_a_block_without_weights_counts_each_row_once_beside_any_weights():
+    X = np.random.default_rng(5).normal(size=(9000, 2))
+    weights = np.append(np.ones(4096), np.full(4904, 1e300))
+    blocks = Gaussian().fit_blocks(lambda: [X[:4096], (X[4096:], weights[4096:])])
+    model = fit(X, weights)
+    for attribute in ("mean_", "covariance_", "weight_"):
+        np.testing.assert_array_equal(getattr(blocks, attribute), getattr(model, attribute))

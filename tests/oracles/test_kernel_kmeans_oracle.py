@@ -1,4 +1,4 @@
-"""KernelKMeans beside other ways to the same thing: brute force, explicit feature maps, tslearn."""
+"""KernelKMeans and other computations of the same: brute force, explicit feature maps, tslearn."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
 from knoll import KMeans, _core, reference
+from knoll._common.blocks import Block
 from knoll.exceptions import ConvergenceWarning
-from knoll.steps import kmeans as steps
-from knoll.steps.assignment import assign, memory_for
-from knoll.steps.blocks import Block
+from knoll.kmeans import lloyd
+from knoll.kmeans.assignment import assign, memory_for
 
 ALGORITHMS = ["auto", "lloyd", "hamerly", "elkan"]
 
@@ -72,16 +72,16 @@ def test_every_step_is_the_references(make, n, d, k, algorithm):
 def test_the_pure_steps_are_the_references(seed):
     """partial, merge and finish over any cuts, without a memory."""
     X, start = lattice(seed, 50, 3, 6)
-    state = steps.start(start)
+    state = lloyd.start(start)
     origin = X.mean(axis=0)
-    about = steps.Spread(origin, float(((X - origin) ** 2).sum()), float(len(X)))
+    about = lloyd.TotalScatter(origin, float(((X - origin) ** 2).sum()), float(len(X)))
     for mean in (s for s in reference.kmeans(X, start) if s.step == "M step"):
-        parts = [steps.partial(Block(part, None), state, 1) for part in np.split(X, [7, 20, 21])]
+        parts = [lloyd.partial(Block(part, None), state, 1) for part in np.split(X, [7, 20, 21])]
         total = parts[0]
         for part in parts[1:]:
-            total = steps.merge(total, part)
+            total = lloyd.merge(total, part)
         assert total.rows == 50
-        state, report = steps.finish(total, state, about)
+        state, report = lloyd.finish(total, state, about)
         np.testing.assert_array_equal(state.centers, mean.mu)
         assert report.objective == pytest.approx(mean.objective, rel=1e-10)
 

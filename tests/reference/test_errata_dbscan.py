@@ -104,7 +104,7 @@ def test_04_stuck_border():
     assert run(dbscan_climbing(X, 1.0, 3)).labels.tolist() == [-1, 0, -1]
 
 
-def test_04_new_hill():
+def test_04_new_mode():
     X = np.array([(0.5, 0), (-0.5, 0), (0, 1)])
     assert run(dbscan_graph(X, 1.0, 3)).labels.tolist() == [-1, -1, -1]
     assert run(dbscan_climbing(X, 1.0, 3)).labels.tolist() == [0, 0, -1]
@@ -128,7 +128,7 @@ def test_04_bridge():
 
 @quick
 @given(lattice, st.integers(1, 6))
-def test_04_climbing_joins_core_points_never_parts_them(X, m):
+def test_04_climbing_joins_core_points_never_separates_them(X, m):
     graph, climbing = run(dbscan_graph(X, 1.0, m)), run(dbscan_climbing(X, 1.0, m))
     for c in range(graph.labels.max() + 1):
         assert len(set(climbing.labels[graph.core & (graph.labels == c)])) == 1
@@ -156,14 +156,14 @@ def test_05_the_printed_edges_are_not_symmetric():
 
 @quick
 @given(lattice, st.integers(1, 6))
-def test_05_edges_join_climbed_points_that_reached_the_level(X, m):
+def test_05_edges_join_ends_that_reached_the_level(X, m):
     s = run(dbscan_climbing(X, 1.0, m))
     for i, j in itertools.combinations(range(len(X)), 2):
         expected = s.core[i] and s.core[j] and np.sqrt(((s.X_climb[i] - s.X_climb[j]) ** 2).sum()) <= 1.0
         assert ([i, j] in s.edges.tolist()) == expected
 
 
-def test_06_an_outlier_of_the_climb_is_not_a_component_of_one():
+def test_06_an_outlier_of_the_ascent_is_not_a_component_of_one():
     both_stop_at_a_half = run(dbscan_climbing(column(0, 1), 1.0, 3))
     assert both_stop_at_a_half.X_climb.ravel().tolist() == [0.5, 0.5]  # a component of two
     assert both_stop_at_a_half.labels.tolist() == [-1, -1]
@@ -189,7 +189,7 @@ def level_of_mean_shift(X):
 
 @quick
 @given(lattice)
-def test_07_the_climb_is_mean_shift_from_the_level_L_on(X):
+def test_07_the_ascent_is_mean_shift_from_the_level_L_on(X):
     peaks, L = run(mean_shift(X, 1.0)).X_climb, level_of_mean_shift(X)
     assert len(X) + 1 >= L
     for m in range(1, len(X) + 2):
@@ -276,11 +276,11 @@ def test_09_two_heaps_and_a_long_path_are_one_cluster():
     assert eigenvalue_one(4500, volume) < (1 - lumped[1]) / 2
 
 
-def test_09_refuses_where_float64_cannot_tell():
+def test_09_refuses_where_float64_cannot_decide():
     assert eigenvalue_one(1000, 1000**2) > 0
     message = (
         "dbscan_spectral: at 10000 core points and 100000000 links an eigenvalue may be 1.0e-12 below one "
-        "without being one, closer than float64 can tell. dbscan_graph finds the same clusters."
+        "without being one, closer than float64 can resolve. dbscan_graph finds the same clusters."
     )
     with pytest.raises(BadData) as error:
         eigenvalue_one(10_000, 1e8)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.manifold import spectral_embedding
 
 from knoll import reference
-from knoll.reference import _climb, njw_spectral, njw_spectral_graph, run, weighted_kernel_kmeans
+from knoll.reference import _ascent, njw_spectral, njw_spectral_graph, run, weighted_kernel_kmeans
 from knoll.reference._common import squared_distances
 
 quick = settings(max_examples=40, deadline=None)
@@ -103,7 +103,7 @@ def test_23_three_embeddings():
     assert np.diagonal(degree.A).max() == 0
 
 
-def test_23_the_embeddings_part_ways():
+def test_23_the_embeddings_differ():
     X = np.random.default_rng(3).normal(size=(40, 2))
     found = {s: tuple(run(njw_spectral(X, 3, 0.7, row_scaling=s)).labels) for s in ("none", "unit", "degree")}
     assert len(set(found.values())) > 1
@@ -190,7 +190,7 @@ def test_26_the_partition_step_takes_the_best_of_its_starts():
 
 
 @pytest.mark.parametrize("box", ["mean_shift", "dbscan_climbing"])
-def test_27_the_climb_costs_n_squared_a_round(monkeypatch, box):
+def test_27_the_ascent_costs_n_squared_a_round(monkeypatch, box):
     X = np.random.default_rng(0).normal(size=(40, 2))
     evaluations = []
 
@@ -198,7 +198,7 @@ def test_27_the_climb_costs_n_squared_a_round(monkeypatch, box):
         evaluations.append(len(A) * len(B))
         return squared_distances(A, B)
 
-    monkeypatch.setattr(_climb, "squared_distances", counting)
+    monkeypatch.setattr(_ascent, "squared_distances", counting)
     args = (X, 1.0) if box == "mean_shift" else (X, 1.0, 30)
     states = list(getattr(reference, box)(*args))
     moves = sum(s.climbing.sum() for s in states if s.step != "Connected components step")

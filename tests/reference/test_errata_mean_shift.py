@@ -32,7 +32,7 @@ def kde(y, X, profile, h):
     return sum(profile(((y - x) ** 2).sum() / h**2) for x in X)
 
 
-def test_11_the_step_climbs_epanechnikov_and_descends_the_printed_profile():
+def test_11_the_step_ascends_epanechnikov_and_descends_the_printed_profile():
     X, y = column(0, 0.25, 1), np.array([0.0])
     y_new = mean(X)  # all three are neighbours of 0
     assert kde(y_new, X, lambda s: max(0, 1 - s), EPS) > kde(y, X, lambda s: max(0, 1 - s), EPS)

@@ -11,10 +11,10 @@ import pytest
 
 import knoll
 from knoll import reference, relations
-from knoll.reference import _climb, _dbscan_graph, _em_gmm, _embedding, _kmeans
+from knoll.density.ascent import KernelDensity
+from knoll.reference import _ascent, _dbscan_graph, _em_gmm, _embedding, _kmeans
 from knoll.relations import _work, complexity
 from knoll.relations._work import Seen
-from knoll.steps.climb import Hill
 
 RELATION = relations.get("complexity-table")
 X = np.ascontiguousarray(knoll.datasets.load("circles").X[::2])
@@ -83,11 +83,11 @@ def test_another_thread_counts_for_itself() -> None:
 def test_the_climb_counts_every_distance() -> None:
     """One leaf holds all rows here, so that a look is a distance to each of them."""
     points = np.random.default_rng(0).normal(size=(64, 4))
-    ends = Hill(points, None, 1.0, gaussian=True).climb(points, 500)
+    ends = KernelDensity(points, None, 1.0, gaussian=True).ascend(points, 500)
     assert ends.distances == 64 * ends.steps.sum()
     half = np.ascontiguousarray(points[:32])
     for row in half[:4]:
-        ends = Hill(half, None, 1.0).climb(row[None], 500)
+        ends = KernelDensity(half, None, 1.0).ascend(row[None], 500)
         assert ends.distances == 32 * (ends.steps[0] + 1)
 
 
@@ -138,8 +138,8 @@ MORE_WORK: dict[str, Callable[[Patch], None]] = {
     "k-means": squared_anyway(_kmeans),
     "spectral clustering": cubed(_embedding),
     "DBSCAN": cubed(_dbscan_graph),
-    "climbing DBSCAN": squared_anyway(_climb),
-    "Mean Shift": squared_anyway(_climb),
+    "climbing DBSCAN": squared_anyway(_ascent),
+    "Mean Shift": squared_anyway(_ascent),
 }
 
 

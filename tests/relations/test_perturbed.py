@@ -97,8 +97,10 @@ def a_wider_heaviside(patch: Patch) -> None:
 
 
 def cores_that_move(patch: Patch) -> None:
-    climb = graph_and_climb.Hill.climb
-    patch.setattr(graph_and_climb.Hill, "climb", lambda self, starts, steps, level: climb(self, starts, steps))
+    climb = graph_and_climb.KernelDensity.ascend
+    patch.setattr(
+        graph_and_climb.KernelDensity, "ascend", lambda self, starts, steps, level: climb(self, starts, steps)
+    )
 
 
 def a_level_too_high(patch: Patch) -> None:
@@ -107,8 +109,10 @@ def a_level_too_high(patch: Patch) -> None:
 
 
 def paths_backwards(patch: Patch) -> None:
-    paths = mean_shift_ascent.Hill.paths
-    patch.setattr(mean_shift_ascent.Hill, "paths", lambda self, *rest: [path[::-1] for path in paths(self, *rest)])
+    paths = mean_shift_ascent.KernelDensity.paths
+    patch.setattr(
+        mean_shift_ascent.KernelDensity, "paths", lambda self, *rest: [path[::-1] for path in paths(self, *rest)]
+    )
 
 
 def another_linkage(patch: Patch) -> None:

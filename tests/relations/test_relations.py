@@ -160,6 +160,8 @@ def test_an_end_with_a_row_on_its_sphere_is_no_peak() -> None:
 
 def test_mean_shift_ascent_would_notice_a_descent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Walked backwards, the paths fall."""
-    climb = mean_shift_ascent.Hill.paths
-    monkeypatch.setattr(mean_shift_ascent.Hill, "paths", lambda self, *a: [path[::-1] for path in climb(self, *a)])
+    climb = mean_shift_ascent.KernelDensity.paths
+    monkeypatch.setattr(
+        mean_shift_ascent.KernelDensity, "paths", lambda self, *a: [path[::-1] for path in climb(self, *a)]
+    )
     assert relations.get("mean-shift-ascent").certify(DATA["circles"]).verdict == "fails"

@@ -62,14 +62,14 @@ def test_draws_are_made_by_positive_weights(weight):
 SPARSE_CALLS = {
     "assign_csr": lambda x: _core.assign_csr(*x, np.zeros((2, 3)), rows(4, np.int32), None, 1),
     "add_cluster_sums_csr": lambda x: _core.add_cluster_sums_csr(
-        *x, None, np.zeros(4, np.int32), np.zeros((_core.LIMBS, 8), np.int64), 1
+        *x, None, np.zeros(4, np.int32), np.zeros((_core.SUM_WORDS, 8), np.int64), 1
     ),
-    "spread_csr": lambda x: _core.spread_csr(*x, None, np.zeros(3), 1),
-    "add_exact_spread_csr": lambda x: _core.add_exact_spread_csr(
-        *x, None, np.zeros(3), np.zeros(_core.LIMBS, np.int64), 1
+    "total_scatter_csr": lambda x: _core.total_scatter_csr(*x, None, np.zeros(3), 1),
+    "add_exact_scatter_csr": lambda x: _core.add_exact_scatter_csr(
+        *x, None, np.zeros(3), np.zeros(_core.SUM_WORDS, np.int64), 1
     ),
     "center_distances_csr": lambda x: _core.center_distances_csr(*x, np.zeros((2, 3)), np.empty((4, 2)), 1),
-    "distinct_rows_csr": lambda x: _core.distinct_rows_csr(*x, None, rows(4), np.empty(4), None, 1),
+    "unique_rows_csr": lambda x: _core.unique_rows_csr(*x, None, rows(4), np.empty(4), None, 1),
     "kmeans_plus_plus_csr": lambda x: _core.kmeans_plus_plus_csr(
         *x, np.arange(4), np.ones(4), 0, 0, 2, True, rows(2), 1
     ),
@@ -104,7 +104,7 @@ def test_sparse_rows_fit_together(name, index):
             SPARSE_CALLS[name](wrong)
 
 
-@pytest.mark.parametrize("name", ["distinct_rows_csr", "kmeans_plus_plus_csr", "farthest_points_csr"])
+@pytest.mark.parametrize("name", ["unique_rows_csr", "kmeans_plus_plus_csr", "farthest_points_csr"])
 def test_rows_that_are_compared_are_canonical(name):
     x = csr()
     x[1] = np.array([2, 0, 1, 2], np.int32)
@@ -115,7 +115,7 @@ def test_rows_that_are_compared_are_canonical(name):
 @pytest.mark.parametrize("used", [(2**32 - 5, 3), (2**31, 70), (71, 3), (3, 71), (-1, 3), (3, -1)])
 def test_the_limbs_in_use_are_limbs(used):
     k, d = 2, 2
-    sums = np.zeros((_core.LIMBS, _core.MIXTURE_HEAD + k * (1 + d + d)), np.int64)
+    sums = np.zeros((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + d)), np.int64)
     with pytest.raises(ValueError, match="used"):
         _core.central_moments(
             sums, np.array(used), np.zeros(k), np.zeros((k, d)), 1, -1, None, 0.0, np.empty(_core.MIXTURE_HEAD),
@@ -126,13 +126,22 @@ def test_the_limbs_in_use_are_limbs(used):
 def test_a_mixture_has_a_component():
     with pytest.raises(ValueError, match="at least one row"):
         _core.central_moments(
-            np.zeros((_core.LIMBS, _core.MIXTURE_HEAD), np.int64), np.zeros(2, np.int64), np.zeros(0), np.zeros((0, 2)),
-            1, -1, None, 0.0, np.empty(_core.MIXTURE_HEAD), np.empty(0), np.empty((0, 2)), np.empty((0, 2)),
-            np.empty(0, bool), 1,
+            np.zeros((_core.SUM_WORDS, _core.MIXTURE_HEAD), np.int64), np.zeros(2, np.int64), np.zeros(0),
+            np.zeros((0, 2)), 1, -1, None, 0.0, np.empty(_core.MIXTURE_HEAD), np.empty(0), np.empty((0, 2)),
+            np.empty((0, 2)), np.empty(0, bool), 1,
         )  # fmt: skip
 
 
 # ---- loops that must end -------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_has_a_column():
+    """Without columns the process crashed."""
+    empty, wide = np.zeros(0), np.zeros((3, 0))
+    with pytest.raises(ValueError, match="at least one column"):
+        _core.expect_mixture(
+            np.zeros((60, 0)), 0, empty, 0.125, wide, wide, np.zeros(3), 1.59, np.zeros((60, 4)), None, None, None, 2
+        )
 
 
 @pytest.mark.parametrize("radius", [-1.0, -5e-324, np.nan, -np.inf])
@@ -147,8 +156,8 @@ def test_a_radius_is_not_negative(radius):
         for gaussian in (False, True):
             for call in (
                 lambda: _core.on_sphere(x, x.copy(), radius, np.zeros(3, np.uint8), 1),
-                lambda: _core.climb_paths(x, None, x.copy(), radius, None, 0.0, 9, gaussian, 1),
-                lambda: _core.climb(x, None, x.copy(), radius, None, 0.0, 9, gaussian, *ends, 1),
+                lambda: _core.ascent_paths(x, None, x.copy(), radius, None, 0.0, 9, gaussian, 1),
+                lambda: _core.ascend(x, None, x.copy(), radius, None, 0.0, 9, gaussian, *ends, 1),
                 lambda: index.count(x, radius, 1.0, None, np.empty(3), 1),
                 lambda: index.nearest(x, radius, None, np.empty(3, np.int64), np.empty(3), 1),
                 lambda: index.first(x, radius, np.empty(3, np.int64), 1),
@@ -168,9 +177,9 @@ def test_a_radius_is_not_negative(radius):
     ("level", "tol", "max_steps", "words"),
     [(np.nan, 0.0, 9, "level"), (None, np.nan, 9, "tol"), (None, -1.0, 9, "tol"), (None, 1e-3, -1, "max_steps")],
 )
-def test_a_climb_can_end(level, tol, max_steps, words):
+def test_an_ascent_can_end(level, tol, max_steps, words):
     with pytest.raises(ValueError, match=words):
-        _core.climb_paths(X, None, X[:3].copy(), 1.0, level, tol, max_steps, False, 1)
+        _core.ascent_paths(X, None, X[:3].copy(), 1.0, level, tol, max_steps, False, 1)
 
 
 @pytest.mark.parametrize("trials", [0, -1, 2**16, 2**63 - 1])
@@ -194,7 +203,7 @@ def test_rows_that_are_ordered_are_finite(value, n):
         lambda: _core.dbscan(x, 0.5, 5.0, None, "euclidean", 2.0, "closest", rows(n), rows(n, bool), 1),
         lambda: _core.Index(x, 0.5, "euclidean", 2.0),
         lambda: _core.KernelOperator(x, "rbf", 1.0, 1.0, 0.0, 1),
-        lambda: _core.distinct_rows(x, None, rows(n), np.empty(n), None, 1),
+        lambda: _core.unique_rows(x, None, rows(n), np.empty(n), None, 1),
         lambda: _core.kmeans_plus_plus(x, np.arange(n), np.ones(n), 0, 0, 2, True, rows(3), 1),
         lambda: _core.on_sphere(x, good[:3].copy(), 1.0, rows(3, np.uint8), 1),
         lambda: _core.on_sphere(good, x[n // 2 :][:3].copy(), 1.0, rows(3, np.uint8), 1),
@@ -241,8 +250,8 @@ def test_what_is_written_overlaps_nothing():
     counts = shared[:40].view(np.int64)
     sliding = np.lib.stride_tricks.as_strided(np.zeros(45), (40, 2), (8, 8), writeable=True)
     for call, words in [
-        (lambda: _core.distinct_rows(X, None, counts, shared[:40], None, 1), "rows and total must not overlap"),
-        (lambda: _core.distinct_rows(shared.reshape(40, 2), None, counts, np.empty(40), None, 1), "x and rows"),
+        (lambda: _core.unique_rows(X, None, counts, shared[:40], None, 1), "rows and total must not overlap"),
+        (lambda: _core.unique_rows(shared.reshape(40, 2), None, counts, np.empty(40), None, 1), "x and rows"),
         (lambda: _core.exp(shared[:40], shared[1:41]), "x and y"),
         (lambda: _core.center_distances(X, X[:2].copy(), sliding, 1), "out must not overlap itself"),
         (lambda: _core.fill_normal(0, 0, 0, np.lib.stride_tricks.as_strided(shared, (9,), (0,)), 1), "out must not"),
@@ -304,7 +313,7 @@ def test_a_memory_keeps_to_one_dtype(algorithm):
     x = np.random.default_rng(3).normal(size=(50, 9))
     memory = _core.LloydMemory(50, 9, 4, algorithm)
     memory.step(x, None, x[:4].copy(), 1)
-    with pytest.raises(ValueError, match="dtype of the step before"):
+    with pytest.raises(ValueError, match="dtype of the previous step"):
         memory.step(x.astype(np.float32), None, x[4:8].copy(), 1)
     memory.step(x, None, x[4:8].copy(), 1)
     expected = np.empty(50, np.int32)

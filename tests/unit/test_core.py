@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import knoll
 from knoll import _core
-from knoll.build import build_facts
+from knoll._system import build_facts
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -24,7 +24,7 @@ def exact_sum(values, split=0) -> float:
     """Σ values through the moments kernel: one row per value about origin 0, and the first moment is their sum."""
     halves = []
     for part in (values[:split], values[split:]):
-        sums = np.zeros((_core.LIMBS, 3), dtype=np.int64)
+        sums = np.zeros((_core.SUM_WORDS, 3), dtype=np.int64)
         for value in part:  # one call each: nothing is added in float64
             _core.add_moments(np.array([[value]]), None, np.zeros(1), sums, 1)
         halves.append(sums)

@@ -1,12 +1,28 @@
-"""The five shapes of a covariance: each builds itself from moments, and says the same in every form."""
+"""The five shapes of a covariance: each builds itself from moments, and is the same in every form."""
 
 from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from knoll.covariance import FLOOR, Diagonal, Fixed, Full, Moments, Spherical, Tied
+import knoll
+from knoll import GaussianMixture, tuning
+from knoll.gaussian.covariance import (
+    COVARIANCE_TYPES,
+    FLOOR,
+    Diagonal,
+    Fixed,
+    Full,
+    Moments,
+    Spherical,
+    Tied,
+    estimated_types,
+)
 
 SHAPES = [Full, Tied, Diagonal, Spherical]
 
@@ -172,10 +188,14 @@ def test_a_flat_component_keeps_its_long_axes():
 
 
 def test_rounding_of_equal_points_is_no_variance():
-    full = np.full((1, 1, 1), 1e-33)
-    assert Full().update(Moments(np.ones(1), np.zeros((1, 1)), full, np.ones(1))).floored == ((0, 0),)
+    """Points at a distance m from the origin are rounded by 2⁻⁵³ m, so a variance of that size is none."""
+    full, away = np.full((1, 1, 1), 1e-33), np.ones((1, 1))
+    assert Full().update(Moments(np.ones(1), away, full, np.ones(1))).floored == ((0, 0),)
+    assert (
+        Full().update(Moments(np.ones(1), 0 * away, full, np.ones(1))).floored == ()
+    )  # at the origin nothing is rounded
     tiny = np.full((1, 1, 1), 1e-25)  # small, but a variance
-    assert Full().update(Moments(np.ones(1), np.zeros((1, 1)), tiny, np.ones(1))).floored == ()
+    assert Full().update(Moments(np.ones(1), away, tiny, np.ones(1))).floored == ()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -211,7 +231,113 @@ def test_a_fixed_covariance_never_changes():
     assert after.floored == ()
     assert fixed.change_from(fixed) == 0.0
     assert Fixed(means, 4.0).change_from(Fixed(means + 1.0, 4.0)) == pytest.approx(0.5)
-    some = fixed.update(Moments(np.ones(3), means, None, np.ones(4), alive=np.array([True, False, True])))
-    assert (some.means[1] == 0).all()
-    assert (some.means[0] == means[0]).all()
+    one = fixed.update(Moments(np.ones(3), means, None, np.ones(4), alive=np.array([True, False, True])))
+    assert (one.means[1] == 0).all()
+    assert (one.means[0] == means[0]).all()
     assert fixed.precisions_cholesky_**2 == pytest.approx(fixed.precisions_)
+
+
+# ---- one table of types --------------------------------------------------------------------------------------------
+
+
+def branches(tree):
+    """Lines that compare or match a covariance type, or have the name of one that means nothing else."""
+    subjects = ("covariance_type", "covariance_type_")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Match):
+            compared = [node.subject]
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            literals = [node for side in sides for node in ast.walk(side) if isinstance(node, ast.Constant)]
+            compared = sides if any(isinstance(literal.value, str) for literal in literals) else []
+        else:
+            compared = []
+        if any(getattr(side, "attr", getattr(side, "id", "")) in subjects for side in compared):
+            yield node.lineno
+        if isinstance(node, ast.Constant) and node.value in ("tied", "diag", "spherical"):
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'shape.covariance_type == "full"',
+        'model.covariance_type_ in ("full", "fixed")',
+        'sizes = {"tied": 1}',
+        'match model.covariance_type:\n    case "full":\n        pass',
+    ],
+)
+def test_a_branch_on_the_type_is_found(line):
+    assert list(branches(ast.parse(line)))
+
+
+def test_no_other_file_branches_on_the_type():
+    source = Path(knoll.__file__).parent
+    found = {
+        f"{path.relative_to(source)}:{line}"
+        for path in source.rglob("*.py")
+        if path.name != "covariance.py"
+        for line in branches(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert not found
+
+
+def test_the_types_that_are_estimated():
+    assert estimated_types() == ("full", "tied", "diag", "spherical")
+    assert COVARIANCE_TYPES["fixed"].free_type in estimated_types()
+
+
+@dataclass(frozen=True)
+class Shared(Spherical):
+    """One variance for all components."""
+
+    def update(self, stats):
+        own = super().update(stats)
+        mean = np.average(own.variances, weights=stats.mass)
+        return replace(own, variances=np.full(len(own.means), mean))
+
+    @classmethod
+    def n_parameters(cls, k, d):
+        return 1
+
+
+def test_a_type_is_added_in_one_place(monkeypatch):
+    with pytest.raises(ValueError, match="covariance_type must be one of 'full', 'tied', 'diag', 'spherical', 'fixed'"):
+        GaussianMixture(2, covariance_type="shared").fit([[0.0], [1.0]])
+    monkeypatch.setitem(COVARIANCE_TYPES, "shared", Shared)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(8, 2, size=(200, 2))])
+    model = GaussianMixture(2, covariance_type="shared", random_state=0).fit(X)
+    spherical = GaussianMixture(2, covariance_type="spherical", random_state=0).fit(X)
+    assert model.covariances_[0] == model.covariances_[1] == pytest.approx(spherical.covariances_.mean(), rel=0.05)
+    assert model.bic(X) == pytest.approx(-2 * len(X) * model.score(X) + (1 + 2 * 2 + 1) * np.log(len(X)))
+    again = GaussianMixture.from_state(*model.to_state())
+    assert (again.predict(X) == model.labels_).all()
+    assert len(model.sample(10)[0]) == 10
+    choice = tuning.choose_n_components(X, [1, 2], covariance_types=["spherical", "shared"], random_state=0)
+    assert (choice.best, choice.model.covariance_type) == (2, "spherical")
+
+
+@pytest.mark.parametrize("name", COVARIANCE_TYPES)
+def test_arrays_of_a_type_have_its_shape(name):
+    shape, (k, d) = COVARIANCE_TYPES[name], (3, 4)
+    means, matrices = parameters(Full)
+    one = shape.blank(0.5).with_pooled(means, matrices[0], np.sqrt(np.diagonal(matrices[0])), 1.0)
+    kept = one.covariances_
+    assert kept.shape == shape.shape_of(k, d)
+    full = shape.as_matrices(kept, k, d)
+    assert full.shape == (k, d, d)
+    diagonals = np.broadcast_to(shape.diagonals(kept), (k, d))
+    np.testing.assert_array_equal(np.diagonal(full, axis1=1, axis2=2), diagonals)
+    powers = np.array([1, 1, 1, 1]) if shape.isotropic else np.array([1, -2, 3, 0])
+    unit = np.ldexp(1.0, powers)
+    scaled = np.ldexp(kept, shape.covariance_powers(powers))
+    np.testing.assert_array_equal(shape.as_matrices(scaled, k, d), full * np.outer(unit, unit))
+    assert shape.covariance_fault(kept) == shape.factor_fault(one.precisions_cholesky_) == ""
+    assert shape.precision_fault(one.precisions_) == ""
+    assert shape.precision_fault(-one.precisions_)
+    precisions = shape.precisions_of(list(matrices), np.array([5, 3, 2]))
+    assert precisions is None if name == "fixed" else precisions.shape == kept.shape
+    narrow = one.narrow(means, 8.0)
+    if name != "fixed":
+        np.testing.assert_allclose(np.broadcast_to(shape.diagonals(narrow.covariances_), (k, d)), 1 / 64)

@@ -1,4 +1,4 @@
-"""DBSCAN's door: parameters, messages, red flags, cost, and the estimator's habits."""
+"""DBSCAN: parameters, messages, warnings, cost, and the estimator's contract."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 
 from knoll import DBSCAN, _core
+from knoll.density import core_graph
 from knoll.exceptions import BadData, CostError, InvalidParameter, SuspiciousResultWarning
-from knoll.steps import dbscan as steps
 
 LINE = np.array([[0.0], [0.5], [1.0], [7.0], [7.5], [8.0], [50.0]])
 
@@ -50,25 +50,25 @@ def test_a_wrong_parameter_is_named_with_its_rule(parameters, message):
         ({}, np.array([[0.0], [np.nan]]), r"X has a NaN at row 1, column 0"),
     ],
 )
-def test_wrong_data_is_named_with_its_place(parameters, X, message):
+def test_wrong_data_is_named_with_row_and_column(parameters, X, message):
     with pytest.raises(BadData, match=message):
         DBSCAN(**parameters).fit(X)
 
 
-def test_weights_for_a_climb_are_not_negative():
+def test_weights_for_an_ascent_are_not_negative():
     with pytest.raises(BadData, match=r"takes means, so sample_weight must be >= 0"):
         DBSCAN(formulation="climbing").fit(LINE, sample_weight=[1, 1, 1, 1, 1, 1, -1])
 
 
 def test_the_spectral_version_refuses_what_float64_cannot_decide():
     with pytest.raises(InvalidParameter, match=r"20000 core points and 400000000 links.*Use formulation='graph'"):
-        steps.eigenvalue_one(20_000, 4e8)
-    assert steps.eigenvalue_one(10, 100.0) == 1 / 2000
+        core_graph.eigenvalue_one(20_000, 4e8)
+    assert core_graph.eigenvalue_one(10, 100.0) == 1 / 2000
 
 
 def test_the_spectral_version_refuses_what_memory_cannot_hold():
     with pytest.raises(CostError, match=r"would need .* GB for 10000000 core points.*Use formulation='graph'"):
-        steps.need_room(10**7)
+        core_graph.check_memory(10**7)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_the_spectral_version_refuses_what_memory_cannot_hold():
         (1e3, 5, r"all 400 points are in one cluster.*eps=1000 is too large"),
     ],
 )
-def test_red_flags(blobs, eps, min_samples, message):
+def test_suspicious_results_are_warned_of(blobs, eps, min_samples, message):
     with pytest.warns(SuspiciousResultWarning, match=message):
         DBSCAN(eps=eps, min_samples=min_samples).fit(blobs)
 
 
-def test_few_core_points_are_a_red_flag():
+def test_few_core_points_are_warned_of():
     X = np.concatenate([np.arange(1000.0) * 10, [0.1, 0.2]])[:, None]
     with pytest.warns(SuspiciousResultWarning, match=r"only 3 of 1002 points are core points"):
         DBSCAN(eps=0.5, min_samples=3).fit(X)
@@ -95,7 +95,7 @@ def test_the_warning_points_at_the_caller(blobs):
     assert caught[0].filename == __file__
 
 
-def test_small_data_raises_no_flag():
+def test_small_data_raises_no_warning():
     assert DBSCAN(eps=0.1).fit_predict(LINE).tolist() == [-1] * 7
 
 
@@ -168,8 +168,8 @@ def test_far_sparse_features_are_decided_exactly():
 def test_blocks_that_are_made_again_give_the_same(blobs, monkeypatch):
     distances = np.linalg.norm(blobs[:, None] - blobs[None], axis=2)
     kept = DBSCAN(eps=0.5, metric="precomputed").fit(distances).labels_
-    monkeypatch.setattr(steps, "_KEPT", 10)
-    monkeypatch.setattr("knoll.steps.neighbourhoods._BLOCK", 1000)
+    monkeypatch.setattr(core_graph, "_KEPT", 10)
+    monkeypatch.setattr("knoll.density.neighborhoods._BLOCK", 1000)
     np.testing.assert_array_equal(DBSCAN(eps=0.5, metric="precomputed").fit(distances).labels_, kept)
 
 
@@ -189,7 +189,7 @@ def test_a_row_of_no_weight_is_labelled_but_counts_for_nothing():
     assert 2 not in model.core_sample_indices_
 
 
-def test_the_cost_is_told_before_the_run(blobs):
+def test_the_cost_is_estimated_before_the_run(blobs):
     cost = DBSCAN(eps=0.3).estimate_cost(blobs)
     counts = (np.linalg.norm(blobs[:, None] - blobs[None], axis=2) <= 0.3).sum(axis=1)
     assert cost.neighbours == pytest.approx(counts.mean())
@@ -203,7 +203,12 @@ def test_a_callable_metric_takes_its_options(blobs):
     def stretched(a, b, factor):
         return factor * float(np.abs(a - b).max())
 
+    def weighted(a, b, p):
+        return float(np.abs(p * (a - b)).max())
+
     model = DBSCAN(eps=0.6, metric=stretched, metric_params={"factor": 2.0}).fit(blobs[:80])
+    named = DBSCAN(eps=0.6, metric=weighted, metric_params={"p": np.array([2.0, 2.0])}).fit(blobs[:80])
+    np.testing.assert_array_equal(named.labels_, model.labels_)
     np.testing.assert_array_equal(model.labels_, DBSCAN(eps=0.3, metric="chebyshev").fit_predict(blobs[:80]))
 
 
@@ -215,7 +220,7 @@ def test_extreme_magnitudes(scale, make, formulation):
     assert DBSCAN(1.5 * scale, min_samples=2, formulation=formulation).fit_predict(make(X)).tolist() == [0, 0, 1, 1]
 
 
-def test_far_sparse_rows_are_refused_in_words():
+def test_far_sparse_rows_are_refused_with_a_message():
     with pytest.raises(BadData, match=r"\|X\| goes up to 1e\+300, too far beyond eps"):
         DBSCAN(1e-100).fit(scipy.sparse.csr_array([[1e300], [0.0]]))
 
@@ -238,7 +243,7 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
 
 
 @pytest.mark.parametrize("formulation", ["graph", "climbing"])
-def test_the_model_does_not_look_at_your_array_again(blobs, formulation):
+def test_the_model_does_not_read_your_array_again(blobs, formulation):
     mine = blobs.copy()
     model = DBSCAN(0.3, formulation=formulation).fit(mine)
     kinds, labels = model.predict_kind(blobs), model.predict(blobs)
@@ -285,7 +290,7 @@ def test_any_whole_number_is_a_level():
     assert DBSCAN(min_samples=10**30).fit_predict(LINE).tolist() == [-1] * 7
 
 
-def test_the_cost_is_asked_at_the_same_door():
+def test_the_cost_validates_its_input():
     with pytest.raises(BadData, match="distances must be to each of the 5 rows"):
         DBSCAN(metric="precomputed").estimate_cost(np.zeros((5, 3)))
     with pytest.raises(BadData, match="X has 3"):
@@ -306,7 +311,7 @@ def test_the_warning_of_fit_predict_points_at_the_caller(blobs):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("eps", "some"), [(0.3, True), (1e-9, False)])
 def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, some):
-    """The core works in the memory that they are put into afterwards: no trace of that is left."""
+    """The core sorts the points in the memory that holds them afterwards; nothing of that shows."""
     X = np.random.default_rng(5).normal(size=(5000, 2)).astype(dtype)
     before = X.copy()
     with warnings.catch_warnings():
@@ -327,28 +332,71 @@ def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, some):
 
 
 @pytest.mark.parametrize(
-    ("room", "message"),
+    ("workspace", "message"),
     [
         (
             {"columns": np.empty(14)},
-            r"columns must be one array with room for n_features \* \(n_samples \+ 4\) numbers",
+            r"columns must be contiguous with n_features \* \(n_samples \+ 4\) entries",
         ),
-        ({"places": np.empty(8, dtype=np.int64)}, "places must be one array with an entry per row"),
-        ({"places": np.empty(14, dtype=np.int64)[::2]}, "places must be one array with an entry per row"),
+        ({"entries": np.empty(8, dtype=np.int64)}, "entries must be contiguous with one entry per row"),
+        ({"entries": np.empty(14, dtype=np.int64)[::2]}, "entries must be contiguous with one entry per row"),
     ],
 )
-def test_room_of_another_size_is_refused(room, message):
+def test_a_workspace_of_another_size_is_refused(workspace, message):
     labels, core = np.empty(len(LINE), dtype=np.int64), np.empty(len(LINE), dtype=np.bool_)
     with pytest.raises(ValueError, match=message):
-        _core.dbscan(LINE, 1.0, 3.0, None, "euclidean", 2.0, "first", labels, core, 1, "auto", **room)
+        _core.dbscan(LINE, 1.0, 3.0, None, "euclidean", 2.0, "first", labels, core, 1, "auto", **workspace)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-35, 1.0, 1e200])
 @pytest.mark.parametrize("weight", [1e-100, 1e-20, 1.0])
-def test_a_climb_whose_radius_or_weights_are_far_from_the_data_ends_at_the_mean(size, weight):
+def test_an_ascent_whose_radius_or_weights_are_far_from_the_data_ends_at_the_mean(size, weight):
     X = size * np.array([[1.0], [3.0], [8.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SuspiciousResultWarning)  # all of it is one cluster, or noise
         model = DBSCAN(1e305, min_samples=4, formulation="climbing").fit(X, sample_weight=[weight, weight, weight])
     np.testing.assert_allclose(model.climbed_, np.full((3, 1), 4 * size), rtol=1e-15)
     assert (model.predict(X) == model.labels_).all()
+
+
+def test_the_spectral_version_decides_a_tiny_eps_as_the_graph_does():
+    X = np.array([[980.0], [980.0], [0.0], [2.0**-1000], [-980.0]])
+    models = [DBSCAN(2.0**-1000, min_samples=2, formulation=f).fit(X) for f in ("spectral", "graph")]
+    assert models[0].labels_.tolist() == models[1].labels_.tolist() == [0, 0, 1, 1, -1]
+
+
+def test_the_climbing_version_names_eps_where_float64_cannot_hold_the_squares():
+    with pytest.raises(BadData, match=r"\|X\| up to 980 and eps=1e-300\. Drop the far rows, or take a larger eps\."):
+        DBSCAN(1e-300, formulation="climbing").fit([[980.0], [0.0]])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-283, 5e-324, 1e300])
+def test_directions_of_sparse_rows_are_those_of_dense_ones_at_any_magnitude(scale):
+    rng = np.random.default_rng(0)
+    few = rng.integers(-3, 4, size=(12, 3)).astype(float)
+    X = np.vstack([few, few[::-1], np.zeros((2, 3))]) * scale
+    for eps in (1e-300, 0.03, 0.5):
+        for border in ("closest", "first", "noise"):
+            parameters = {"eps": eps, "min_samples": 2, "metric": "cosine", "border": border}
+            dense = DBSCAN(**parameters).fit(X)
+            sparse = DBSCAN(**parameters).fit(scipy.sparse.csr_array(X))
+            np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+            np.testing.assert_array_equal(sparse.core_sample_indices_, dense.core_sample_indices_)
+            np.testing.assert_array_equal(sparse.predict(scipy.sparse.csr_array(X)), sparse.labels_)
+    assert (DBSCAN(1e-300, min_samples=2, metric="cosine").fit(scipy.sparse.csr_array(X)).labels_ >= 0).all()
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "cosine", "euclidean"])
+def test_sparse_rows_of_float32_whose_differences_leave_it_are_labelled_as_dense_ones(metric):
+    X = np.array([[-3.4e38], [-3.4e38], [3.4e38], [-3.4e38]], dtype=np.float32)
+    for order in ([0, 1, 2, 3], [2, 0, 1, 3]):
+        dense = DBSCAN(1e172, min_samples=3, metric=metric).fit(X[order])
+        sparse = DBSCAN(1e172, min_samples=3, metric=metric).fit(scipy.sparse.csr_array(X[order]))
+        assert sparse.labels_.tolist() == dense.labels_.tolist() == [0, 0, 0, 0]
+
+
+def test_far_sparse_rows_beside_a_small_eps_raise_no_warning_of_numpy():
+    rows = scipy.sparse.csr_array(np.array([[-3.3e155], [-3.3e155], [0.0]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert DBSCAN(18.5, min_samples=2).fit(rows).labels_.tolist() == [0, 0, -1]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from knoll.steps.eigen import inner, orthonormal, rayleigh_ritz, signed, times, top_eigenpairs
+from knoll.spectral.eigen import inner, orthonormal, rayleigh_ritz, signed, times, top_eigenpairs
 
 
 def matrix_of(values, n, seed=0):
-    """A symmetric matrix with the given leading eigenvalues, the others in [−0.5, 0.3]."""
+    """A symmetric matrix with these leading eigenvalues, the others in [−0.5, 0.3]."""
     generator = np.random.default_rng(seed)
     turn, _ = np.linalg.qr(generator.normal(size=(n, n)))
     full = np.concatenate([values, generator.uniform(-0.5, 0.3, n - len(values))])
@@ -84,8 +84,8 @@ def test_a_start_that_misses_an_eigenvector_finds_it():
 
 
 def test_restarts_are_thick(monkeypatch):
-    """With room for four blocks only, a slow spectrum still converges."""
-    monkeypatch.setattr("knoll.steps.eigen._BASIS_BYTES", 1)
+    """With memory for four blocks only, a slow spectrum still converges."""
+    monkeypatch.setattr("knoll.spectral.eigen._BASIS_BYTES", 1)
     M, full, _ = matrix_of(list(1 - 1e-3 * np.arange(60)), 500)
     found = top_eigenpairs(lambda B: M @ B, 500, 3, tol=1e-9)
     assert found.converged

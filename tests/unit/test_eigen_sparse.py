@@ -1,4 +1,4 @@
-"""The operators that spread a crowd of eigenvalues: whichever is taken, the pairs are LAPACK's."""
+"""Sparse matrices whose eigenvalues crowd near one: by either operator, the pairs are those of LAPACK."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
-from knoll.steps import eigen_sparse
-from knoll.steps.eigen_sparse import SparseMatrix, sparse_eigenpairs
-from knoll.steps.graph_parts import heaviest, inverse_roots, known_vectors, sparse_components
-from knoll.steps.neighbour_graph import graph_of, neighbours_of
+from knoll.neighbors.graph import graph_of, neighbours_of
+from knoll.spectral import eigen
+from knoll.spectral.eigen import SparseMatrix, sparse_eigenpairs
+from knoll.spectral.graph import heaviest, inverse_roots, known_vectors, sparse_components
 
 
 def graph(name, n=1500):
@@ -36,14 +36,14 @@ def problem(A, m):
     return first, scale, scale[:, None] * A.toarray() * scale
 
 
-WAYS = {"inverse": (1e9, "shift and invert"), "filter": (0.0, "Chebyshev's filter")}
+OPERATORS = {"inverse": (1e9, "shift and invert"), "filter": (0.0, "Chebyshev's filter")}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("name", ["strip", "cloud", "three strips", "square of equal pairs"])
-def test_pairs_are_lapacks(name, way, monkeypatch):
-    fill, expected = WAYS[way]
-    monkeypatch.setattr(eigen_sparse, "_FILL", fill)
+def test_pairs_are_lapacks(name, operator, monkeypatch):
+    fill, expected = OPERATORS[operator]
+    monkeypatch.setattr(eigen, "_FILL", fill)
     A = graph(name)
     first, scale, M = problem(A, 9)
     k = 9 - first.shape[1]
@@ -53,7 +53,7 @@ def test_pairs_are_lapacks(name, way, monkeypatch):
     assert (note, found.converged) == (expected, True)
     exact = scipy.linalg.eigvalsh(M)[::-1][first.shape[1] :][:k]
     np.testing.assert_allclose(found.values[:-1], exact[:-1], atol=1e-12)
-    assert found.values[-1] == pytest.approx(exact[-1], abs=0.05 * (1 - exact[-1]))  # tells the gap alone
+    assert found.values[-1] == pytest.approx(exact[-1], abs=0.05 * (1 - exact[-1]))  # for the gap alone
     residuals = np.linalg.norm(M @ found.vectors - found.vectors * found.values, axis=0)
     assert residuals[:-1].max() <= 1e-9
     np.testing.assert_allclose(found.images, M @ found.vectors, atol=1e-12)
@@ -61,9 +61,9 @@ def test_pairs_are_lapacks(name, way, monkeypatch):
     assert np.abs(first.T @ found.vectors).max() < 1e-10
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_bits_do_not_depend_on_threads(way, monkeypatch):
-    monkeypatch.setattr(eigen_sparse, "_FILL", WAYS[way][0])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_bits_do_not_depend_on_threads(operator, monkeypatch):
+    monkeypatch.setattr(eigen, "_FILL", OPERATORS[operator][0])
     A = graph("strip")
     first, scale, _ = problem(A, 4)
     one, many = (

@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 
 from knoll import scales, tuning
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.steps.eigengap import LEAST_JUMP, apart
+from knoll.spectral.eigengap import LEAST_JUMP, apart
 
 
 def spectrum(X, m=16):
@@ -28,14 +28,14 @@ def by_difference(values):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 8), st.integers(0, 2**32))
-def test_components_are_counted(parts, seed):
+def test_components_are_counted(count, seed):
     """A graph of so many components has so many eigenvalues one; every other lies well below."""
     generator = np.random.default_rng(seed)
-    rest = np.sort(generator.uniform(-0.2, 0.6, size=6))[::-1]
-    values = np.concatenate([1 - generator.uniform(0, 1e-15, size=parts), rest])
+    others = np.sort(generator.uniform(-0.2, 0.6, size=6))[::-1]
+    values = np.concatenate([1 - generator.uniform(0, 1e-15, size=count), others])
     choice = tuning.eigengap(generator.permutation(values), n_samples=1000)
-    assert choice.best == parts
-    assert f"{parts} eigenvalues are one" in choice.reason
+    assert choice.best == count
+    assert f"{count} eigenvalues are one" in choice.reason
     assert (choice.criterion, choice.model) == ("eigengap", None)
 
 
@@ -105,9 +105,7 @@ def test_ties_go_to_the_smaller_number():
 def test_all_one_means_as_many_as_were_looked_at():
     choice = tuning.eigengap(np.ones(5))
     assert choice.best == 4
-    assert (
-        "all 5 eigenvalues are one: the graph falls into at least 5 parts; a larger sigma joins them" in choice.reason
-    )
+    assert "all 5 eigenvalues are one: the graph has at least 5 components; a larger sigma joins them" in choice.reason
     assert "4 is the largest number tried, so try larger ones too" in choice.reason
 
 
@@ -117,7 +115,7 @@ def test_two_eigenvalues_tell_of_one():
 
 def test_a_close_second_is_named():
     choice = tuning.eigengap(1 - np.array([0, 0.01, 0.1, 0.11, 0.5, 0.52, 0.55, 0.6, 0.62]))
-    assert "is close behind, so look at both" in choice.reason
+    assert "is close behind, so compare both" in choice.reason
 
 
 def test_rounding_is_told_by_the_number_of_rows():
@@ -127,11 +125,11 @@ def test_rounding_is_told_by_the_number_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "error", "message"),
     [
         (lambda: tuning.eigengap([1.0]), BadData, r"at least two numbers in a row, got shape \(1,\)"),
         (lambda: tuning.eigengap(np.eye(2)), BadData, r"got shape \(2, 2\)"),
-        (lambda: tuning.eigengap([1.0, np.nan, 0.5]), BadData, r"the eigenvalue at place 1 is not finite"),
+        (lambda: tuning.eigengap([1.0, np.nan, 0.5]), BadData, r"the eigenvalue at position 1 is not finite"),
         (lambda: tuning.eigengap(["one", "two"]), BadData, r"eigenvalues must be numbers, got \['one', 'two'\]"),
         (
             lambda: tuning.eigengap([3.0, 1.0, 0.5]),
@@ -142,8 +140,8 @@ def test_rounding_is_told_by_the_number_of_rows():
         (lambda: tuning.eigengap([1.0, 0.5], n_samples=0), InvalidParameter, r"n_samples must be >= 1, got 0"),
     ],
 )
-def test_messages(call, kind, message):
-    with pytest.raises(kind, match=message):
+def test_messages(call, error, message):
+    with pytest.raises(error, match=message):
         call()
 
 

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 
 from knoll import _core
-from knoll.steps.assignment import add_sums, assign, memory_for, no_sums
-from knoll.steps.blocks import Block
-from knoll.steps.empty_clusters import relocate
+from knoll._common.blocks import Block
+from knoll.kmeans.assignment import add_sums, assign, memory_for, no_sums
+from knoll.kmeans.empty_clusters import relocate
 
 
 def rounded(sums):

@@ -87,7 +87,7 @@ def test_scaling_by_a_power_of_two_is_exact(X, power):
 def test_squares_below_float64_are_told():
     X = np.random.default_rng(0).normal(size=(50, 2))
     for Y in (X * 1e-300, np.c_[X[:, :1] * 1e-160, X[:, 1:]]):
-        with pytest.raises(BadData, match=r"column 0 spreads over .* only\)\. Multiply it by a power of two first"):
+        with pytest.raises(BadData, match=r"column 0 has a range of .* only\)\. Multiply it by a power of two first"):
             Gaussian().fit(Y)
 
 
@@ -197,7 +197,7 @@ def test_weights_that_hide_the_other_rows_are_told(X):
     weights = np.r_[1e300, np.full(len(X) - 1, 1e-300)]
     with pytest.raises(BadData, match=r"the sample weights go from 1e-300 to 1e\+300: beside the heaviest rows"):
         Gaussian().fit(X, sample_weight=weights)
-    with pytest.raises(BadData, match="column 0 spreads over"):
+    with pytest.raises(BadData, match="column 0 has a range of"):
         Gaussian().fit(X * 1e-200, sample_weight=np.arange(1.0, len(X) + 1))
 
 

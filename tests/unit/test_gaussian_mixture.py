@@ -1,10 +1,11 @@
-"""GaussianMixture: what it refuses and in which words, what it warns of, and what it does beyond scikit-learn."""
+"""GaussianMixture: what it refuses and with which message, what it warns of, and what it does beyond scikit-learn."""
 
 from __future__ import annotations
 
 import math
 import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -49,7 +50,7 @@ def quiet(X, *args, **parameters):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"n_components": 0}, "GaussianMixture: n_components must be >= 1, got 0."),
         ({"n_components": 1.5}, "GaussianMixture: n_components must be a whole number, got 1.5."),
@@ -105,8 +106,8 @@ def quiet(X, *args, **parameters):
         ),
     ],
 )
-def test_parameters_are_checked_at_fit(parameters, words):
-    with pytest.raises(InvalidParameter, match=re.escape(words)):
+def test_parameters_are_checked_at_fit(parameters, message):
+    with pytest.raises(InvalidParameter, match=re.escape(message)):
         GaussianMixture(**{"n_components": 2, **parameters}).fit(blobs(20))
 
 
@@ -143,8 +144,17 @@ def test_an_unfinished_climb_is_told():
         GaussianMixture(3, max_iter=1, random_state=0).fit(blobs())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        start = GaussianMixture(3, max_iter=0, random_state=0).fit(blobs())  # the start was asked for
+        start = GaussianMixture(3, max_iter=0, random_state=0).fit(blobs())  # the start was requested
     assert (start.n_iter_, start.converged_, start.lower_bound_, len(start.lower_bounds_)) == (0, False, -math.inf, 0)
+
+
+def test_warnings_point_at_the_caller():
+    X, blocks = blobs(), lambda: [blobs()]
+    for method, data in (("fit", X), ("fit_predict", X), ("fit_blocks", blocks)):
+        call, line = getattr(GaussianMixture(3, max_iter=1, random_state=0), method), sys._getframe().f_lineno + 2
+        with pytest.warns(ConvergenceWarning) as caught:
+            call(data)
+        assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
 
 
 @pytest.mark.parametrize("shape", ["full", "diag", "spherical"])
@@ -155,11 +165,11 @@ def test_an_unfinished_climb_is_told():
 def test_a_collapsed_component_is_named_with_its_points(shape, reg_covar, remedy):
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(100, 2)), np.tile([[50.0, 50.0]], (7, 1))])
-    with pytest.warns(CollapsedComponentWarning) as told:
+    with pytest.warns(CollapsedComponentWarning) as caught:
         model = GaussianMixture(2, covariance_type=shape, reg_covar=reg_covar, random_state=0).fit(X)
     (c,) = np.flatnonzero(np.abs(model.means_ - 50).max(axis=1) < 1e-3)
-    assert [str(w.message) for w in told] == [f"GaussianMixture: component {c} has collapsed onto 1 point; {remedy}"]
-    assert told[0].filename == __file__
+    assert [str(w.message) for w in caught] == [f"GaussianMixture: component {c} has collapsed onto 1 point; {remedy}"]
+    assert caught[0].filename == __file__
     assert model.weights_[c] == pytest.approx(7 / 107)
     assert np.isfinite(model.score_samples(X)).all()
 
@@ -197,9 +207,9 @@ def test_a_regularisation_that_drowns_the_data_is_told():
 
 def test_more_components_than_distinct_rows():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 5, axis=0)
-    with pytest.warns(CollapsedComponentWarning) as told:
+    with pytest.warns(CollapsedComponentWarning) as caught:
         model = GaussianMixture(4, random_state=0).fit(X)
-    assert all("GaussianMixture: component" in str(w.message) for w in told)
+    assert all("GaussianMixture: component" in str(w.message) for w in caught)
     assert np.isfinite(model.means_).all()
     assert np.isfinite(model.covariances_).all()
     assert model.weights_.sum() == pytest.approx(1.0)
@@ -251,9 +261,9 @@ def test_the_noise_may_be_given_as_a_density():
     X = np.vstack([rng.normal(size=(500, 2)), rng.uniform(-20, 20, size=(100, 2))])
     as_box = GaussianMixture(1, noise=True, random_state=0).fit(X)
     volume = np.prod(np.ptp(X, axis=0))
-    given = GaussianMixture(1, noise=1 / volume, random_state=0).fit(X)
-    assert given.noise_log_density_ == pytest.approx(as_box.noise_log_density_)
-    np.testing.assert_allclose(given.means_, as_box.means_, rtol=1e-9)
+    density = GaussianMixture(1, noise=1 / volume, random_state=0).fit(X)
+    assert density.noise_log_density_ == pytest.approx(as_box.noise_log_density_)
+    np.testing.assert_allclose(density.means_, as_box.means_, rtol=1e-9)
     points, labels = as_box.sample(4000, random_state=0)
     assert (labels == -1).mean() == pytest.approx(as_box.noise_weight_, abs=0.03)
     assert ((points[labels == -1] >= X.min(axis=0)) & (points[labels == -1] <= X.max(axis=0))).all()
@@ -292,7 +302,7 @@ def test_two_rules_end_the_loop():
     assert parameters.converged_
     assert abs(np.diff(likelihood.lower_bounds_)[-1]) < 1e-3 <= abs(np.diff(likelihood.lower_bounds_)[-2])
     assert parameters.history_["changed"][-1] <= 1e-3 < parameters.history_["changed"][-2]
-    assert parameters.n_iter_ > likelihood.n_iter_  # a flat likelihood hides parameters on their way
+    assert parameters.n_iter_ > likelihood.n_iter_  # a flat likelihood hides parameters that still change
 
 
 def test_history_tells_the_climb_and_the_best_start_is_kept():
@@ -336,7 +346,7 @@ def test_samples_have_the_statistics_of_the_model():
 
 
 def test_blocks_larger_than_the_sample_start_from_some_of_the_rows(monkeypatch):
-    monkeypatch.setattr("knoll.steps.mixture_rows.SAMPLE", 500)
+    monkeypatch.setattr("knoll.mixture.preprocess.SAMPLE", 500)
     X = blobs(9_000, seed=0, far=25.0)
     whole = GaussianMixture(3, random_state=0).fit(X)
     a = GaussianMixture(3, random_state=0).fit_blocks(lambda: np.array_split(X, 3))

@@ -1,8 +1,9 @@
-"""Imports go one way through the house, every file knows its room, and the doors stay light.
+"""Imports between packages follow one table, there is no cycle, and importing knoll stays light.
 
-The law is read from the source with ``ast``. Imports inside functions count as much as those at the top, and
-so do ``from knoll import Name``, ``knoll.Name`` and ``import_module("knoll.name")``; only what stands under
-``if TYPE_CHECKING:`` is left out, since it never runs.
+The table is below and in CONTRIBUTING.md, which a test keeps equal to it. Imports are read from the source with
+``ast``. Imports inside functions count as much as those at the top, and so do ``from knoll import Name``,
+``knoll.Name`` and ``import_module("knoll.name")``; only what stands under ``if TYPE_CHECKING:`` is left out, since it
+never runs.
 """
 
 from __future__ import annotations
@@ -23,13 +24,26 @@ import knoll
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "knoll"
 
-# From the ground up: a room may import from its own level and from those listed before it.
-LEVELS = (
+# The modules of other families that a family may import.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "gaussian": (),
+    "kmeans": (),
+    "density": (),
+    "mixture": ("gaussian.covariance", "gaussian.steps", "kmeans.lloyd"),
+    "spectral": ("kmeans.assignment", "kmeans.lloyd"),
+    "kernel_kmeans": ("kmeans.lloyd", "spectral.eigen"),
+}
+# From the bottom up: a package may import from its own layer (but families by the table above) and from lower ones.
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("_core",),
-    ("exceptions", "validation", "threads", "memory", "schema", "base", "build"),
-    ("kernels", "kernel_matrix", "covariance", "places", "seeding", "scales"),
-    ("steps",),
-    ("gaussian", "gaussian_mixture", "kmeans", "kernel_kmeans", "spectral", "dbscan", "mean_shift"),
+    ("exceptions", "_typing"),
+    ("_schema", "_system"),
+    ("validation",),
+    ("base", "_common"),
+    ("kernels", "neighbors"),
+    ("scales",),
+    tuple(FAMILIES),
+    ("registry",),
     ("tuning", "models"),
     ("relations",),
     ("comparison",),
@@ -37,11 +51,10 @@ LEVELS = (
     ("report",),
     ("cli", "__main__"),
 )
-ESTIMATORS = LEVELS[4]  # these never import each other, only steps
-BESIDE = ("metrics", "datasets", "reference")  # these import exceptions alone
-USERS_OF_BESIDE = ("relations", "comparison", "plots", "report", "cli")
-LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
-ROOMS = {*LEVEL, *BESIDE}
+ALONE = ("metrics", "datasets", "reference")  # these import exceptions and _typing only
+USERS_OF_ALONE = ("relations", "comparison", "plots", "report", "cli")
+LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
+PACKAGES = {*LAYER, *ALONE}
 
 
 def module_name(path: Path) -> str:
@@ -97,7 +110,7 @@ def runtime_imports(source: str, module: str, is_package: bool) -> set[str]:
 
 
 def resolved(name: str) -> str:
-    """The file that is meant: knoll.Gaussian lives in knoll.gaussian, steps.loop.iterate in steps.loop."""
+    """The file that is meant: knoll.Gaussian lives in knoll.gaussian, _common.loop.iterate in _common.loop."""
     parts = name.split(".")
     if parts[1] in knoll._HOME:
         return str(knoll._HOME[parts[1]])
@@ -105,11 +118,11 @@ def resolved(name: str) -> str:
         return name
     files = (".".join(parts[:length]) for length in range(len(parts), 1, -1))
     nearest = next((file for file in files if file in FILES), None)
-    door = parts[1].startswith("__")  # such as knoll.__version__
-    return nearest or ("knoll" if door else f"knoll.{parts[1]}")
+    own = parts[1].startswith("__")  # such as knoll.__version__
+    return nearest or ("knoll" if own else f"knoll.{parts[1]}")
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
     return module.split(".")[1]
 
 
@@ -119,38 +132,58 @@ IMPORTS = {
 }
 
 
-def breach(here: str, there: str) -> str | None:
-    """Why a file in room ``here`` may not import from room ``there``, or None."""
+def breach(module: str, target: str) -> str | None:
+    """Why a module may not import another, or None."""
+    here, there = package(module), package(target)
     if here == there:
         return None
-    if there not in ROOMS:
-        return f"{there} is no room of the house"
-    if here in BESIDE:
-        return None if there == "exceptions" else f"{here} stands beside and imports exceptions alone"
-    if there in BESIDE:
-        return None if here in USERS_OF_BESIDE else f"{here} may not lean on {there}"
-    if here in ESTIMATORS and there in ESTIMATORS:
-        return "estimators never import each other"
-    return None if LEVEL[there] <= LEVEL[here] else f"{there} lies above {here}"
+    if there not in PACKAGES:
+        return f"{there} is not in the table"
+    if here in ALONE:
+        return None if there in LAYERS[1] else f"{here} imports exceptions and _typing only"
+    if there in ALONE:
+        return None if here in USERS_OF_ALONE else f"{here} may not import {there}"
+    if here in FAMILIES and there in FAMILIES:
+        allowed = target.removeprefix("knoll.") in FAMILIES[here]
+        return None if allowed else f"{here} may import {FAMILIES[here] or 'nothing'} of the other families"
+    return None if LAYER[there] <= LAYER[here] else f"{there} is above {here}"
 
 
-def test_every_file_has_a_room():
-    strangers = [name for name in FILES if name != "knoll" and room(name) not in ROOMS]
-    assert strangers == [], "put them into LEVELS or BESIDE"
+def test_every_file_is_in_the_table():
+    assert [name for name in FILES if name != "knoll" and package(name) not in PACKAGES] == []
 
 
-def test_imports_go_one_way():
+def test_imports_follow_the_table():
     breaches = [
         f"{module} imports {target}: {reason}"
         for module, targets in IMPORTS.items()
         if module != "knoll"
         for target in sorted(targets)
-        if (reason := breach(room(module), room(target)))
+        if (reason := breach(module, target))
     ]
     assert breaches == []
 
 
-def test_no_file_imports_itself_by_a_detour():
+def test_the_table_lists_nothing_that_is_not_imported():
+    used = {target.removeprefix("knoll.") for module in IMPORTS if module != "knoll" for target in IMPORTS[module]}
+    assert [name for names in FAMILIES.values() for name in names if name not in used] == []
+
+
+def table() -> str:
+    """The table as CONTRIBUTING.md prints it."""
+    rows = ["| layer | packages |", "|---|---|"]
+    rows += [f"| {number} | {', '.join(f'`{name}`' for name in names)} |" for number, names in enumerate(LAYERS)]
+    rows += ["", "| family | may import of other families |", "|---|---|"]
+    for family, names in FAMILIES.items():
+        rows.append(f"| `{family}` | {', '.join(f'`{name}`' for name in names) or '–'} |")
+    return "\n".join(rows)
+
+
+def test_contributing_prints_the_table():
+    assert table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_there_is_no_cycle():
     graph = {
         module: {target for target in targets if target in FILES and target != module}
         for module, targets in IMPORTS.items()
@@ -159,54 +192,56 @@ def test_no_file_imports_itself_by_a_detour():
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-def test_the_public_door_imports_no_room_by_itself():
+def test_the_package_itself_imports_nothing_when_it_is_imported():
     assert IMPORTS["knoll"] <= {"knoll.*"}
 
 
-def test_the_law_can_be_broken():
-    """Each rule is seen to bite, so that the tests above are known to be able to fail."""
-    assert breach("kmeans", "steps") is None
-    assert breach("plots", "metrics") is None
-    assert breach("steps", "kmeans") == "kmeans lies above steps"
-    assert breach("spectral", "kmeans") == "estimators never import each other"
-    assert breach("metrics", "validation") == "metrics stands beside and imports exceptions alone"
-    assert breach("kmeans", "reference") == "kmeans may not lean on reference"
-    assert breach("kmeans", "attic") == "attic is no room of the house"
+def test_each_rule_can_be_broken():
+    """Each rule is seen to fail, so that the tests above are known to be able to."""
+    assert breach("knoll.kmeans.lloyd", "knoll._common.loop") is None
+    assert breach("knoll.plots.points", "knoll.metrics") is None
+    assert breach("knoll.spectral.labels", "knoll.kmeans.lloyd") is None
+    assert breach("knoll._common.loop", "knoll.kmeans.lloyd") == "kmeans is above _common"
+    assert "of the other families" in str(breach("knoll.spectral.labels", "knoll.kmeans.estimator"))
+    assert "may import nothing" in str(breach("knoll.kmeans.lloyd", "knoll.spectral.eigen"))
+    assert breach("knoll.metrics", "knoll.validation") == "metrics imports exceptions and _typing only"
+    assert breach("knoll.kmeans.lloyd", "knoll.reference") == "kmeans may not import reference"
+    assert breach("knoll.kmeans.lloyd", "knoll.attic") == "attic is not in the table"
     source = """
 import importlib, knoll, knoll.metrics as m
 from typing import TYPE_CHECKING
-from . import exceptions
-from .steps.loop import iterate
+from . import lloyd
+from .._common.loop import iterate
 if TYPE_CHECKING:
     from knoll.report import page
 else:
-    from knoll import threads
+    from knoll import scales
 def inner():
     from knoll import Gaussian
     importlib.import_module("knoll.cli")
     importlib.import_module(f"knoll.{name}")
     return knoll.show_build, knoll.__version__
 """
-    assert runtime_imports(source, "knoll.kmeans", is_package=False) == {
+    assert runtime_imports(source, "knoll.kmeans.estimator", is_package=False) == {
         "knoll.metrics",
-        "knoll.exceptions",
-        "knoll.steps.loop",
-        "knoll.threads",
+        "knoll.kmeans.lloyd",
+        "knoll._common.loop",
+        "knoll.scales",
         "knoll.gaussian",
         "knoll.cli",
         "knoll.*",
-        "knoll.build",
+        "knoll._system",
     }
 
 
 def test_the_core_knows_no_python():
-    files = [p for folder in ("include", "src", "tests") for p in (ROOT / "core" / folder).rglob("*.*")]
+    files = [p for p in (ROOT / "core").rglob("*.*") if "bindings" not in p.parts]
     assert len(files) > 10
     mention = re.compile(r"Python\.h|nanobind|pybind|PyObject")
     assert [str(p) for p in files if mention.search(p.read_text(encoding="utf-8"))] == []
 
 
-# ---- what is loaded when a door is opened ---------------------------------------------------------------
+# ---- what an import loads --------------------------------------------------------------------------------
 
 HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "pandas", "joblib", "knoll._core")
 HELP = "import sys; sys.argv = ['knoll', '--help']; from knoll.cli import main; assert main() == 0"
@@ -215,7 +250,7 @@ HELP = "import sys; sys.argv = ['knoll', '--help']; from knoll.cli import main; 
 @pytest.mark.parametrize(
     "code", ["import knoll", "import knoll; dir(knoll); knoll.__version__", "import knoll.cli", HELP]
 )
-def test_the_doors_are_light(code):
+def test_imports_are_light(code):
     ask = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from knoll import _core
 from knoll.reference import dbscan_graph, run
 
 METRICS = ["euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine"]
-BACKENDS = ["auto", "cells", "tree", "tiles"]
+BACKENDS = ["auto", "grid", "tree", "tiles"]
 P = 3.5
 
 # The functions of the C library, as in the core: NumPy's own are off by other bits where it has AVX-512.
@@ -122,7 +122,7 @@ def weights_for(draw, n):
 
 
 def usable(backend, metric, d, weights):
-    if backend == "cells":
+    if backend == "grid":
         return metric == "euclidean" and d <= 5 and (weights is None or weights.min() >= 0)
     return backend != "tiles" or metric == "euclidean"
 
@@ -164,7 +164,7 @@ def test_border_closest_is_the_reference(data):
     X = data.draw(clouds(max_rows=80))
     eps, min_samples = radius_for(data.draw, distances(X, X, "euclidean")), data.draw(st.integers(1, 8))
     state = run(dbscan_graph(X, eps, min_samples))
-    for backend in ("cells", "tree", "tiles"):
+    for backend in ("grid", "tree", "tiles"):
         if usable(backend, "euclidean", X.shape[1], None):
             labels, core, _ = dbscan(X, eps, min_samples, border="closest", backend=backend)
             np.testing.assert_array_equal(labels, state.labels)
@@ -191,7 +191,7 @@ def test_threads_layout_and_precision_change_nothing(d):
     assert len(pairs) == len(np.unique(labels)) == len(np.unique(moved))
 
 
-@pytest.mark.parametrize("backend", ["cells", "tree", "tiles"])
+@pytest.mark.parametrize("backend", ["grid", "tree", "tiles"])
 def test_a_hundred_thousand_equal_points_and_all_points_as_neighbours(backend):
     equal = np.full((100_000, 2), 0.1)
     if backend != "tiles":
@@ -220,13 +220,13 @@ def test_powers_of_two_scale_everything(exponent):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_far_outliers_do_not_send_cells_away(d):
+def test_far_outliers_do_not_rule_out_the_grid(d):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(2000, d))
     labels, _, _ = dbscan(X, 0.1, 5, border="closest", backend="tree")
     far = np.concatenate([X, [[1e30] * d], [[-1e300] * d], [[1e300] * d], [[1e300] * d]])
     again = dbscan(far, 0.1, 5, border="closest")
-    assert again[2]["backend"] == "cells"
+    assert again[2]["backend"] == "grid"
     np.testing.assert_array_equal(again[0][:2000], labels)
     np.testing.assert_array_equal(again[0][2000:], [-1] * 4)
     both = dbscan(far, 0.1, 2, border="closest")
@@ -234,7 +234,7 @@ def test_far_outliers_do_not_send_cells_away(d):
     np.testing.assert_array_equal(both[0], dbscan(far, 0.1, 2, border="closest", backend="tree")[0])
 
 
-def test_points_on_the_borders_of_cells():
+def test_points_on_the_borders_of_grid_cells():
     side = 0.25 / math.sqrt(2)
     for shift in (0.0, side / 3, -1e-16, 1e9):
         grid = np.stack(np.meshgrid(np.arange(25), np.arange(25)), axis=-1).reshape(-1, 2) * side + shift
@@ -242,14 +242,14 @@ def test_points_on_the_borders_of_cells():
         for eps in (0.25, side, 2 * side, math.nextafter(0.25, 0)):
             for min_samples in (1, 4, 5, 9):
                 labels, core = expected(grid, D, eps, min_samples, None, "closest")
-                got = dbscan(grid, eps, min_samples, border="closest", backend="cells")
+                got = dbscan(grid, eps, min_samples, border="closest", backend="grid")
                 np.testing.assert_array_equal(got[0], labels)
                 np.testing.assert_array_equal(got[1], core)
 
 
 def test_clusters_are_not_joined_through_a_point_that_is_not_core():
     X = np.array([[-2.0], [-1.5], [-1], [0], [1], [1.5], [2]])
-    for backend in ("cells", "tree", "tiles"):
+    for backend in ("grid", "tree", "tiles"):
         labels, core, _ = dbscan(X, 1.0, 4, border="closest", backend=backend)
         np.testing.assert_array_equal(labels, [0, 0, 0, 0, 1, 1, 1])  # 0 ties: −1 comes before 1
         assert not core[3]
@@ -411,9 +411,9 @@ def test_nothing_and_one():
         ({"metric": "taxi"}, "metric must be euclidean, manhattan, chebyshev, minkowski, cosine or haversine"),
         ({"metric": "haversine"}, "haversine needs two columns"),
         ({"border": "near"}, "border must be closest, first or noise"),
-        ({"backend": "ball"}, "backend must be auto, cells, tree or tiles"),
+        ({"backend": "ball"}, "backend must be auto, grid, tree or tiles"),
         ({"backend": "tiles", "metric": "manhattan"}, "tiles are for the euclidean metric"),
-        ({"backend": "cells", "metric": "manhattan"}, "cells are for the euclidean metric"),
+        ({"backend": "grid", "metric": "manhattan"}, "the grid is for the euclidean metric"),
         ({"eps": -1.0}, "eps must be > 0"),
         ({"weights": np.ones(2)}, "weights must have one entry per row"),
     ],
@@ -438,9 +438,9 @@ def test_rows_are_split_by_a_mask_in_their_order(n, share, dtype, order):
     np.testing.assert_array_equal(others, X[~mask])
 
 
-def test_rows_are_split_only_into_as_much_room_as_there_are():
+def test_rows_are_split_only_into_arrays_of_the_right_size():
     X, mask = np.zeros((5, 2)), np.array([True, False, True, False, False])
-    with pytest.raises(ValueError, match="room for as many rows as the mask tells"):
+    with pytest.raises(ValueError, match="must have as many rows as the mask selects"):
         _core.split_rows(X, mask, np.empty(3, np.int64), np.empty((3, 2)), np.empty((2, 2)), 1)
     with pytest.raises(ValueError, match="mask must have one entry per row"):
         _core.split_rows(X, mask[:3], np.empty(2, np.int64), np.empty((2, 2)), np.empty((3, 2)), 1)
@@ -448,19 +448,19 @@ def test_rows_are_split_only_into_as_much_room_as_there_are():
         _core.split_rows(X, mask, np.empty(2, np.int64), np.empty((2, 1)), np.empty((3, 2)), 1)
 
 
-def test_cells_refuse_more_columns_than_they_have_neighbours_for():
-    with pytest.raises(ValueError, match="cells are for the euclidean metric, up to five columns and weights >= 0"):
-        dbscan(np.zeros((10, 6)), 1.0, 2, backend="cells")
+def test_the_grid_refuses_more_than_five_columns():
+    with pytest.raises(ValueError, match="the grid is for the euclidean metric, up to five columns and weights >= 0"):
+        dbscan(np.zeros((10, 6)), 1.0, 2, backend="grid")
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
-def test_cells_tree_and_tiles_agree_where_points_are_many(d):
+def test_grid_tree_and_tiles_agree_where_points_are_many(d):
     rng = np.random.default_rng(d)
     X = np.concatenate([rng.normal(size=(6000, d)), rng.uniform(-6, 6, size=(4000, d)), np.zeros((50, d))])
     X[:2000] = np.round(X[:2000] * 3) / 3
     for eps in (0.05, 1 / 3, 1.0):
         for border in ("first", "closest"):
-            answers = [dbscan(X, eps, 6, border=border, backend=b) for b in ("cells", "tree", "tiles")]
+            answers = [dbscan(X, eps, 6, border=border, backend=b) for b in ("grid", "tree", "tiles")]
             for labels, core, _ in answers[1:]:
                 np.testing.assert_array_equal(labels, answers[0][0])
                 np.testing.assert_array_equal(core, answers[0][1])

@@ -1,4 +1,4 @@
-"""What a fit of the kernel family says that it will take: memory is an upper bound, seconds are of the right size."""
+"""Estimated costs of the kernel methods: memory is an upper bound, seconds are of the right size."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_seconds_are_right_within_a_factor_of_four(model):
     model.fit(moons(600))  # what is done once a process
     for n in SIZES:
         X = moons(n)
-        said, took = model.estimate_cost(X).seconds, taken(model, X)
-        assert said.least <= said.expected <= said.most
-        assert took / 4 - 0.05 <= said.expected <= 4 * took + 0.05, (n, said, took)
+        estimated, took = model.estimate_cost(X).seconds, taken(model, X)
+        assert estimated.least <= estimated.expected <= estimated.most
+        assert took / 4 - 0.05 <= estimated.expected <= 4 * took + 0.05, (n, estimated, took)
 
 
 MEASURE = """
@@ -70,13 +70,13 @@ warnings.simplefilter("ignore")
 small = make_moons(700, noise=0.05, random_state=0)[0]
 for model in (SpectralClustering(2, sigma=0.1), SpectralClustering(2, affinity="nearest_neighbors"), KernelKMeans(2)):
     model.fit(small)  # what is loaded once
-told = []
+measured = []
 def measure(model, X):
-    said = model.estimate_cost(X).memory
+    estimated = model.estimate_cost(X).memory
     meter = PeakMeter()
     meter.start()
     model.fit(X)
-    told.append([str(model), said, meter.stop(), meter.exact])
+    measured.append([str(model), estimated, meter.stop(), meter.exact])
 moons, wide = make_moons(12_000, noise=0.05, random_state=0)[0], make_blobs(3_000, 40, centers=8, random_state=0)[0]
 measure(SpectralClustering(2, sigma=0.1, random_state=0), moons)
 measure(SpectralClustering(20, sigma=0.1, random_state=0, operator="tiles", max_iter=5), moons[:5_000])
@@ -88,7 +88,7 @@ measure(KernelKMeans(10, sigma=0.2, random_state=0), moons)
 measure(KernelKMeans(5, kernel="precomputed", random_state=0), wide @ wide.T)
 near = kneighbors_graph(moons, 10)
 measure(KernelKMeans(5, kernel="precomputed", random_state=0), near.maximum(near.T))
-print(json.dumps(told))
+print(json.dumps(measured))
 """
 
 
@@ -96,11 +96,11 @@ def test_memory_is_an_upper_bound(request):
     code = MEASURE.format(root=str(request.config.rootpath))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert len(told) == 9
-    for name, said, used, exact in told:
-        assert used <= said, name
-        assert not exact or said < 60 * used + (1 << 26), name  # and not any number that is large enough
+    measured = json.loads(done.stdout)
+    assert len(measured) == 9
+    for name, estimated, used, exact in measured:
+        assert used <= estimated, name
+        assert not exact or estimated < 60 * used + (1 << 26), name  # and not any number that is large enough
 
 
 def test_the_operator_is_the_one_that_the_fit_takes():

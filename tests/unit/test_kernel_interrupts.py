@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from knoll import KernelKMeans, SpectralClustering
-from knoll.steps import eigen_sparse
+from knoll.spectral import eigen
 
 LABELS = np.random.default_rng(0).integers(20, size=60_000)
 
@@ -43,7 +43,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(phase):
         heard = time.monotonic()
     finally:
         timer.cancel()
-    assert heard - sent[0] < 2.0  # a busy machine included; alone some tenths of a second
+    assert heard - sent[0] < 2.0  # a busy machine included; on an idle machine a few tenths of a second
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
@@ -65,15 +65,15 @@ def test_a_fitted_one_keeps_its_fit(model):
 
 def test_ctrl_c_does_not_wait_for_a_factorisation(monkeypatch):
     """SciPy's cannot be interrupted, so nobody waits for it."""
-    real = eigen_sparse._factor
+    real = eigen._factor
 
     def slow(system):
-        if system.shape[0] > 10_000:  # not the ball that tells how it would fill
+        if system.shape[0] > 10_000:  # not the ball from which the fill is estimated
             threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
             time.sleep(4.0)
         return real(system)
 
-    monkeypatch.setattr(eigen_sparse, "_factor", slow)
+    monkeypatch.setattr(eigen, "_factor", slow)
     X = np.sort(np.random.default_rng(0).uniform(0, 1, size=(12_000, 1)), axis=0)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

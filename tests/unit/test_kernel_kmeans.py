@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -39,7 +41,7 @@ def test_rings_that_no_line_parts():
 
 
 def test_the_discrete_problems_of_the_kernel_and_the_cut_differ():
-    """docs/theory/errata.md, item 22, on {0, 0, 2, 4}: each way to set weights finds its own best partition."""
+    """docs/theory/errata.md, item 22, on {0, 0, 2, 4}: each choice of weights has its own best partition."""
     points = column(0, 0, 2, 4)
     A = Gaussian(1.0).tile(points, points)
     d = A.sum(axis=1)
@@ -250,31 +252,31 @@ def test_rows_to_begin_with(X):
     np.testing.assert_array_equal(model.labels_, first.labels_)
     weights = np.ones(len(X))
     weights[:4] = 0
-    some = KernelKMeans(3, sigma=1.0, init=rows).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(some.labels_[4:], KernelKMeans(3, sigma=1.0, init=rows - 4).fit(X[4:]).labels_)
+    model = KernelKMeans(3, sigma=1.0, init=rows).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(model.labels_[4:], KernelKMeans(3, sigma=1.0, init=rows - 4).fit(X[4:]).labels_)
     weights[5] = 0
     with pytest.raises(InvalidParameter, match="init names row 5, whose sample_weight is 0"):
         KernelKMeans(3, sigma=1.0, init=rows).fit(X, sample_weight=weights)
 
 
 def test_one_run_from_a_given_start(X):
-    with pytest.warns(RuntimeWarning, match="a start was given, so one run is made instead of n_init=4"):
+    with pytest.warns(RuntimeWarning, match="init is an explicit start, so one run is made instead of n_init=4"):
         KernelKMeans(3, sigma=1.0, init=[0, 50, 100], n_init=4).fit(X)
 
 
 @pytest.mark.parametrize(
-    ("init", "words"),
+    ("init", "message"),
     [
         ("kmeans", "init must be 'k-means.*', 'random', 'spectral', labels or row indices, got 'kmeans'"),
         (3, "init must be .* got 3"),
         ([0, 1], r"init must be labels of 150 rows or 3 row indices, all whole numbers, got an array of shape \(2,\)"),
         ([0.0, 1.0, 2.0], "and type float64"),
-        ([0, 1, 150], "init must be row indices from 0 to 149, got 150 at place 2"),
-        ([-1] + [0] * 149, "init must be labels from 0 to 2, got -1 at place 0"),
+        ([0, 1, 150], "init must be row indices from 0 to 149, got 150 at position 2"),
+        ([-1] + [0] * 149, "init must be labels from 0 to 2, got -1 at position 0"),
     ],
 )
-def test_a_start_that_is_none_is_told(X, init, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_a_bad_start_is_refused(X, init, message):
+    with pytest.raises(InvalidParameter, match=message):
         KernelKMeans(3, sigma=1.0, init=init).fit(X)
 
 
@@ -282,7 +284,7 @@ def test_a_start_that_is_none_is_told(X, init, words):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"n_clusters": 0}, "n_clusters must be >= 1, got 0"),
         ({"n_init": 0}, "n_init must be >= 1 and <= 65535, got 0"),
@@ -297,12 +299,12 @@ def test_a_start_that_is_none_is_told(X, init, words):
         ({"local_search": "yes"}, "local_search must be True or False, got 'yes'"),
     ],
 )
-def test_bad_parameters_are_told(X, parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_bad_parameters_are_refused(X, parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         KernelKMeans(**{"n_clusters": 3, **parameters}).fit(X)
 
 
-def test_bad_data_is_told(X):
+def test_bad_data_is_refused(X):
     with pytest.raises(BadData, match="n_samples=2 should be >= n_clusters=3"):
         KernelKMeans(3, sigma=1.0).fit(X[:2])
     K = Gaussian(1.0).tile(X, X)
@@ -312,7 +314,7 @@ def test_bad_data_is_told(X):
     ):
         KernelKMeans(3, kernel="precomputed").fit(K)
     weights = np.ones(150)
-    weights[:3] = 0  # places are told as they were given, whoever is absent
+    weights[:3] = 0  # messages name rows of the input, whichever rows are absent
     with pytest.raises(BadData, match=r"must be symmetric, but has .* at row 4, column 7 and .* at row 7"):
         KernelKMeans(3, kernel="precomputed").fit(K, sample_weight=weights)
     for absent in (None, weights):
@@ -358,10 +360,10 @@ def test_absent_rows_are_labelled_as_predict_would(X):
     np.testing.assert_array_equal(model.labels_, alone.predict(X))
     K = Gaussian(1.0).tile(X, X)
     start = np.random.default_rng(1).integers(3, size=len(X))
-    given = KernelKMeans(3, kernel="precomputed", init=start).fit(K, sample_weight=weights)
+    model = KernelKMeans(3, kernel="precomputed", init=start).fit(K, sample_weight=weights)
     points = KernelKMeans(3, sigma=1.0, init=start).fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(given.labels_, points.labels_)
-    np.testing.assert_array_equal(given.predict(K), given.labels_)
+    np.testing.assert_array_equal(model.labels_, points.labels_)
+    np.testing.assert_array_equal(model.predict(K), model.labels_)
 
 
 def test_the_history_and_the_counts(X, capsys):
@@ -400,7 +402,7 @@ def test_state_with_kernels_of_all_kinds(X):
 @pytest.mark.parametrize("what", ["weights", "matrix"])
 @pytest.mark.parametrize("definite", [True, False])
 def test_a_common_factor_does_not_matter(factor, what, definite, tmp_path):
-    """Of the weights, or of a given matrix: objectives follow it, labels do not, and the model can be kept."""
+    """Of the weights, or of a precomputed matrix: objectives follow it, labels do not, and the model can be kept."""
     generator = np.random.default_rng(4)
     X = generator.normal(size=(30, 2)) + 3 * generator.normal(size=(3, 2))[np.arange(30) % 3]
     K = np.exp(-np.square(X[:, None] - X).sum(axis=2) / 2)
@@ -410,21 +412,63 @@ def test_a_common_factor_does_not_matter(factor, what, definite, tmp_path):
 
     def fitted(scale):
         model = KernelKMeans(3, kernel="precomputed", random_state=0, n_init=3)
-        given = K * scale if what == "matrix" else K
-        return model.fit(given, sample_weight=w * scale if what == "weights" else w), given
+        matrix = K * scale if what == "matrix" else K
+        return model.fit(matrix, sample_weight=w * scale if what == "weights" else w), matrix
 
-    (one, _), (other, given) = fitted(1.0), fitted(factor)
+    (one, _), (other, matrix) = fitted(1.0), fitted(factor)
     assert (one.labels_ == other.labels_).all()
-    assert (other.predict(given) == other.labels_).all()
+    assert (other.predict(matrix) == other.labels_).all()
     assert one.n_iter_ == other.n_iter_
     with np.errstate(over="ignore", under="ignore"):
         assert other.objective_ == pytest.approx(one.objective_ * factor, rel=1e-12)
         assert other.trace_objective_ == pytest.approx(one.trace_objective_ * factor, rel=1e-12)
     knoll.save(other, tmp_path / "far.knoll")
-    assert (knoll.load(tmp_path / "far.knoll").predict(given) == other.labels_).all()
+    assert (knoll.load(tmp_path / "far.knoll").predict(matrix) == other.labels_).all()
 
 
 def test_a_kernel_matrix_of_zeros_has_one_cluster():
     model = KernelKMeans(1, kernel="linear", init="spectral").fit(np.zeros((3, 2)))
     np.testing.assert_array_equal(model.labels_, [0, 0, 0])
     assert model.objective_ == 0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "precomputed"])
+@pytest.mark.parametrize("empty", [False, True])
+def test_rows_whose_kernel_leaves_float64_are_refused_by_predict(kernel, empty):
+    """Sums of infinities gave any label, that of an empty cluster too, or a ZeroDivisionError."""
+    X = np.array([[1.0], [2.0], [5.0], [6.0]]) ** (not empty)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelKMeans(2 + empty, kernel=kernel, random_state=0).fit(X @ X.T if kernel == "precomputed" else X)
+    warned = pytest.raises(
+        BadData, match=r"κ\(x, y\) reaches .* at row 1: its values leave float64\. Leave such rows out"
+    )
+    row = [1.0] * model.n_features_in_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with warned:
+            model.predict([row, [1e308] * len(row)])
+        assert model.predict([[1e99] * len(row)])[0] in set(model.labels_)
+
+
+def test_only_kernel_values_that_are_needed_must_be_numbers():
+    """κ(x, x) of a row may leave float64 where κ(x, y) does not."""
+    model = KernelKMeans(2, kernel="linear", random_state=0).fit([[1.0], [2.0], [5.0], [6.0]])
+    assert model.predict([[1e200]])[0] == model.labels_[-1]
+
+
+def test_a_row_of_weight_zero_whose_kernel_leaves_float64_is_named():
+    X = np.array([[1.0], [1e308], [2.0], [5.0], [6.0]])
+    with pytest.raises(BadData, match=r"κ\(x, y\) reaches inf at row 1: "):
+        KernelKMeans(2, kernel="linear", random_state=0).fit(X, sample_weight=[1, 0, 1, 1, 1])
+
+
+def test_a_width_near_the_largest_number_leaves_no_pair_of_rows_out():
+    """The distance beyond which the kernel vanishes is above float64: a smaller one would cut values that count."""
+    X = np.array([[-1.6, 1.6], [1.6, -1.6], [0.0, 0.8], [0.8, 0.0], [-0.8, -0.8], [1.6, 1.6]])
+    one, two = (
+        KernelKMeans(2, sigma=float(np.ldexp(0.8, p)), init=[0, 1, 0, 1, 0, 1]).fit(np.ldexp(X, p)) for p in (0, 1023)
+    )
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert one.objective_ == two.objective_
+    assert Gaussian(float(np.ldexp(0.8, 1023))).cutoff(6) == 0

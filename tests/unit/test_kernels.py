@@ -68,7 +68,7 @@ def test_an_operator_multiplies_with_the_matrix(name, threads):
 
 
 @pytest.mark.parametrize("form", ["dense", "float32", "csr", "csc", "fortran"])
-def test_a_given_matrix(form):
+def test_a_precomputed_matrix(form):
     K = Gaussian(1.0).tile(X, X)
     K[K < 0.2] = 0
     K = np.round(K * 1024) / 1024  # exact in float32
@@ -144,7 +144,7 @@ def test_make_reads_the_parameters_of_an_estimator():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: kernels.make("rbf", sigma=1.0, gamma=1.0), "give sigma or gamma, not both"),
         (lambda: kernels.make("rbf"), r"needs sigma or gamma, got neither\. knoll\.scales\.estimate_sigma"),
@@ -160,8 +160,8 @@ def test_make_reads_the_parameters_of_an_estimator():
         (lambda: Function(3), "function must be a callable, got 3"),
     ],
 )
-def test_bad_parameters_are_told(make, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_bad_parameters_are_refused(make, message):
+    with pytest.raises(InvalidParameter, match=message):
         make()
 
 
@@ -189,11 +189,11 @@ def bad_matrices():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(("K", "words"), bad_matrices())
-def test_a_matrix_that_is_no_kernel_is_named_with_its_place(K, words, sparse):
-    if sparse and "symmetric" in words:
-        words = "must be symmetric, but has"
-    with pytest.raises(BadData, match=f"the precomputed kernel {words}"):
+@pytest.mark.parametrize(("K", "message"), bad_matrices())
+def test_a_matrix_that_is_no_kernel_is_refused_with_its_entry(K, message, sparse):
+    if sparse and "symmetric" in message:
+        message = "must be symmetric, but has"
+    with pytest.raises(BadData, match=f"the precomputed kernel {message}"):
         Precomputed().operator(scipy.sparse.csr_array(K) if sparse else K)
     with pytest.raises(BadData, match="the similarity matrix must be"):
         normalized_cut(scipy.sparse.csr_array(K) if sparse else K, [0] * len(K))
@@ -292,10 +292,10 @@ def test_a_function_must_give_numbers(value):
 
 def test_a_function_must_be_symmetric():
     X = np.arange(40.0).reshape(20, 2)
-    said = (
+    message = (
         r"must be symmetric, but gives 0.0 for the rows array\(\[0., 1.\]\) and array\(\[4., 5.\]\), and 4.0 the other"
     )
-    with pytest.raises(BadData, match=said):
+    with pytest.raises(BadData, match=message):
         Function(lambda x, y: float(x[0])).operator(X)
     with pytest.raises(BadData, match="must be symmetric"):
         Function(lambda A, B: A[:, :1] + 0 * B[:, 0]).operator(X)

@@ -1,4 +1,4 @@
-"""The kernel core at its door: shapes, layouts, kinds of numbers, and the laws that callers lean on."""
+"""The kernel core at its bindings: shapes, layouts, dtypes, and the laws that callers rely on."""
 
 import os
 import signal
@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 
 from knoll import _core
 
-KINDS = [("rbf", 0.7, 1.0), ("rbf", 0.7, 2.0), ("heaviside", 1.1, 0.0), ("poly", 1.0, 3.0), ("linear", 0.0, 0.0)]
+FUNCTIONS = [("rbf", 0.7, 1.0), ("rbf", 0.7, 2.0), ("heaviside", 1.1, 0.0), ("poly", 1.0, 3.0), ("linear", 0.0, 0.0)]
 
 
-def formula(X, Y, kind, a, b):
+def formula(X, Y, function, a, b):
     """The kernel's textbook formula."""
     squares = cdist(X, Y, "sqeuclidean")
     return {
@@ -22,12 +22,12 @@ def formula(X, Y, kind, a, b):
         "heaviside": lambda: (np.sqrt(squares) <= a).astype(float),
         "poly": lambda: (X @ Y.T + a) ** b,
         "linear": lambda: X @ Y.T,
-    }[kind]()
+    }[function]()
 
 
-def tile(X, Y, kind, a, b, threads=1):
+def tile(X, Y, function, a, b, threads=1):
     out = np.empty((len(X), len(Y)))
-    _core.kernel_tile(X, Y, kind, a, b, out, threads)
+    _core.kernel_tile(X, Y, function, a, b, out, threads)
     return out
 
 
@@ -42,17 +42,17 @@ def points():
     return np.random.default_rng(0).normal(size=(331, 3))
 
 
-@pytest.mark.parametrize(("kind", "a", "b"), KINDS)
-def test_tile_diagonal_and_products_follow_the_formula(points, kind, a, b):
+@pytest.mark.parametrize(("function", "a", "b"), FUNCTIONS)
+def test_tile_diagonal_and_products_follow_the_formula(points, function, a, b):
     rng = np.random.default_rng(1)
     Y, B = rng.normal(size=(50, 3)), rng.normal(size=(331, 14))
-    K, L = formula(points, points, kind, a, b), formula(Y, points, kind, a, b)
-    np.testing.assert_allclose(tile(Y, points, kind, a, b), L, rtol=1e-13, atol=1e-13)
-    assert np.array_equal(tile(points, Y, kind, a, b), tile(Y, points, kind, a, b).T)
+    K, L = formula(points, points, function, a, b), formula(Y, points, function, a, b)
+    np.testing.assert_allclose(tile(Y, points, function, a, b), L, rtol=1e-13, atol=1e-13)
+    assert np.array_equal(tile(points, Y, function, a, b), tile(Y, points, function, a, b).T)
     diagonal = np.empty(331)
-    _core.kernel_diagonal(points, kind, a, b, diagonal, 2)
-    assert np.array_equal(diagonal, np.diag(tile(points, points, kind, a, b)))
-    operator = _core.KernelOperator(points, kind, a, b, 0.0, 2)
+    _core.kernel_diagonal(points, function, a, b, diagonal, 2)
+    assert np.array_equal(diagonal, np.diag(tile(points, points, function, a, b)))
+    operator = _core.KernelOperator(points, function, a, b, 0.0, 2)
     assert operator.n == 331
     assert 331 * 3 * 8 < operator.bytes < 331 * 3 * 80
     assert operator.pairs <= 331 * 332 // 2
@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_named(points):
         (lambda: _core.KernelOperator(points, "poly", 1.0, 0.5, 0.0, 1), "the degree must be a whole number >= 1"),
         (
             lambda: _core.KernelOperator(points, "cosine", 1.0, 1.0, 0.0, 1),
-            "kind must be rbf, heaviside, poly",
+            "function must be rbf, heaviside, poly",
         ),
         (lambda: tile(points, points[:, :2].copy(), "linear", 0.0, 0.0), "x and y must have the same columns"),
         (lambda: operator.apply(B[:5], B, 1), "b must have one row per row of x"),

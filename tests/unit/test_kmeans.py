@@ -5,8 +5,10 @@ from __future__ import annotations
 import _thread
 import json
 import re
+import sys
 import threading
 import time
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -17,11 +19,12 @@ import sklearn.exceptions
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
-from knoll import KMeans, datasets, seeding
+from knoll import KMeans, datasets
+from knoll._common import seeding
+from knoll._common.blocks import Block
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
-from knoll.steps import kmeans as steps
-from knoll.steps.blocks import Block
-from knoll.steps.sample import survey
+from knoll.kmeans import lloyd
+from knoll.kmeans.summary import summarize_blocks
 
 
 @pytest.fixture
@@ -261,11 +264,18 @@ def test_many_copies_do_not_hide_the_points_behind_them():
 @pytest.mark.parametrize(("kind", "far"), [("float32", 1e39), ("float64", 1e300)])
 def test_a_start_beyond_squares_is_refused(kind, far):
     with pytest.raises(
-        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of kind {kind}".replace("+", r"\+")
+        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of dtype {kind}".replace("+", r"\+")
     ):
         KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=kind))
     near = np.array([[far / 40], [far / 20]]).astype(kind)
     assert KMeans(2, init=near).fit(near).labels_.tolist() == [0, 1]
+
+
+def test_a_start_far_beyond_tiny_data_is_refused_and_no_warning_of_numpy_leaks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidParameter, match=r"magnitude 1.8e\+33, too far from data"):
+            KMeans(2, init=[[0.0], [1.8e33]]).fit([[-2.5e-291], [0.0]])
 
 
 def test_fewer_distinct_points_than_clusters_is_told_as_scikit_learn_tells_it():
@@ -307,7 +317,7 @@ def test_the_sample_of_a_long_file_is_uniform_and_does_not_depend_on_cuts():
     model = KMeans(2)
 
     def drawn(cuts, seed):
-        return survey(lambda: (Block(part, None) for part in np.array_split(rows, cuts)), model, seed, 1000)
+        return summarize_blocks(lambda: (Block(part, None) for part in np.array_split(rows, cuts)), model, seed, 1000)
 
     a, b, other = drawn(1, 0), drawn(13, 0), drawn(1, 1)
     assert (a.rows, a.largest) == (40_000, 39_999.0)
@@ -320,7 +330,7 @@ def test_the_sample_of_a_long_file_is_uniform_and_does_not_depend_on_cuts():
 
 def test_rows_of_weight_zero_are_not_drawn():
     rows = np.arange(5000, dtype=float)[:, None]
-    found = survey(lambda: iter([Block(rows, (rows[:, 0] % 2 == 0).astype(float))]), KMeans(2), 0, 100)
+    found = summarize_blocks(lambda: iter([Block(rows, (rows[:, 0] % 2 == 0).astype(float))]), KMeans(2), 0, 100)
     assert (found.sample.points % 2 == 0).all()
     assert (found.sample.weights == 1).all()
 
@@ -437,12 +447,12 @@ def test_a_fitted_model_survives_read_only_memory(X):
 
 
 def test_lloyd_without_an_estimator(X):
-    result = steps.lloyd(X, None, X[:4], threads=2)
+    result = lloyd.lloyd(X, None, X[:4], threads=2)
     model = KMeans(4, init=X[:4]).fit(X)
     np.testing.assert_array_equal(result.labels, model.labels_)
     np.testing.assert_array_equal(result.centers, model.cluster_centers_)
     assert (result.inertia, result.n_iter) == (model.inertia_, model.n_iter_)
-    huge = steps.lloyd(X * 2.0**500, None, X[:4] * 2.0**500)
+    huge = lloyd.lloyd(X * 2.0**500, None, X[:4] * 2.0**500)
     np.testing.assert_array_equal(huge.labels, result.labels)
     np.testing.assert_array_equal(huge.centers, result.centers * 2.0**500)
 
@@ -497,6 +507,11 @@ def test_warnings_are_scikit_learns_and_point_at_the_caller(X):
     with pytest.warns(RuntimeWarning, match="algorithm='elkan' doesn't make sense for a single cluster") as caught:
         KMeans(1, algorithm="elkan").fit(X)
     assert caught[0].filename == __file__
+    for method in ("fit", "fit_predict"):
+        call, line = getattr(KMeans(4, init=X[:4], n_init=5), method), sys._getframe().f_lineno + 2
+        with pytest.warns(RuntimeWarning, match="performing only one init") as caught:
+            call(X)
+        assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
 
 
 def test_sparse_data_that_is_not_finite_is_told():

@@ -140,9 +140,9 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
     for layout in layouts(X):
         for threads in (1, 2, 3, 8):
             labels, d2, counts = assign(layout, start, threads)
-            sums = np.zeros((_core.LIMBS, k * 8), np.int64)
+            sums = np.zeros((_core.SUM_WORDS, k * 8), np.int64)
             _core.add_cluster_sums(layout, weights, labels, sums, threads)
-            spread = _core.spread(layout, weights, start[0], threads)
+            spread = _core.total_scatter(layout, weights, start[0], threads)
             got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), spread)
             expected = expected or got
             assert got == expected
@@ -333,11 +333,11 @@ def test_compressed_rows_give_what_dense_rows_give(dtype, index):
     expected_labels, expected_d2, _ = assign(D, centers)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(d2, expected_d2)
-    sums, expected = np.zeros((2, _core.LIMBS, k * 41), np.int64)
+    sums, expected = np.zeros((2, _core.SUM_WORDS, k * 41), np.int64)
     _core.add_cluster_sums_csr(*parts, weights, labels, sums, 2)
     _core.add_cluster_sums(D, weights, labels, expected, 2)
     np.testing.assert_array_equal(round_sums(sums, k), round_sums(expected, k))
-    assert _core.spread_csr(*parts, weights, centers[0], 2) == _core.spread(D, weights, centers[0], 2)
+    assert _core.total_scatter_csr(*parts, weights, centers[0], 2) == _core.total_scatter(D, weights, centers[0], 2)
     out, dense = np.empty((2, len(D), k))
     _core.center_distances_csr(*parts, centers, out, 2)
     _core.center_distances(D, centers, dense, 2)
@@ -371,7 +371,7 @@ def test_entries_that_name_one_column_add_up():
 def test_rows_without_a_label_are_left_out():
     X = data("normal", n=50)
     labels = np.where(np.arange(50) % 3 == 0, -1, 1).astype(np.int32)
-    sums = np.zeros((_core.LIMBS, 2 * 6), np.int64)
+    sums = np.zeros((_core.SUM_WORDS, 2 * 6), np.int64)
     _core.add_cluster_sums(X, None, labels, sums, 1)
     np.testing.assert_array_equal(round_sums(sums, 2), fsums(X, np.ones(50), labels, 2))
 
@@ -385,7 +385,7 @@ def test_rows_without_a_label_are_left_out():
         (lambda x, c, s: _core.add_cluster_sums(x, np.ones(2), np.zeros(3, np.int32), s, 1), "weights"),
         (lambda x, c, s: _core.add_cluster_sums(x, None, np.full(3, 2, np.int32), s, 1), "below"),
         (lambda x, c, s: _core.add_cluster_sums(x, None, np.zeros(3, np.int32), s[:, :4].copy(), 1), "sums"),
-        (lambda x, c, s: _core.spread(x, None, np.zeros(3), 1), "origin"),
+        (lambda x, c, s: _core.total_scatter(x, None, np.zeros(3), 1), "origin"),
         (lambda x, c, s: _core.center_distances(x, c, np.zeros((3, 3)), 1), "out"),
         (lambda x, c, s: _core.LloydMemory(3, 2, 2, "fast"), "algorithm"),
         (lambda x, c, s: _core.LloydMemory(3, 2, 0, "lloyd"), "k"),
@@ -395,7 +395,7 @@ def test_rows_without_a_label_are_left_out():
 )
 def test_shapes_that_do_not_fit_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
-        call(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((_core.LIMBS, 6), np.int64))
+        call(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((_core.SUM_WORDS, 6), np.int64))
 
 
 @pytest.mark.parametrize(

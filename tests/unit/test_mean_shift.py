@@ -10,9 +10,9 @@ import sklearn.cluster
 from sklearn.datasets import load_iris, make_blobs
 
 from knoll import MeanShift, plots
+from knoll.density.ascent import KernelDensity
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.scales import estimate_bandwidth
-from knoll.steps.climb import Hill
 
 
 def blobs(n=600, d=2, seed=0, std=0.8):
@@ -20,10 +20,10 @@ def blobs(n=600, d=2, seed=0, std=0.8):
 
 
 def test_a_start_with_nothing_around_it_has_no_weight():
-    """Not that of a path before it, either: there are more starts here than a batch has places."""
+    """Not that of a path before it, either: there are more starts here than a batch has rows."""
     X = blobs(300)
     starts = np.concatenate([X, X + 1000.0])
-    ends = Hill(X, None, 1.0).climb(starts, 100)
+    ends = KernelDensity(X, None, 1.0).ascend(starts, 100)
     assert (ends.weight[:300] > 0).all()
     assert (ends.weight[300:] == 0).all()
     with_far, without = (MeanShift(bandwidth=1.0, seeds=seeds).fit(X) for seeds in (starts, X))
@@ -46,7 +46,7 @@ def test_ties_of_the_numbering_go_to_larger_coordinates():
 
 
 def test_ends_within_the_bandwidth_of_each_other_are_one_cluster():
-    """−½, 0 and ½ are the ends of −1, 0 and 1 at ε = 1: three places, one component."""
+    """−½, 0 and ½ are the ends of −1, 0 and 1 at ε = 1: three ends, one component."""
     model = MeanShift(bandwidth=1.0).fit([[-1.0], [0.0], [1.0], [9.0]])
     assert model.peaks_.ravel().tolist() == [0.0, 0.5, -0.5, 9.0]  # the most neighbours first, then the larger
     assert model.peak_labels_.tolist() == [0, 0, 0, 1]
@@ -102,7 +102,7 @@ def test_predict_holds_for_rows_of_weight_zero_and_cut_paths():
     weights = np.random.default_rng(1).integers(0, 3, size=len(X))
     model = MeanShift(bandwidth=0.8).fit(X, sample_weight=weights)
     assert (model.predict(X) == model.labels_).all()
-    with pytest.warns(ConvergenceWarning, match=r"paths were still climbing after max_iter=2 steps\. Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"paths had not ended after max_iter=2 steps\. Raise max_iter"):
         model = MeanShift(bandwidth=0.8, max_iter=2).fit(X)
     assert (model.predict(X) == model.labels_).all()
     assert model.n_iter_ == 2
@@ -227,18 +227,18 @@ def test_extreme_weights():
         ),
     ],
 )
-def test_what_is_wrong_is_told(parameters, kind, words):
+def test_a_message_names_what_is_wrong(parameters, kind, words):
     with pytest.raises(kind, match=words):
         MeanShift(**parameters).fit(blobs(60))
 
 
-def test_bins_that_hold_one_row_each_are_told():
+def test_bins_of_one_row_each_are_warned_of():
     X = blobs(30)
     with pytest.warns(SuspiciousResultWarning, match=r"with bandwidth=1e-06 every row has a bin of its own"):
         MeanShift(bandwidth=1e-6, bin_seeding=True).fit(X)
 
 
-def test_numbers_whose_squares_float64_cannot_hold_together_are_told():
+def test_numbers_whose_squares_float64_cannot_hold_together_are_refused():
     with pytest.raises(BadData, match=r"cannot hold the squares of both \|X\| up to 1e\+300 and bandwidth=1e-30"):
         MeanShift(bandwidth=1e-30).fit([[1e300], [0.0], [1e-30]])
 
@@ -267,3 +267,26 @@ def test_the_picture_has_points_paths_and_ends():
     with pytest.raises(BadData, match="X has 2 columns, and the model was fitted to 3"):
         plots.climb(model, X[:, :2])
     plt.close("all")
+
+
+def test_rows_whose_mean_is_rounded_out_of_the_bandwidth_stay_whatever_their_order():
+    """float64 has no number between the mean of equal coordinates and itself that is within so small a bandwidth."""
+    rng = np.random.default_rng(0)
+    for far in rng.uniform(1e38, 3e38, size=20):
+        X, weights = np.array([[-far, -2.0], [-far, -1.0], [0.0, 0.0]]), rng.uniform(0.1, 3.0, size=3)
+        model = MeanShift(bandwidth=3e8).fit(X, sample_weight=weights)
+        order = np.array([1, 2, 0])
+        other = MeanShift(bandwidth=3e8).fit(X[order], sample_weight=weights[order])
+        np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
+        np.testing.assert_array_equal(model.climbed_[order], other.climbed_)
+        np.testing.assert_array_equal(model.labels_[order], other.labels_)
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+def test_centres_lie_between_the_rows_in_a_column_far_below_the_others(kernel):
+    X = np.array([[-8.1e-265, -1.1e190], [-7.9e-265, -1.2e190]])
+    for parameters in ({}, {"assign": "nearest"}):
+        model = MeanShift(bandwidth=8e298, kernel=kernel, **parameters).fit(X)
+        assert (model.cluster_centers_ >= X.min(axis=0)).all()
+        assert (model.cluster_centers_ <= X.max(axis=0)).all()
+        np.testing.assert_array_equal(model.predict(X), model.labels_)

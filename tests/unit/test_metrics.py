@@ -268,7 +268,7 @@ def test_contingency_by_hand():
         np.array(["2020", "2020", "2021"], dtype="M8[Y]"),
     ],
 )
-def test_any_labels_that_can_be_told_apart(labels):
+def test_any_labels_that_can_be_distinguished(labels):
     assert sorted(metrics.contingency(labels, ["l", "l", "r"]).counts.tolist()) == [1, 2]
     assert metrics.adjusted_rand_score(labels, ["l", "l", "r"]) == 1.0
 

@@ -11,37 +11,37 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as Peer
 
 from knoll import _core
-from knoll.covariance import Diagonal, Fixed, Full, Spherical, Tied
+from knoll._common.blocks import Block, regrid
 from knoll.exceptions import BadData
+from knoll.gaussian import steps as one_gaussian
+from knoll.gaussian.covariance import Diagonal, Fixed, Full, Spherical, Tied
+from knoll.mixture import em
+from knoll.mixture.em import Centering, MixtureState, Noise
 from knoll.reference import em_gmm
-from knoll.steps import gaussian as one_gaussian
-from knoll.steps import gaussian_mixture as steps
-from knoll.steps.blocks import Block, regrid
-from knoll.steps.gaussian_mixture import Frame, MixtureState, Noise
 
 SHAPES = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
 
 
-def frame_of(X, w=None):
+def centering_of(X, w=None):
     block = Block(X, w)
     state = one_gaussian.start(block)
     for _ in range(2):
         state, _ = one_gaussian.finish(one_gaussian.partial(block, state, 1), state)
-    return Frame.of(state)
+    return Centering.of(state)
 
 
-def clumps(n, d, k, seed, spread=3.0):
+def clumps(n, d, k, seed, deviation=3.0):
     """Points around k corners, in random order."""
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, d)) + spread * rng.normal(size=(k, d))[rng.integers(0, k, n)]
+    return rng.normal(size=(n, d)) + deviation * rng.normal(size=(k, d))[rng.integers(0, k, n)]
 
 
 def start_of(X, shape, k, seed=0, w=None, noise=None):
     """A state at k of the points, with the pooled covariance."""
     rng = np.random.default_rng(seed)
-    frame = frame_of(X, w)
+    centering = centering_of(X, w)
     means = np.asarray(X[rng.choice(len(X), k, replace=False)], dtype=np.float64)
-    pooled = frame.covariance / frame.scale**2
+    pooled = centering.covariance / centering.scale**2
     covariances = {
         Full: np.repeat(pooled[None], k, axis=0),
         Tied: pooled,
@@ -49,13 +49,13 @@ def start_of(X, shape, k, seed=0, w=None, noise=None):
         Spherical: np.full(k, pooled.diagonal().mean()),
     }[shape]
     weight = 1.0 if noise is None else 1.0 - noise.weight
-    return steps.given(np.full(k, weight / k), shape.from_covariances(means, covariances), frame, noise)
+    return em.from_parameters(np.full(k, weight / k), shape.from_covariances(means, covariances), centering, noise)
 
 
 def run(X, state, iterations, w=None, threads=2, **options):
     reports = []
     for _ in range(iterations):
-        state, report = steps.step(lambda: [Block(X, w)], state, threads, **options)
+        state, report = em.step(lambda: [Block(X, w)], state, threads, **options)
         reports.append(report)
     return state, reports
 
@@ -84,14 +84,14 @@ def test_every_step_is_the_reference(d, k, seed):
             np.testing.assert_allclose(state.means, step.mu, rtol=1e-10, atol=1e-10)
             np.testing.assert_allclose(state.covariances_, step.Sigma, rtol=1e-10, atol=1e-10)
             continue
-        steps.expect(X, state, 2, resp=resp, labels=labels, log_prob=log_prob)
+        em.expect(X, state, 2, resp=resp, labels=labels, log_prob=log_prob)
         np.testing.assert_allclose(resp, step.lam, atol=1e-10)
         assert (labels == step.labels).all()
         assert log_prob.sum() == pytest.approx(step.log_likelihood, rel=1e-11)
-        joint = steps.log_joint(X, state, 1)
+        joint = em.log_joint(X, state, 1)
         np.testing.assert_allclose(np.logaddexp.reduce(joint, axis=1), log_prob, rtol=1e-12, atol=1e-12)
         before = state
-        state, report = steps.step(lambda: [Block(X, None)], state, 2)
+        state, report = em.step(lambda: [Block(X, None)], state, 2)
         assert report.objective * n == pytest.approx(step.log_likelihood, rel=1e-11)
     assert report.changed == max(
         state.covariance.change_from(before.covariance), np.abs(state.weights - before.weights).max()
@@ -114,17 +114,17 @@ def test_far_and_elongated_components_keep_their_digits():
 # ---- a peer --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("iterations", [1, 12])
-def test_every_shape_is_scikit_learns(kind, iterations):
+def test_every_shape_is_scikit_learns(name, iterations):
     k = 3
     X = clumps(500, 4, k, 7) @ np.random.default_rng(1).normal(size=(4, 4))
-    start = start_of(X, SHAPES[kind], k, 3)
+    start = start_of(X, SHAPES[name], k, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         peer = Peer(
             k,
-            covariance_type=kind,
+            covariance_type=name,
             weights_init=start.weights,
             means_init=start.means,
             precisions_init=start.precisions_,
@@ -142,23 +142,23 @@ def test_every_shape_is_scikit_learns(kind, iterations):
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
     assert reports[-1].objective == pytest.approx(peer.lower_bound_, rel=1e-11)
     resp = np.empty((len(X), k))
-    steps.expect(X, state, 1, resp=resp)
+    em.expect(X, state, 1, resp=resp)
     np.testing.assert_allclose(resp, peer.predict_proba(X), atol=1e-9)
 
 
 # ---- bits ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [*SHAPES, "fixed"])
+@pytest.mark.parametrize("name", [*SHAPES, "fixed"])
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_the_same_bits_for_any_threads_layout_and_blocks(kind, d):
+def test_the_same_bits_for_any_threads_layout_and_blocks(name, d):
     n, k = 2 * _core.GRAIN + 300, 3
     X = clumps(n, d, k, 5)
     w = np.random.default_rng(1).integers(0, 3, n).astype(np.float64)
-    if kind == "fixed":
-        state = steps.given(np.full(k, 1 / k), Fixed(X[:k].copy(), 2.0), frame_of(X, w))
+    if name == "fixed":
+        state = em.from_parameters(np.full(k, 1 / k), Fixed(X[:k].copy(), 2.0), centering_of(X, w))
     else:
-        state = start_of(X, SHAPES[kind], k, w=w)
+        state = start_of(X, SHAPES[name], k, w=w)
     one, _ = run(X, state, 3, w, threads=1)
     for threads in (2, 3, 8):
         same(run(X, state, 3, w, threads=threads)[0], one)
@@ -170,17 +170,17 @@ def test_the_same_bits_for_any_threads_layout_and_blocks(kind, d):
         blocks = [Block(x, v) for x, v in zip(np.split(X, np.cumsum(sizes)), np.split(w, np.cumsum(sizes)))]
         other = state
         for _ in range(3):
-            other, _ = steps.step(lambda b=blocks: regrid(b, _core.GRAIN), other, 2)
+            other, _ = em.step(lambda b=blocks: regrid(b, _core.GRAIN), other, 2)
         same(other, one)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-def test_a_power_of_two_changes_no_bit(kind):
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_power_of_two_changes_no_bit(name):
     X = clumps(300, 3, 3, 6)
-    here, _ = run(X, start_of(X, SHAPES[kind], 3), 4)
+    here, _ = run(X, start_of(X, SHAPES[name], 3), 4)
     for power in (-400, 300):
         factor = 2.0**power
-        there, _ = run(X * factor, start_of(X * factor, SHAPES[kind], 3), 4)
+        there, _ = run(X * factor, start_of(X * factor, SHAPES[name], 3), 4)
         assert (there.weights == here.weights).all()
         assert (there.means == here.means * factor).all()
         assert (there.covariances_ == here.covariances_ * factor * factor).all()
@@ -195,12 +195,12 @@ def test_float32_is_read_as_float64():
 # ---- laws ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", SHAPES)
-def test_a_weight_is_a_repetition(kind):
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_weight_is_a_repetition(name):
     X = clumps(200, 3, 3, 9)
     w = np.random.default_rng(2).integers(0, 4, len(X)).astype(np.float64)
     repeated = np.repeat(X, w.astype(int), axis=0)
-    state = start_of(X, SHAPES[kind], 3, w=w)
+    state = start_of(X, SHAPES[name], 3, w=w)
     a, first = run(X, state, 4, w)
     b, second = run(repeated, state, 4)
     np.testing.assert_allclose(a.weights, b.weights, rtol=1e-11)
@@ -209,12 +209,12 @@ def test_a_weight_is_a_repetition(kind):
     assert first[-1].objective == pytest.approx(second[-1].objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("noisy", [False, True])
-def test_the_likelihood_never_falls(kind, noisy):
+def test_the_likelihood_never_falls(name, noisy):
     X = clumps(400, 2, 3, 10)
     noise = Noise(0.1, -float(np.log(np.ptp(X, axis=0)).sum())) if noisy else None
-    _, reports = run(X, start_of(X, SHAPES[kind], 3, noise=noise), 60)
+    _, reports = run(X, start_of(X, SHAPES[name], 3, noise=noise), 60)
     objective = np.array([report.objective for report in reports])
     assert (np.diff(objective) >= -1e-13 * np.abs(objective[1:])).all()
     assert objective[-1] > objective[0]
@@ -224,29 +224,29 @@ def test_sums_of_labels_and_responsibilities_are_those_of_numpy():
     X, k = clumps(500, 3, 3, 11), 3
     labels = np.random.default_rng(3).integers(0, k, len(X))
     resp = np.random.default_rng(4).dirichlet(np.ones(k), len(X))
-    frame, block = frame_of(X), Block(X, None)
-    state = steps.blank(Full(), k, frame)
-    hard, report = steps.finish(steps.partial_labels(block, labels, state, 2), state)
+    centering, block = centering_of(X), Block(X, None)
+    state = em.blank(Full(), k, centering)
+    hard, report = em.finish(em.partial_labels(block, labels, state, 2), state)
     assert np.isnan(report.objective)
     for c in range(k):
         mine = X[labels == c]
         np.testing.assert_allclose(hard.means[c], mine.mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(hard.covariances_[c], np.cov(mine.T, bias=True), rtol=1e-11, atol=1e-12)
         assert hard.weights[c] == pytest.approx(len(mine) / len(X))
-    soft, _ = steps.finish(steps.partial_resp(block, resp, state, 2), state)
+    soft, _ = em.finish(em.partial_resp(block, resp, state, 2), state)
     for c in range(k):
         np.testing.assert_allclose(soft.means[c], np.average(X, axis=0, weights=resp[:, c]), rtol=1e-11)
         expected = np.cov(X.T, bias=True, aweights=resp[:, c])
         np.testing.assert_allclose(soft.covariances_[c], expected, rtol=1e-11, atol=1e-12)
     one_hot = np.eye(k)[labels]
-    same(steps.finish(steps.partial_resp(block, one_hot, state, 2), state)[0], hard)
+    same(em.finish(em.partial_resp(block, one_hot, state, 2), state)[0], hard)
 
 
 def test_a_blank_tied_mixture_is_summed_directly():
     X, k = clumps(300, 3, 3, 12), 3
     labels = np.random.default_rng(3).integers(-1, k, len(X))
-    state = steps.blank(Tied(), k, frame_of(X), Noise(0.2, -5.0))
-    got, _ = steps.finish(steps.partial_labels(Block(X, None), labels, state, 1), state)
+    state = em.blank(Tied(), k, centering_of(X), Noise(0.2, -5.0))
+    got, _ = em.finish(em.partial_labels(Block(X, None), labels, state, 1), state)
     inside = labels >= 0
     away = X[inside] - np.stack([X[labels == c].mean(axis=0) for c in range(k)])[labels[inside]]
     np.testing.assert_allclose(got.covariances_, away.T @ away / inside.sum(), rtol=1e-11, atol=1e-12)
@@ -257,16 +257,16 @@ def test_a_blank_tied_mixture_is_summed_directly():
 @pytest.mark.parametrize("d", [5, 16, 40])
 def test_moments_about_the_origin_are_those_about_the_means(d):
     """Components near the origin are summed about it, others about their own means: both give the same step."""
-    X = clumps(600, d, 3, 15, spread=0.5)
+    X = clumps(600, d, 3, 15, deviation=0.5)
     state, _ = run(X, start_of(X, Full, 3), 1)
     tight = np.repeat(np.eye(d)[None] * 1e-3, 3, axis=0)
     narrow = replace(state, covariance=Full.from_covariances(state.covariance.means, tight))
-    for given, origin in (state, True), (narrow, False):
-        block, means = Block(X, None), given.covariance.means
-        assert bool((steps._centers(given) == 0).all()) == origin
-        here, _ = steps.finish(steps.partial(block, given, 2), given)
-        own = replace(given, centers=means)
-        there, _ = steps.finish(steps.partial(block, own, 2), own)
+    for start, origin in (state, True), (narrow, False):
+        block, means = Block(X, None), start.covariance.means
+        assert bool((em._centers(start) == 0).all()) == origin
+        here, _ = em.finish(em.partial(block, start, 2), start)
+        own = replace(start, centers=means)
+        there, _ = em.finish(em.partial(block, own, 2), own)
         np.testing.assert_allclose(here.means, there.means, rtol=0, atol=1e-12)
         np.testing.assert_allclose(here.covariances_, there.covariances_, rtol=0, atol=1e-12)
 
@@ -277,80 +277,80 @@ def test_a_leap_of_the_mean_is_summed_again_about_its_end():
     clump = 1000.0 + 1e-3 * rng.normal(size=(200, 2))
     X = np.concatenate([rng.normal(size=(200, 2)), clump])
     labels = np.repeat([0, 1], 200)
-    state = steps.blank(Full(), 2, frame_of(X))
-    sums = steps.partial_labels(Block(X, None), labels, state, 1)
-    better = steps.recentred(sums, state)
+    state = em.blank(Full(), 2, centering_of(X))
+    sums = em.partial_labels(Block(X, None), labels, state, 1)
+    better = em.recentred(sums, state)
     assert better is not None
-    again = steps.partial_labels(Block(X, None), labels, better, 1)
-    assert steps.recentred(again, better) is None
-    got, _ = steps.finish(again, better)
+    again = em.partial_labels(Block(X, None), labels, better, 1)
+    assert em.recentred(again, better) is None
+    got, _ = em.finish(again, better)
     exact = clump - clump.mean(axis=0)
     np.testing.assert_allclose(got.covariances_[1], exact.T @ exact / 200, rtol=1e-9)
 
 
 def in_full(state):
     """The same state, but that every component's second moments are summed."""
-    return replace(state, frame=replace(state.frame, known=False))
+    return replace(state, centering=replace(state.centering, known=False))
 
 
 @pytest.mark.parametrize(("d", "weighted"), [(4, False), (5, True), (16, True), (40, False)])
 def test_one_component_is_what_the_others_leave_of_all_rows(d, weighted):
-    """Its second moments as a rest, and summed: the same step to 1e-13 of its variances; the others to the bit."""
-    X = clumps(_core.GRAIN + 700, d, 3, 15, spread=0.7)
+    """Second moments as a complement, and summed: the same step to 1e-13 of its variances; the others to the bit."""
+    X = clumps(_core.GRAIN + 700, d, 3, 15, deviation=0.7)
     w = np.random.default_rng(1).integers(0, 4, len(X)).astype(np.float64) if weighted else None
     state, _ = run(X, start_of(X, Full, 3, w=w), 2, w)
-    rest = steps._plan(state)[1]
-    assert rest >= 0
-    assert steps._plan(in_full(state))[1] == -1
-    (got, report), (full, expected) = (steps.step(lambda: [Block(X, w)], s, 2) for s in (state, in_full(state)))
-    others = np.arange(3) != rest
+    complement = em._plan(state)[1]
+    assert complement >= 0
+    assert em._plan(in_full(state))[1] == -1
+    (got, report), (full, expected) = (em.step(lambda: [Block(X, w)], s, 2) for s in (state, in_full(state)))
+    others = np.arange(3) != complement
     assert report.objective == expected.objective
     np.testing.assert_allclose(got.means, full.means, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(got.covariances_[others], full.covariances_[others])
-    np.testing.assert_allclose(got.covariances_[rest], full.covariances_[rest], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(got.covariances_[complement], full.covariances_[complement], rtol=0, atol=1e-13)
     for sizes in ([1000], [1, _core.GRAIN]):
         cuts = [Block(*pair) for pair in zip(np.split(X, sizes), [None] * 3 if w is None else np.split(w, sizes))]
-        same(steps.step(lambda b=cuts: regrid(b, _core.GRAIN), state, 3)[0], got)
+        same(em.step(lambda b=cuts: regrid(b, _core.GRAIN), state, 3)[0], got)
 
 
 def test_a_rest_that_would_be_poor_is_summed_instead():
-    """A component that narrows in one step beyond what a difference can tell: the pass is made again."""
+    """A component that narrows in one step beyond what a difference can resolve: the pass is made again."""
     rng = np.random.default_rng(4)
     flat, tall = np.array([1.0, 1.0, 1.0, 0.01]), np.array([0.01, 0.01, 0.01, 1.0])
     X = np.concatenate([flat * rng.normal(size=(300, 4)), tall * rng.normal(size=(600, 4))])
-    frame = frame_of(X)
+    centering = centering_of(X)
     shape = Full.from_covariances(np.zeros((2, 4)), np.stack([np.eye(4), np.diag(flat**2)]))
-    wide = steps.given(np.array([0.5, 0.5]), shape, frame)
+    wide = em.from_parameters(np.array([0.5, 0.5]), shape, centering)
     passes = []
 
     def blocks():
         passes.append(len(X))
         return [Block(X, None)]
 
-    assert steps._plan(wide)[1] == 0
-    got, _ = steps.step(blocks, wide, 1)
+    assert em._plan(wide)[1] == 0
+    got, _ = em.step(blocks, wide, 1)
     assert len(passes) == 2
-    full, _ = steps.step(lambda: [Block(X, None)], in_full(wide), 1)
+    full, _ = em.step(lambda: [Block(X, None)], in_full(wide), 1)
     same(got, full)
     assert got.covariances_[0, 0, 0] < 0.03
 
 
 def test_no_rest_where_the_pooled_moments_are_not_certain():
-    X = clumps(600, 5, 3, 15, spread=0.7)
+    X = clumps(600, 5, 3, 15, deviation=0.7)
     state, _ = run(X, start_of(X, Full, 3), 2)
-    assert steps._plan(state)[1] >= 0
+    assert em._plan(state)[1] >= 0
     noisy = replace(state, noise=Noise(0.1, -9.0))
     centred = replace(state, centers=state.covariance.means)
     far = replace(state, covariance=Full.from_covariances(state.covariance.means + 9.0, state.covariance.covariances))
     tied = run(X, start_of(X, Tied, 3), 2)[0]
     for other in (noisy, centred, far, tied):
-        assert steps._plan(other)[1] == -1
+        assert em._plan(other)[1] == -1
     constant = np.column_stack([X, np.ones(len(X))])
-    assert steps._plan(start_of(constant, Full, 1))[1] == -1
+    assert em._plan(start_of(constant, Full, 1))[1] == -1
     # an origin whose rounding is more than a variance forgives
-    assert frame_of(X + 1e6).known
-    assert not frame_of(np.round(X) + 2.0**40).known
-    assert not Frame.plain(2).known
+    assert centering_of(X + 1e6).known
+    assert not centering_of(np.round(X) + 2.0**40).known
+    assert not Centering.plain(2).known
 
 
 # ---- where mixtures fall apart ---------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def healthy(state: MixtureState) -> bool:
     return all(np.isfinite(a).all() for a in arrays)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize(
     "X",
     [
@@ -372,28 +372,28 @@ def healthy(state: MixtureState) -> bool:
     ],
     ids=["duplicates", "constant", "few", "one point"],
 )
-def test_collapse_is_floored_never_nan(kind, X):
+def test_collapse_is_floored_never_nan(name, X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        state, reports = run(X, start_of(X, SHAPES[kind], 3), 15)
+        state, reports = run(X, start_of(X, SHAPES[name], 3), 15)
     assert healthy(state)
     assert all(np.isfinite(report.objective) for report in reports)
-    if kind == "full":
+    if name == "full":
         assert state.covariance.floored
 
 
 def test_a_component_that_nobody_needs_dies_and_stays_where_it_was():
     X = clumps(100, 2, 1, 13)
-    frame = frame_of(X)
+    centering = centering_of(X)
     means = np.array([[0.0, 0.0], [1e6, 1e6]])
-    start = steps.given(
-        np.array([0.5, 0.5]), Full.from_covariances(means, np.repeat(np.eye(2)[None], 2, axis=0)), frame
+    start = em.from_parameters(
+        np.array([0.5, 0.5]), Full.from_covariances(means, np.repeat(np.eye(2)[None], 2, axis=0)), centering
     )
     state, _ = run(X, start, 3)
     assert state.weights.tolist() == [1.0, 0.0]
     np.testing.assert_allclose(state.means[1], means[1], rtol=1e-12)
     np.testing.assert_allclose(state.covariances_[1], np.eye(2), rtol=1e-12)
-    joint = steps.log_joint(X, state, 1)
+    joint = em.log_joint(X, state, 1)
     assert (joint[:, 1] == -np.inf).all()
     box = list(em_gmm(X, [0.5, 0.5], means, np.repeat(np.eye(2)[None], 2, axis=0), max_iter=3, tol=0.0))
     np.testing.assert_allclose(state.means, [s for s in box if s.step == "M step"][-1].mu, rtol=1e-10)
@@ -401,12 +401,12 @@ def test_a_component_that_nobody_needs_dies_and_stays_where_it_was():
 
 def test_points_far_out_have_a_density_and_belong_to_someone():
     X = np.array([[0.0], [1.0], [1e4], [-1e8], [1e150]])
-    frame = Frame.plain(1)
-    state = steps.given(
-        np.array([0.5, 0.5]), Full.from_covariances(np.array([[0.0], [1.0]]), np.ones((2, 1, 1))), frame
+    centering = Centering.plain(1)
+    state = em.from_parameters(
+        np.array([0.5, 0.5]), Full.from_covariances(np.array([[0.0], [1.0]]), np.ones((2, 1, 1))), centering
     )
     resp, log_prob, labels = np.empty((5, 2)), np.empty(5), np.empty(5, dtype=np.int64)
-    steps.expect(X, state, 1, resp=resp, log_prob=log_prob, labels=labels)
+    em.expect(X, state, 1, resp=resp, log_prob=log_prob, labels=labels)
     assert np.isfinite(log_prob).all()
     assert labels[:4].tolist() == [0, 1, 1, 0]
     assert resp[2].tolist() == [0.0, 1.0]
@@ -424,17 +424,15 @@ def test_the_noise_is_one_more_component():
     log_density = -float(np.log(np.ptp(X, axis=0)).sum())
     state = start_of(X, Full, k, noise=Noise(0.2, log_density))
     for _ in range(5):
-        joint = np.column_stack(
-            [steps.log_joint(X, state, 1), np.full(len(X), np.log(state.noise.weight) + log_density)]
-        )
+        joint = np.column_stack([em.log_joint(X, state, 1), np.full(len(X), np.log(state.noise.weight) + log_density)])
         log_p = np.logaddexp.reduce(joint, axis=1)
         lam = np.exp(joint - log_p[:, None])
         resp, labels, got = np.empty((len(X), k + 1)), np.empty(len(X), dtype=np.int64), np.empty(len(X))
-        steps.expect(X, state, 1, resp=resp, labels=labels, log_prob=got)
+        em.expect(X, state, 1, resp=resp, labels=labels, log_prob=got)
         np.testing.assert_allclose(resp, lam, atol=1e-13)
         np.testing.assert_allclose(got, log_p, rtol=1e-13)
         assert (labels == np.where(lam.argmax(axis=1) == k, -1, lam.argmax(axis=1))).all()
-        state, report = steps.step(lambda: [Block(X, None)], state, 1)
+        state, report = em.step(lambda: [Block(X, None)], state, 1)
         assert report.objective == pytest.approx(log_p.mean(), rel=1e-13)
         assert state.noise.weight == pytest.approx(lam[:, k].mean(), rel=1e-12)
         np.testing.assert_allclose(state.weights, lam[:, :k].mean(axis=0), rtol=1e-12)
@@ -449,16 +447,16 @@ def test_the_noise_is_one_more_component():
 
 @pytest.mark.parametrize("eps", [1e-3, 1e-30, 1e-300])
 def test_a_tiny_fixed_variance_is_k_means(eps):
-    X = clumps(200, 2, 3, 15, spread=8.0)
+    X = clumps(200, 2, 3, 15, deviation=8.0)
     means = X[[0, 1, 2]].copy()
-    state = steps.given(np.full(3, 1 / 3), Fixed(means, eps), frame_of(X))
+    state = em.from_parameters(np.full(3, 1 / 3), Fixed(means, eps), centering_of(X))
     for _ in range(4):
         labels, resp = np.empty(len(X), dtype=np.int64), np.empty((len(X), 3))
-        steps.expect(X, state, 1, labels=labels, resp=resp)
+        em.expect(X, state, 1, labels=labels, resp=resp)
         nearest = np.square(X[:, None] - state.means).sum(axis=2).argmin(axis=1)
         assert (labels == nearest).all()
         assert np.isfinite(resp).all()
-        state, report = steps.step(lambda: [Block(X, None)], state, 1)
+        state, report = em.step(lambda: [Block(X, None)], state, 1)
         assert np.isfinite(report.objective)
         if eps < 1e-20:  # no tie: hard assignments, so the means are those of the clusters
             expected = np.stack([X[nearest == c].mean(axis=0) for c in range(3)])
@@ -469,9 +467,9 @@ def test_a_tiny_fixed_variance_is_k_means(eps):
 def test_weights_may_be_held():
     X = clumps(100, 2, 2, 16)
     state = start_of(X, Full, 2)
-    sums = steps.partial(Block(X, None), state, 1)
-    held, _ = steps.finish(sums, state, hold_weights=True)
-    free, _ = steps.finish(sums, state)
+    sums = em.partial(Block(X, None), state, 1)
+    held, _ = em.finish(sums, state, hold_weights=True)
+    free, _ = em.finish(sums, state)
     assert (held.weights == state.weights).all()
     assert (free.weights != state.weights).any()
     assert (held.means == free.means).all()
@@ -481,13 +479,13 @@ def test_wrong_arrays_are_refused_before_the_kernels():
     X = clumps(20, 2, 2, 17)
     state = start_of(X, Full, 2)
     with pytest.raises(ValueError, match="resp must be"):
-        steps.expect(X, state, 1, resp=np.empty((20, 5)))
+        em.expect(X, state, 1, resp=np.empty((20, 5)))
     with pytest.raises(ValueError, match="labels must be below k"):
-        steps.partial_labels(Block(X, None), np.full(20, 2), state, 1)
+        em.partial_labels(Block(X, None), np.full(20, 2), state, 1)
     with pytest.raises(ValueError, match="weights must have one entry per row"):
-        steps.partial(Block(X, np.ones(3)), state, 1)
+        em.partial(Block(X, np.ones(3)), state, 1)
     with pytest.raises(ValueError, match="there must be a living component"):
-        steps.partial(Block(X, None), MixtureState(np.zeros(2), state.covariance, None, state.frame), 1)
+        em.partial(Block(X, None), MixtureState(np.zeros(2), state.covariance, None, state.centering), 1)
 
 
 def test_a_covariance_that_no_clipping_makes_regular_is_refused_in_words():

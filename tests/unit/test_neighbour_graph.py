@@ -1,4 +1,4 @@
-"""Links of nearest neighbours: those of other rows follow the rule of both sides, without a look at all pairs."""
+"""Links of nearest neighbours: those of other rows follow the rule of both sides, without computing all pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from knoll import SpectralClustering
 from knoll.exceptions import CostError
-from knoll.steps import neighbour_graph as near
+from knoll.neighbors import graph as near
 
 
 def distances(queries, points):
@@ -65,7 +65,7 @@ def test_too_many_links_are_refused(monkeypatch):
         near.neighbours_of(np.zeros((50, 2)), 3, 1, "Me")
 
 
-def test_many_rows_are_labelled_without_looking_at_all_pairs():
+def test_many_rows_are_labelled_without_all_pairs():
     """60 000 × 60 000 distances would take some ten seconds of processor time."""
     X = np.random.default_rng(0).uniform(size=(60_000, 2))
     X[: len(X) // 2] += [3.0, 0.0]
@@ -78,7 +78,7 @@ def test_many_rows_are_labelled_without_looking_at_all_pairs():
 
 @pytest.mark.filterwarnings("ignore:SpectralClustering. the graph falls")
 @pytest.mark.parametrize("name", ["a cloud", "copies"])
-def test_a_full_matrix_of_distances_says_what_its_points_do(name):
+def test_a_full_matrix_of_distances_gives_the_links_of_its_points(name):
     """Zeros of a full matrix are distances, and its rows may come in any order and number."""
     X, options = DATA[name], {"n_neighbors": 7, "random_state": 0}
     given = SpectralClustering(3, affinity="precomputed_nearest_neighbors", **options).fit(distances(X, X))
@@ -90,3 +90,12 @@ def test_a_full_matrix_of_distances_says_what_its_points_do(name):
         assert some.shape == (len(queries),)
         if name == "a cloud":  # copies fall apart, and a given graph does not tell where the parts are
             assert len(np.unique([some, own.predict(queries)], axis=1).T) <= 3  # one label for one
+
+
+def test_links_of_the_rows_themselves_are_the_graph_where_distances_are_subnormal():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = rng.integers(-8, 9, size=(37, 7)) * 5e-324
+        neighbours, radius = near.neighbours_of(X, 6, 1, "test")
+        links = near.link_rows(X, X, radius, 6, 1, "test")
+        np.testing.assert_array_equal(links.toarray(), near.graph_of(neighbours).toarray())

@@ -1,16 +1,19 @@
-"""Routes of the affinity operator, and the approximate starts."""
+"""Operators of a kernel matrix, the choice of a route, and the approximate starts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 
+from knoll._system import free_memory
 from knoll.exceptions import BadData, CostError
-from knoll.kernels import Function, Gaussian, Heaviside, Linear
-from knoll.steps import operators
-from knoll.steps.operators import Stored, ZeroDiagonal, choose, free_memory, has_finufft, modes, store
-from knoll.steps.sketches import by_cholesky, gauss_sum
+from knoll.kernels import Function, Gaussian, Heaviside, Linear, Operator, Precomputed
+from knoll.kernels.operators import CachedOperator, ZeroDiagonalOperator
+from knoll.spectral import route as routes
+from knoll.spectral.low_rank import by_cholesky, fourier_grid, gauss_sum, has_finufft
+from knoll.spectral.route import choose_route, store
 
 needs_finufft = pytest.mark.skipif(not has_finufft(), reason="finufft, an extra of knoll's, is not installed")
 
@@ -20,7 +23,7 @@ def cloud(n=600, d=2, seed=0):
 
 
 def route(kernel, X, name="auto", **options):
-    return choose(kernel, X, name, 1, whole=options.pop("whole", False), owner="Me")
+    return choose_route(kernel, X, name, 1, whole=options.pop("whole", False), owner="Me")
 
 
 def test_every_route_multiplies_by_the_same_matrix():
@@ -42,21 +45,21 @@ def test_auto_goes_by_size_width_and_reach(monkeypatch):
     assert route(Function(lambda a, b: 1.0), cloud(20)).name == "stored"
     assert route(Gaussian(0.01), cloud(3000), whole=True).cutoff == 0
     assert route(Gaussian(0.01), cloud(3000)).sketch == "none"
-    monkeypatch.setattr(operators, "_SKETCHED", 2000)
+    monkeypatch.setattr(routes, "_SKETCHED", 2000)
     assert route(Gaussian(0.01), cloud(3000)).sketch == "cholesky"
-    monkeypatch.setattr(operators, "_LONG", 1)
+    monkeypatch.setattr(routes, "_LONG", 1)
     assert route(Gaussian(0.1), cloud(3000)).sketch == ("finufft" if has_finufft() else "cholesky")
     for kernel, X in ((Gaussian(0.3), cloud(100)), (Gaussian(0.01), cloud(3000))):
         assert route(kernel, X).reason
 
 
-def test_what_is_no_affinity_is_named_with_its_place(monkeypatch):
+def test_a_matrix_that_is_no_affinity_is_refused_with_its_entry(monkeypatch):
     X = np.array([[1.0], [2.0], [-1.0]])
     with pytest.raises(BadData, match=r"affinity 'linear' must be >= 0, but has -1\.0 at row 0, column 2"):
         store(Linear(), X, 1, "Me")
     with pytest.raises(BadData, match=r"Me: operator='tiles' is for the Gaussian kernel; 'linear' is stored"):
         route(Linear(), X, "tiles")
-    monkeypatch.setattr(operators, "free_memory", lambda: 100)
+    monkeypatch.setattr(routes, "free_memory", lambda: 100)
     with pytest.raises(CostError, match=r"the linear matrix of 3 rows takes .* GB .* Use affinity='rbf'"):
         store(Linear(), X, 1, "Me")
 
@@ -69,6 +72,46 @@ def test_far_values_of_a_stored_gaussian_are_zero():
     assert store(Gaussian(1.0), X, 1, "Me", whole=True).matrix[0, 2] > 0
 
 
+def without_twins(Y):
+    return np.full(len(Y), -1)
+
+
+X_SMALL = cloud(40)
+K_SMALL = Gaussian(0.8).tile(X_SMALL, X_SMALL)
+OPERATORS = {
+    "core": lambda: Gaussian(0.8).operator(X_SMALL),
+    "function": lambda: Function(lambda A, B: Gaussian(0.8).tile(A, B)).operator(X_SMALL),
+    "cached": lambda: CachedOperator(Gaussian(0.8), X_SMALL, 1),
+    "stored": lambda: Precomputed().operator(K_SMALL),
+    "sparse": lambda: Precomputed().operator(scipy.sparse.csr_array(K_SMALL)),
+    "zero diagonal": lambda: ZeroDiagonalOperator(Gaussian(0.8).operator(X_SMALL), without_twins),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_follows_the_protocol(name):
+    operator = OPERATORS[name]()
+    K = K_SMALL - np.diag(np.diag(K_SMALL)) if name == "zero diagonal" else K_SMALL
+    other = K_SMALL[:5] if name in ("stored", "sparse") else X_SMALL[:5]
+    generator = np.random.default_rng(1)
+    B, w, labels = generator.normal(size=(40, 3)), generator.uniform(1, 2, 40), np.arange(40, dtype=np.int32) % 3
+    i, j = np.array([3, 0, 7]), np.array([7, 1])
+    assert isinstance(operator, Operator)
+    assert operator.n == 40
+    assert operator.bytes >= 0
+    np.testing.assert_allclose(operator.diag(), np.diag(K), atol=1e-14)
+    np.testing.assert_allclose(operator.rows(i), K[i], atol=1e-14)
+    np.testing.assert_allclose(operator.rows(i, j), K[np.ix_(i, j)], atol=1e-14)
+    np.testing.assert_allclose(operator.apply(B), K @ B, atol=1e-12)
+    np.testing.assert_allclose(operator.apply_rows(other, B), K_SMALL[:5] @ B, atol=1e-12)
+    G = np.zeros((40, 3))
+    operator.update(np.arange(40), np.full(40, -1, dtype=np.int32), labels, w, G)
+    moved = np.array([2, 5])
+    operator.update(moved, labels[moved], np.array([0, 1], dtype=np.int32), w, G)
+    labels[moved] = 0, 1
+    np.testing.assert_allclose(G, K @ (w[:, None] * np.eye(3)[labels]), atol=1e-12)
+
+
 def test_a_zero_diagonal_keeps_the_digits_of_lonely_rows():
     X = np.concatenate([cloud(600), [[40.0, 0.0]]])
     K = Gaussian(2.0).tile(X, X)
@@ -79,8 +122,8 @@ def test_a_zero_diagonal_keeps_the_digits_of_lonely_rows():
         same = [np.flatnonzero((y == X).all(axis=1)) for y in Y]
         return np.array([rows[0] if len(rows) else -1 for rows in same])
 
-    for inner in (Gaussian(2.0).operator(X), Stored(Gaussian(2.0), X, 1)):
-        without = ZeroDiagonal(inner, twin)
+    for inner in (Gaussian(2.0).operator(X), CachedOperator(Gaussian(2.0), X, 1)):
+        without = ZeroDiagonalOperator(inner, twin)
         np.testing.assert_allclose(without.apply(B), K @ B, rtol=1e-10)
         np.testing.assert_allclose(without.apply_rows(X[-3:], B), K[-3:] @ B, rtol=1e-10)
         assert (K @ B)[-1].max() < 1e-50
@@ -125,10 +168,10 @@ def test_gauss_sums_by_fft_are_sums(d):
 def test_finufft_is_for_few_columns_and_grids(monkeypatch):
     with pytest.raises(BadData, match=r"operator='finufft' is for at most 3 columns, X has 4"):
         route(Gaussian(1.0), cloud(50, 4), "finufft")
-    monkeypatch.setattr(operators, "has_finufft", lambda: False)
+    monkeypatch.setattr(routes, "has_finufft", lambda: False)
     with pytest.raises(BadData, match=r"needs FINUFFT\. Install it with pip install knoll\[fast\]"):
         route(Gaussian(1.0), cloud(50), "finufft")
-    monkeypatch.setattr(operators, "has_finufft", lambda: True)
+    monkeypatch.setattr(routes, "has_finufft", lambda: True)
     with pytest.raises(BadData, match=r"sigma=1e-06 is so small beside the extent"):
         route(Gaussian(1e-6), cloud(50), "finufft")
-    assert modes(cloud(50), 0.1, 1e-9)[0] > modes(cloud(50), 0.2, 1e-9)[0]
+    assert fourier_grid(cloud(50), 0.1, 1e-9)[0] > fourier_grid(cloud(50), 0.2, 1e-9)[0]

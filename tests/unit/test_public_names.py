@@ -19,33 +19,30 @@ PUBLIC = {
         comparison datasets exceptions kernels load metrics models plots reference relations save scales
         show_build tuning
     """,
-    "knoll.build": "build_facts show_build",
     "knoll.comparison": """
         Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
     """,
-    "knoll.covariance": "Covariance Diagonal Fixed Full Moments Spherical Tied",
     "knoll.datasets": """
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
     """,
-    "knoll.dbscan": "DBSCAN DBSCANCost",
+    "knoll.density": "DBSCAN DBSCANCost MeanShift",
     "knoll.exceptions": """
         ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,
     "knoll.gaussian": "Ellipse Gaussian",
-    "knoll.gaussian_mixture": "GaussianMixture",
     "knoll.kernel_kmeans": "KernelKMeans KernelKMeansCost",
     "knoll.kernels": """
         Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
     """,
     "knoll.kmeans": "KMeans",
-    "knoll.mean_shift": "MeanShift",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
+    "knoll.mixture": "GaussianMixture",
     "knoll.models": "Info Model Preparation Relabeled inspect load read save",
     "knoll.plots": """
         agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
@@ -62,16 +59,12 @@ PUBLIC = {
         MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
-    "knoll.seeding": "Multiset kmeans_plus_plus multiset random_rows",
     "knoll.spectral": "SpectralClustering SpectralCost",
     "knoll.tuning": "Selection choose_n_clusters choose_n_components eigengap silhouette_samples",
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {
-    "knoll.base", "knoll.cli", "knoll.kernel_matrix", "knoll.memory", "knoll.places", "knoll.report", "knoll.schema",
-    "knoll.steps", "knoll.threads", "knoll.validation",
-}  # fmt: skip
+INNER = {"knoll.base", "knoll.cli", "knoll.neighbors", "knoll.registry", "knoll.report", "knoll.validation"}
 
 
 def public_things() -> list[tuple[str, str]]:

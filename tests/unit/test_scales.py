@@ -60,13 +60,13 @@ def test_eps_is_found_where_the_curve_bends():
 
 
 def test_degenerate_curves_have_their_own_reason():
-    assert "at its own place" in scales.estimate_eps(np.zeros((10, 2))).reason
+    assert "every row equals 4 rows" in scales.estimate_eps(np.zeros((10, 2))).reason
     assert "are equal" in scales.estimate_eps(np.arange(4.0)[:, None], 2).reason
     most = scales.estimate_eps(np.concatenate([np.zeros(50), [1.0, 2.0]])[:, None], 2)
     assert most.eps > 0
-    places = np.repeat([0.0, 0.5, 1.5], 10)[:, None]
-    assert scales.estimate_eps(places, 5).eps == 0.25
-    assert len(np.unique(DBSCAN(0.25, min_samples=5).fit_predict(places))) == 3
+    values = np.repeat([0.0, 0.5, 1.5], 10)[:, None]
+    assert scales.estimate_eps(values, 5).eps == 0.25
+    assert len(np.unique(DBSCAN(0.25, min_samples=5).fit_predict(values))) == 3
 
 
 def test_a_few_far_outliers_hardly_matter():

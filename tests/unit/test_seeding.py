@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from knoll._common.seeding import kmeans_plus_plus, multiset, random_rows
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
-from knoll.seeding import kmeans_plus_plus, multiset, random_rows
 
 X4 = np.array([[0.0], [1.0], [3.0], [7.0]])
 W4 = np.array([1.0, 2.0, 0.5, 1.5])

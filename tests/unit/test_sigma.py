@@ -56,7 +56,7 @@ def test_a_weight_is_a_repetition(n, d, seed, k):
     assert (a.sigma, a.n_neighbors, a.reason) == (b.sigma, b.n_neighbors, b.reason)
 
 
-def test_weight_is_repetition_beyond_the_rows_that_are_looked_at():
+def test_weight_is_repetition_beyond_the_sampled_rows():
     generator = np.random.default_rng(1)
     X, weights = generator.normal(size=(900, 2)), generator.integers(0, 6, size=900)
     weights[:3] = 300  # rows with so many copies are a third of the data
@@ -65,7 +65,7 @@ def test_weight_is_repetition_beyond_the_rows_that_are_looked_at():
     assert a.sigma == b.sigma
 
 
-def test_large_data_is_looked_at_in_part_and_the_answer_is_close():
+def test_large_data_is_sampled_and_the_estimate_is_close():
     X = np.random.default_rng(2).normal(size=(20_000, 2))
     estimate = scales.estimate_sigma(X)
     assert len(estimate.curve) == 1000
@@ -95,20 +95,18 @@ def test_outliers_hardly_matter():
 
 
 def test_copies_do_not_make_it_zero():
-    places = np.arange(12.0)
-    estimate = scales.estimate_sigma(np.repeat(places, 50)[:, None])
-    assert estimate.sigma == by_definition(places[:, None], 3) == 1
+    values = np.arange(12.0)
+    estimate = scales.estimate_sigma(np.repeat(values, 50)[:, None])
+    assert estimate.sigma == by_definition(values[:, None], 3) == 1
     assert estimate.n_neighbors == 3
     assert "most rows have copies, so copies were counted once: half of the 12 distinct rows" in estimate.reason
-    weighted = scales.estimate_sigma(places[:, None], sample_weight=np.full(12, 50.0))
+    weighted = scales.estimate_sigma(values[:, None], sample_weight=np.full(12, 50.0))
     assert (weighted.sigma, weighted.reason) == (estimate.sigma, estimate.reason)
 
 
 @pytest.mark.parametrize("X", [np.full((9, 2), 3.5), [[1.0]], np.zeros((2, 1))])
 def test_equal_rows_have_a_defined_width_and_a_warning(X):
-    with pytest.warns(
-        SuspiciousResultWarning, match=r"estimate_sigma: all rows are equal, so nothing says what is near"
-    ):
+    with pytest.warns(SuspiciousResultWarning, match=r"estimate_sigma: all rows are equal, so no distance is a scale"):
         estimate = scales.estimate_sigma(X)
     assert estimate.sigma == 1
     assert "1 is as good as any other" in estimate.reason

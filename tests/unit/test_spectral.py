@@ -1,4 +1,4 @@
-"""SpectralClustering: parameters, affinities, graphs that fall apart, words."""
+"""SpectralClustering: parameters, affinities, disconnected graphs, messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from knoll.exceptions import (
     CostError,
     DisconnectedGraphWarning,
     InvalidParameter,
+    KnollWarning,
     SuspiciousResultWarning,
 )
 from knoll.metrics import adjusted_rand_score
-from knoll.steps.graph_parts import heaviest
-from knoll.steps.operators import has_finufft
+from knoll.spectral.graph import heaviest
+from knoll.spectral.low_rank import has_finufft
 
 
 def moons(n=300, seed=0):
@@ -183,11 +184,11 @@ def test_a_zero_diagonal_is_that_of_the_matrix_without_it():
     X, _ = moons(200)
     K = kernels.Gaussian(0.2).tile(X, X)
     np.fill_diagonal(K, 0.0)
-    given = fit(K, affinity="precomputed")
+    precomputed = fit(K, affinity="precomputed")
     for operator in ("stored", "tiles"):
         model = fit(X, sigma=0.2, zero_diagonal=True, operator=operator)
-        np.testing.assert_allclose(model.eigenvalues_, given.eigenvalues_, atol=1e-10)
-        assert adjusted_rand_score(model.labels_, given.labels_) == 1
+        np.testing.assert_allclose(model.eigenvalues_, precomputed.eigenvalues_, atol=1e-10)
+        assert adjusted_rand_score(model.labels_, precomputed.labels_) == 1
         assert (model.predict(X) == model.labels_).all()
     graph = fit(X, affinity="nearest_neighbors", zero_diagonal=True)
     assert graph.affinity_matrix_.diagonal().max() == 0
@@ -212,7 +213,7 @@ def test_more_clusters_than_components_pool_the_eigenpairs():
         model = fit(X, 4, sigma=0.1, operator=operator)
         assert model.n_connected_components_ == 2
         np.testing.assert_allclose(model.eigenvalues_[:2], 1)
-        inner = [fit(part, 2, sigma=0.1, eigen_solver="dense").eigenvalues_[1] for part in (X[:300], X[300:])]
+        inner = [fit(half, 2, sigma=0.1, eigen_solver="dense").eigenvalues_[1] for half in (X[:300], X[300:])]
         np.testing.assert_allclose(np.sort(model.eigenvalues_[2:]), np.sort(inner), atol=1e-10)
         assert adjusted_rand_score(model.labels_, np.arange(600) // 300 * 2 + np.arange(600) % 2) == 1
 
@@ -227,8 +228,8 @@ def test_more_components_than_clusters_keeps_the_heaviest():
     assert (model.predict(X) == model.labels_).all()
     assert model.predict([[140.0], [-200.0]]).tolist() == [model.labels_[9], model.labels_[0]]
     with pytest.warns(DisconnectedGraphWarning, match="the others joined the heaviest"):
-        given = fit(blocks([2, 5, 3]), 2, affinity="precomputed")
-    assert adjusted_rand_score(given.labels_, [0, 0] + [0] * 5 + [1] * 3) == 1
+        model = fit(blocks([2, 5, 3]), 2, affinity="precomputed")
+    assert adjusted_rand_score(model.labels_, [0, 0] + [0] * 5 + [1] * 3) == 1
 
 
 def test_rows_without_links_join():
@@ -306,7 +307,7 @@ def test_the_number_from_the_gap():
 def test_duplicates():
     X = np.repeat(moons(30)[0], 20, axis=0)
     model = fit(X, sigma=0.3)
-    assert all(len(set(part)) == 1 for part in model.labels_.reshape(30, 20))
+    assert all(len(set(group)) == 1 for group in model.labels_.reshape(30, 20))
     with (
         pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\) found smaller than n_clusters \(4\)"),
         pytest.warns(SuspiciousResultWarning),
@@ -323,15 +324,15 @@ def test_n_components_is_the_width_of_the_embedding():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"affinity": "nearest_neighbors"}, "crowd out"),
-        ({"affinity": "precomputed"}, "a given graph says nothing"),
+        ({"affinity": "precomputed"}, "a precomputed graph has no links between the copies"),
         ({"zero_diagonal": True}, "zero_diagonal=True: copies of a row are linked"),
     ],
 )
-def test_weights_are_refused_where_repetition_has_no_meaning(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_weights_are_refused_where_repetition_has_no_meaning(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         SpectralClustering(2, **parameters).fit(np.eye(4) + 1, sample_weight=np.ones(4))
 
 
@@ -340,17 +341,17 @@ def test_absent_rows_are_labelled_as_predict_would():
     weights = (np.arange(100) % 3 > 0).astype(float)
     model = SpectralClustering(2, sigma=0.2, random_state=0).fit(X, sample_weight=weights)
     assert (model.predict(X) == model.labels_).all()
-    part = fit(X[weights > 0], sigma=0.2)
-    assert (part.predict(X) == model.labels_).all()
-    np.testing.assert_allclose(model.embedding_[weights > 0], part.embedding_, atol=1e-9)
-    assert model.normalized_cut_ == pytest.approx(part.normalized_cut_)
+    present = fit(X[weights > 0], sigma=0.2)
+    assert (present.predict(X) == model.labels_).all()
+    np.testing.assert_allclose(model.embedding_[weights > 0], present.embedding_, atol=1e-9)
+    assert model.normalized_cut_ == pytest.approx(present.normalized_cut_)
 
 
-# ---- words ---------------------------------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("graph", "words"),
+    ("graph", "message"),
     [
         ([[1.0, -2.0], [-2.0, 1.0]], r"must be >= 0, but has -2\.0 at row 0, column 1 \(and 1 more\)"),
         ([[1.0, np.nan], [1.0, 1.0]], r"X has a NaN at row 0, column 1"),
@@ -358,15 +359,15 @@ def test_absent_rows_are_labelled_as_predict_would():
     ],
 )
 @pytest.mark.parametrize("sparse", [False, True])
-def test_bad_graphs_are_told_with_their_place(graph, words, sparse):
-    with pytest.raises(BadData, match=words):
+def test_bad_graphs_are_refused_with_the_entry(graph, message, sparse):
+    with pytest.raises(BadData, match=message):
         fit(sp.csr_matrix(graph) if sparse else graph, 1, affinity="precomputed")
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("zero_diagonal", [False, True])
 def test_a_graph_that_is_not_symmetric_is_averaged_with_its_transpose(sparse, zero_diagonal):
-    """As in scikit-learn; a graph of neighbours has links one way."""
+    """As in scikit-learn; the links of a graph of neighbours are directed."""
     A = kneighbors_graph(moons(120)[0], 6, include_self=True)
     A = A if sparse else A.toarray()
     with pytest.warns(SuspiciousResultWarning, match=r"not symmetric \(row \d+, column \d+ differs from .* averaged"):
@@ -388,7 +389,7 @@ def test_verbose_tells_of_the_partition_step(assign_labels, capsys):
 
 def test_bad_parameters_are_told():
     X, _ = moons(30)
-    for parameters, words in (
+    for parameters, message in (
         ({"sigma": 1.0, "gamma": 1.0}, "give sigma or gamma, not both"),
         ({"affinity": "foo"}, r"affinity must be one of .* got 'foo'"),
         ({"affinity": 3}, "affinity must be a name, a callable or a kernel, got 3"),
@@ -397,7 +398,7 @@ def test_bad_parameters_are_told():
         ({"eigen_solver": "x"}, "eigen_solver must be"),
         ({"operator": "x"}, "operator must be one of"),
     ):
-        with pytest.raises(InvalidParameter, match=words):
+        with pytest.raises(InvalidParameter, match=message):
             fit(X, **parameters)
     with pytest.raises(BadData, match=r"n_neighbors=31 must be <= n_samples=30"):
         fit(X, affinity="nearest_neighbors", n_neighbors=31)
@@ -417,7 +418,7 @@ def test_bad_parameters_are_told():
 def test_sparse_rows_are_made_dense_while_they_fit(monkeypatch):
     X = np.abs(moons(50)[0])
     np.testing.assert_array_equal(fit(sp.csr_matrix(X), sigma=0.3).labels_, fit(X, sigma=0.3).labels_)
-    monkeypatch.setattr("knoll.steps.spectral_door._DENSE_BYTES", 10)
+    monkeypatch.setattr("knoll.spectral.affinity._DENSE_BYTES", 10)
     with pytest.raises(CostError, match="sparse rows are made dense"):
         fit(sp.csr_matrix(X), sigma=0.3)
 
@@ -443,8 +444,8 @@ def test_the_fft_is_certified_and_refined(monkeypatch):
     model = fit(X, sigma=0.2, operator="finufft", eigen_tol=1e-6)
     assert model.operator_ == "finufft"
     assert model.n_iter_ == 1
-    monkeypatch.setattr("knoll.steps.operators._SKETCHED", 100)
-    monkeypatch.setattr("knoll.steps.operators._LONG", 1)
+    monkeypatch.setattr("knoll.spectral.route._SKETCHED", 100)
+    monkeypatch.setattr("knoll.spectral.route._LONG", 1)
     refined = fit(X, sigma=0.2)
     assert "FINUFFT" in refined.operator_reason_
     assert refined.eigen_residual_.max() <= 1e-8
@@ -463,7 +464,7 @@ def test_a_solver_that_stops_early_says_so(capsys):
 def test_a_large_matrix_is_not_made(monkeypatch):
     X, _ = moons(50)
     model = fit(X, sigma=0.3)
-    monkeypatch.setattr("knoll.steps.spectral_answers._MATRIX_BYTES", 100)
+    monkeypatch.setattr("knoll.spectral.estimator._MATRIX_BYTES", 100)
     with pytest.raises(AttributeError, match="affinity_matrix_ of 50 rows would take"):
         _ = model.affinity_matrix_
     assert not hasattr(model, "affinity_matrix_")
@@ -486,7 +487,7 @@ def test_a_slow_graph_goes_through_its_inverse():
 
 
 def test_a_low_rank_start_and_its_refinement(monkeypatch):
-    monkeypatch.setattr("knoll.steps.operators._SKETCHED", 500)
+    monkeypatch.setattr("knoll.spectral.route._SKETCHED", 500)
     X, _ = moons(700)
     model = fit(X, sigma=0.3)
     assert "rank" in model.operator_reason_
@@ -509,7 +510,7 @@ def test_certificates_of_known_vectors_are_measured():
 
 @pytest.mark.parametrize("affinity", ["nearest_neighbors", "rbf"])
 def test_components_that_are_the_clusters_need_no_solver(affinity):
-    """The gap is solved for when it is asked for, and is the next eigenvalue of the whole matrix."""
+    """The gap is computed on first access, and is the next eigenvalue of the whole matrix."""
     generator = np.random.default_rng(0)
     X = np.r_[generator.uniform(size=(400, 2)), generator.uniform(size=(300, 2)) + 50]
     model = SpectralClustering(2, affinity=affinity, sigma=0.3 if affinity == "rbf" else None, random_state=0).fit(X)
@@ -549,8 +550,8 @@ def test_the_affinity_decides_how_rows_are_scaled(affinity, taken):
     """docs/decisions/0021-row-scaling.md."""
     X, _ = moons(40)
     distances = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
-    given = {"precomputed": np.exp(-distances), "precomputed_nearest_neighbors": distances}
-    points = given.get(affinity, X) if isinstance(affinity, str) else X
+    matrices = {"precomputed": np.exp(-distances), "precomputed_nearest_neighbors": distances}
+    points = matrices.get(affinity, X) if isinstance(affinity, str) else X
     model = fit(points, affinity=affinity, degree=2)
     assert (model.row_scaling, model.row_scaling_) == ("auto", taken)
     named = fit(points, affinity=affinity, degree=2, row_scaling=taken)
@@ -570,7 +571,7 @@ def test_a_photograph_as_a_graph_is_cut_as_little_as_by_scikit_learn():
 
 
 def test_clusters_by_qr_are_as_many_as_the_rank():
-    """Eigenvalues <= 0 take no part: what lies beyond the others would be turned by rounding alone."""
+    """Eigenvalues <= 0 are left out: their vectors would be rotated by rounding alone."""
     for seed in range(40):
         X = np.random.default_rng(seed).normal(size=(12, 2))
         A = np.exp(-np.square(X[:, None] - X).sum(axis=2))
@@ -638,3 +639,26 @@ def test_weights_whose_sum_leaves_float64_have_an_answer(sigma):
     model = SpectralClustering("auto", sigma=sigma, random_state=0).fit(X, sample_weight=np.full(40, 1e308))
     assert np.isfinite(model.sigma_)
     assert (model.predict(X) == model.labels_).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("row_scaling", ["none", "degree"])
+def test_the_embedding_under_tiny_weights_is_finite(dtype, row_scaling):
+    """Rows are v/√w or v/√(w d): of float32 data they would leave float32."""
+    X = np.array([[0.0], [0.1], [5.0], [5.1]], dtype=dtype)
+    model = SpectralClustering(2, sigma=1.0, row_scaling=row_scaling, random_state=0)
+    model.fit(X, sample_weight=np.full(4, 2.0**-1000))
+    assert model.embedding_.dtype == dtype
+    assert np.isfinite(model.embedding_).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.labels_, model.fit(X).labels_)
+
+
+def test_rows_of_extreme_length_are_labelled_without_a_warning_of_numpy():
+    X = np.array([[4.87, 5.13], [4.83, 5.17], [4.82, 5.18], [4.81, 5.19], [4.8, 5.2], [4.79, 5.21]])
+    model = SpectralClustering(6, row_scaling="degree", operator="finufft", sigma=0.012, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KnollWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X, sample_weight=[1e279, 1e27, 1e-49, 1e138, 1e57, 1e41])
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

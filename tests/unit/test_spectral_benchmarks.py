@@ -49,7 +49,7 @@ def test_every_contestant_runs_on_few_rows():
 
 
 def test_parts_of_the_map_keep_their_places():
-    """What a page says is read again, a part replaces its own rows, and the words follow the numbers."""
+    """A page is read again, new rows replace old ones, and the text follows the numbers."""
     times = {name: operators.Time(1.0, 0.0) for name in ("stored", "tiles", "truncated")}
     slow = {**times, "tiles": operators.Time(3.0, 0.0)}
     rows = {

@@ -68,28 +68,28 @@ def test_long_thin_chains_of_neighbours(chains):
     np.testing.assert_allclose(model.eigenvalues_, dense.eigenvalues_, atol=1e-9)
 
 
-def test_what_max_iter_leaves_is_told_with_its_residual():
+def test_the_residual_at_max_iter_is_in_the_warning():
     X = np.sort(np.random.default_rng(0).uniform(0, 100, (2_000, 1)), axis=0)
     with pytest.warns(ConvergenceWarning, match=r"stopped after 7 applications with a residual of .* above eigen_tol"):
         model = fit(X, 8, sigma=0.2, max_iter=6, row_scaling="none")
-    told = model.eigen_residual_.max()
-    assert told > 1e-8
-    assert residuals(model, model.affinity_matrix_).max() == pytest.approx(told, rel=1e-6)
+    largest = model.eigen_residual_.max()
+    assert largest > 1e-8
+    assert residuals(model, model.affinity_matrix_).max() == pytest.approx(largest, rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:SpectralClustering. eigenvalue")
-@pytest.mark.parametrize("given", [True, False])
-def test_parts_that_hardly_hang_together_are_solved_whole(given):
-    """Eigenvalues within 1e-15 of one: no number of applications parts them, LAPACK does."""
+@pytest.mark.parametrize("precomputed", [True, False])
+def test_almost_disconnected_components_are_solved_whole(precomputed):
+    """Eigenvalues within 1e-15 of one: no number of applications separates them, LAPACK does."""
     generator = np.random.default_rng(0)
-    n = 900 if given else 2_000
+    n = 900 if precomputed else 2_000
     X = 10 * generator.normal(size=(n, 3)) + 50 * generator.integers(0, 2, size=(n, 1))
     A = np.exp(-0.3 * np.square(X[:900, None] - X[:900]).sum(axis=2))
-    model = fit(A, 4, affinity="precomputed") if given else fit(X, 4, gamma=0.3)
+    model = fit(A, 4, affinity="precomputed") if precomputed else fit(X, 4, gamma=0.3)
     assert model.eigen_residual_.max() < 1e-13
     assert (1 - model.eigenvalues_).max() < 1e-12
     assert "LAPACK took the matrix whole" in model.operator_reason_
-    assert (model.predict(A if given else X) == model.labels_).all()
+    assert (model.predict(A if precomputed else X) == model.labels_).all()
 
 
 # ---- graphs of all shapes --------------------------------------------------------------------------------------------
@@ -108,11 +108,11 @@ def test_star_and_complete_graphs_have_one_cluster_to_find(shape, dense):
     n = 600
     A = star(n) if shape == "star" else sp.csr_array(np.ones((n, n)))
     A = A.toarray() if dense else A
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fit(A, 3, affinity="precomputed")
-    kinds = {type(w.message) for w in said}
-    assert {ConvergenceWarning, SuspiciousResultWarning} <= kinds
+    categories = {type(w.message) for w in caught}
+    assert {ConvergenceWarning, SuspiciousResultWarning} <= categories
     assert (model.predict(A) == model.labels_).all()
     assert model.eigenvalues_[0] == pytest.approx(1, abs=1e-9)
     np.testing.assert_allclose(model.eigenvalues_[1:], 0, atol=1e-8)
@@ -190,7 +190,7 @@ def test_a_graph_without_links_is_one_cluster_and_said_to_be(route, n, assign_la
 @pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
 @pytest.mark.parametrize("n", [8, 700])
 def test_fewer_linked_rows_than_clusters(n, assign_labels):
-    """Rows without links are eigenvectors of eigenvalue zero: there are always as many pairs as are asked for."""
+    """Rows without links are eigenvectors of eigenvalue zero: there are always as many pairs as requested."""
     A = sp.lil_array((n, n))
     A[0, 1] = A[1, 0] = 1.0
     A[1, 2] = A[2, 1] = 0.5
@@ -256,7 +256,7 @@ def test_scipys_solvers_on_few_rows(n):
 def test_copies_of_few_rows():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
     model = fit(X, 5, sigma=0.1)
-    assert all(len(set(part)) == 1 for part in model.labels_.reshape(5, 200))
+    assert all(len(set(group)) == 1 for group in model.labels_.reshape(5, 200))
     assert len(set(model.labels_)) == 5
 
 
@@ -293,7 +293,7 @@ def test_threads_change_no_bit(parameters):
 
 
 def test_a_saved_model_has_the_same_gap(tmp_path):
-    """Whether the next eigenvalue was known when the model was saved, or components gave all that was asked for."""
+    """Whether the next eigenvalue was known when the model was saved, or components gave all pairs."""
     X = np.concatenate(
         [np.random.default_rng(0).normal(size=(350, 2)), 100 + np.random.default_rng(1).normal(size=(350, 2))]
     )
@@ -307,7 +307,7 @@ def test_a_saved_model_has_the_same_gap(tmp_path):
 
 
 def test_auto_tells_of_far_rows_that_it_counts():
-    """A cloud and a far row are two sets that a walk hardly leaves: defined, and said."""
+    """A cloud and a far row are two sets that a random walk hardly leaves: defined, and warned of."""
     X = np.r_[np.random.default_rng(0).uniform(size=(400, 2)), [[9.0, 9.0]]]
     with pytest.warns(SuspiciousResultWarning, match=r"1 of these 2 clusters has fewer than 8 rows\. To eigenvalues"):
         model = fit(X, "auto", sigma=0.2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from knoll.steps.blocks import Block, regrid
-from knoll.steps.loop import StepReport, iterate
+from knoll._common.blocks import Block, regrid
+from knoll._common.loop import StepReport, iterate
 
 
 def halve(state):

@@ -16,9 +16,9 @@ import pytest
 import threadpoolctl
 
 from knoll import Gaussian, _core
-from knoll import threads as knoll_threads
+from knoll import _system as knoll_threads
+from knoll._system import available_threads, free_memory, peak_memory, resolve_threads
 from knoll.exceptions import InvalidParameter
-from knoll.threads import available_threads, resolve_threads
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -86,9 +86,9 @@ def test_joblib_workers_take_their_share():
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity mask")
 def test_the_affinity_mask_is_read_at_call_time():
     code = """
-import os, knoll.threads
+import os, knoll._system
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-print(knoll.threads.resolve_threads(None))
+print(knoll._system.resolve_threads(None))
 """
     assert python(code) == "1"
 
@@ -282,3 +282,13 @@ except KeyboardInterrupt:
     print("stopped", time.time())
 """
     assert seconds_to_stop(code) < 0.3
+
+
+def test_memory_is_in_bytes(monkeypatch):
+    block = np.ones(10**7)  # 80 MB, touched
+    assert block.nbytes < peak_memory() < 1 << 40
+    assert 1 << 20 < free_memory() < 1 << 50
+    there = peak_memory()
+    monkeypatch.setattr(sys, "platform", "darwin")  # where the system counts bytes, not kilobytes
+    assert peak_memory() == pytest.approx(there / 1024, rel=0.01)
+    assert block.all()

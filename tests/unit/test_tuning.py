@@ -1,4 +1,4 @@
-"""The choice of k: the curves are what they say, the choice follows from them, and the reason says how."""
+"""The choice of k: the curves are exact, the choice follows from them, and the reason explains it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_bend_is_told():
         (lambda X: tuning.choose_n_components(X, criterion="dic"), r"criterion must be one of 'bic', 'aic', 'icl'"),
         (lambda X: tuning.choose_n_components(X, []), r"no candidate is left of \[\] for 5 rows"),
         (lambda X: tuning.choose_n_components(X, [0]), r"candidates must be >= 1, got 0"),
-        (lambda X: tuning.choose_n_components(X, 3), r"candidates must be some whole numbers, got 3"),
+        (lambda X: tuning.choose_n_components(X, 3), r"candidates must be whole numbers, got 3"),
         (lambda X: tuning.choose_n_components(X, [1], covariance_types=()), r"covariance_types is empty"),
         (lambda X: tuning.choose_n_components(X, [1], covariance_types=["round"]), r"covariance_types must be one of"),
         (lambda X: tuning.choose_n_clusters(X, [1]), r"candidates must be >= 2, got 1"),

@@ -1,4 +1,4 @@
-"""The door: rules name the value, the rule and the remedy."""
+"""Validation: messages name the value, the rule and the remedy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EPS = (Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a va
         ((Instance((dict,), "a mapping"),), 1, InvalidType, "A: p must be a mapping, got 1."),
     ],
 )
-def test_a_broken_rule_is_told(rules, value, error, message):
+def test_a_broken_rule_is_named(rules, value, error, message):
     with pytest.raises(error) as caught:
         check_parameters("A", {"p": value}, {"p": rules})
     assert str(caught.value) == message
@@ -116,7 +116,7 @@ def test_one_bad_number_is_found_anywhere(bad, dtype, order, place):
         check_points(X)
 
 
-def test_text_is_named_with_its_place_and_a_remedy():
+def test_text_is_named_with_row_column_and_remedy():
     place = "X has 'b' at row 1, column {}, where a number is needed. Drop the column, or encode it as numbers"
     mixed = [[1.0, "2"], [3.0, "b"]]
     for X in (mixed, np.array(mixed, dtype=object)):

@@ -55,7 +55,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
 def check_sdist(names: set[str]) -> None:
     inner = {name.partition("/")[2] for name in names}
     assert {"pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "src/knoll/py.typed"} <= inner
-    assert any(name.startswith("core/include/knoll/") for name in inner)
+    assert any(name.startswith("core/common/") for name in inner)
     unwanted = {".venv", "build", ".git", ".ci", "demo", "dist", "__pycache__", ".mypy_cache", ".ruff_cache"}
     assert {name for name in inner if unwanted.intersection(name.split("/"))} == set()
     assert {name for name in inner if name.endswith((".so", ".o", ".pyc"))} == set()
@@ -123,7 +123,7 @@ def test_the_sdist_builds_a_wheel_that_works_elsewhere(tmp_path):
 
 def test_the_checks_of_this_file_can_fail():
     good = {"knoll-1/" + name for name in ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md")}
-    good |= {"knoll-1/src/knoll/py.typed", "knoll-1/core/include/knoll/run.hpp"}
+    good |= {"knoll-1/src/knoll/py.typed", "knoll-1/core/common/run.hpp"}
     check_sdist(good)
     for bad in ({"knoll-1/.venv/x"}, {"knoll-1/build/x"}, {"knoll-1/src/knoll/_core.so"}):
         with pytest.raises(AssertionError):

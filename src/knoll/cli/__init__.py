@@ -3,7 +3,7 @@
     0    done
     2    something the user can mend: an option, a name, a file, a missing extra
     130  Ctrl-C
-    143  told to end (kill, timeout, a batch system): unfinished files are taken away first
+    143  terminated (kill, timeout, a batch system): unfinished files are taken away first
     141  whoever read our output went away (``knoll datasets iris | head``)
     1    a bug of ours; the traceback is in a log file, whose path is shown
 
@@ -24,6 +24,7 @@ from typing import NoReturn
 __all__ = ["main"]
 
 MENDABLE, BUG, INTERRUPTED, READER_GONE, TERMINATED = 2, 1, 130, 141, 143
+BAD_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)  # of a path that the user gave
 EXTRA = ("click", "jinja2", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
 
 
@@ -45,13 +46,15 @@ def main(args: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except _Terminated:
-        return _say("told to end; no unfinished file was kept.", TERMINATED)
+        return _say("terminated; no unfinished file was kept.", TERMINATED)
     except KeyboardInterrupt:
         return _say("interrupted; no unfinished file was kept.", INTERRUPTED)
     except BrokenPipeError:
         _forget_output()
         return READER_GONE
     except OSError as error:  # commands tell of their own files; what is left is the terminal's or the shell's
+        if error.filename is not None and error.errno in BAD_PATH:
+            return _say(f"cannot use {os.fsdecode(error.filename)}: {error.strerror}. Choose another path.", MENDABLE)
         if not _is_output(error):
             return _report(error)
         _forget_output()

@@ -13,7 +13,7 @@ __all__ = ["COMMANDS", "app"]
 
 # Command → the line that `knoll --help` shows, the first of the command's own help.
 COMMANDS = {
-    "compare": "Find out which clusters your table has, by six methods.",
+    "compare": "Find out which clusters your table has, by several methods.",
     "datasets": "List the data sets, or export one as CSV.",
     "demo": "Run the ten reference algorithms on the paper's data.",
     "fit": "Fit one method to your data and keep the model.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knoll import __version__
+from knoll._system import peak_memory
 from knoll.cli._manifest import SUMMARY, manifest, sealed
 from knoll.cli._output import LabelsFile
 from knoll.cli._terminal import json_text
@@ -45,7 +45,7 @@ def write_results(
 
     def tell(text: str) -> None:
         done = 1 - 0.01 * (len(_STAGES) - _STAGES.index(text))
-        show(Event("report", text, done, None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
+        show(Event("report", text, done, None, peak_memory()))
 
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,

@@ -12,8 +12,8 @@ import numpy as np
 from knoll.cli._output import some
 from knoll.cli._terminal import echo, visible
 from knoll.comparison import Comparison
-from knoll.comparison.names import NAMES, named
 from knoll.comparison.plan import ALL
+from knoll.registry import METHODS, display_names
 
 __all__ = ["tell"]
 
@@ -21,23 +21,23 @@ __all__ = ["tell"]
 def tell(found: Comparison, out: Path, form: str) -> None:
     """Show the profile's remarks, a short table, the recommendation, and where the files are."""
     for remark in (*found.profile.remarks, *found.notes):
-        _say(remark if remark in found.profile.remarks else named(remark), "  ")
+        _say(remark if remark in found.profile.remarks else display_names(remark), "  ")
     echo()
     for line in _lines(found):
         echo(line)
     advice = found.recommendation
     echo()
     if advice.method is not None:
-        _say(f"Recommended: {NAMES[advice.method]}, {_clusters(found, advice.method)}")
-    _say(named(advice.reasons[0]))
+        _say(f"Recommended: {METHODS[advice.method].title}, {_clusters(found, advice.method)}")
+    _say(display_names(advice.reasons[0]))
     for reason in advice.reasons[1:]:
-        _say(named(reason), "  ")
+        _say(display_names(reason), "  ")
     if advice.runner_up is not None:
         why = f" {advice.why_not}" if advice.why_not else ""
-        _say(f"Runner-up: {NAMES[advice.runner_up]}, {_clusters(found, advice.runner_up)}.{named(why)}")
+        _say(f"Runner-up: {METHODS[advice.runner_up].title}, {_clusters(found, advice.runner_up)}.{display_names(why)}")
     _say(advice.caution)
     echo()
-    files = {"report.html": "the pictures, and what they rest on: open it in a browser",
+    files = {"report.html": "HTML report",
              f"labels.{form}": "every row's cluster by each method",
              "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
     width = max(len(name) for name in files)
@@ -71,10 +71,10 @@ def _lines(found: Comparison) -> Iterator[str]:
         stable = "–" if candidate.stability is None else f"{candidate.stability:.2f}"
         told = f"{truth[name]['ari']:>7.2f}" if truth is not None else ""
         yield (
-            f"{mark} {NAMES[name]:<20}{candidate.n_clusters:>9}{100 * candidate.noise:>6.1f} %{stable:>8}{told}"
+            f"{mark} {METHODS[name].title:<20}{candidate.n_clusters:>9}{100 * candidate.noise:>6.1f} %{stable:>8}{told}"
             f"{candidate.seconds:>9.2f}{f'  {candidate.how}' if sampled else ''}"
         )
     for failure in found.failures:
-        yield f"  {NAMES[failure.method]:<20} no answer: {' '.join(failure.reason.split())}"
+        yield f"  {METHODS[failure.method].title:<20} no answer: {' '.join(failure.reason.split())}"
     if truth is not None:
         yield "  truth: adjusted Rand index with the known classes, which nothing was chosen by"

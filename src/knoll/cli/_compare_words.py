@@ -10,9 +10,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from knoll.registry import compared, find
+
 __all__ = ["command_line", "read_methods", "read_numbers", "read_settings"]
 
-_SHORT = {"gmm": "gaussian-mixture"}
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 _SILENT = ("quiet", "as_json", "force")  # options that change nothing in the results
 
@@ -21,15 +22,20 @@ def read_methods(text: str | None) -> list[str] | None:
     """Read names of methods, gmm among them; None is all."""
     if text is None:
         return None
-    from knoll.comparison.result import METHODS
+    known = compared()
+    names = [_full_name(name.strip()) for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"--methods: unknown method '{name}'. Choose from: {', '.join(known)}.")
+    if not names:
+        raise click.UsageError(f"--methods is empty. Choose from: {', '.join(known)}.")
+    return names
 
-    asked = [_SHORT.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
-    for name in asked:
-        if name not in METHODS:
-            raise click.UsageError(f"--methods: there is no '{name}'. There are: {', '.join(METHODS)}.")
-    if not asked:
-        raise click.UsageError(f"--methods is empty. There are: {', '.join(METHODS)}.")
-    return asked
+
+def _full_name(name: str) -> str:
+    """Return the name of a method that may be called by its short name."""
+    found = find(name)
+    return name if found is None else found.name
 
 
 def read_numbers(text: str) -> list[int]:
@@ -60,7 +66,7 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         method, dot, name = place.partition(".")
         if not (equals and dot and method and name and text):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")
-        given.setdefault(_SHORT.get(method, method), {})[name] = _value(text)
+        given.setdefault(_full_name(method), {})[name] = _value(text)
     return given
 
 

@@ -7,6 +7,7 @@ row, except where the caller says otherwise or looks for names that are on it.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -70,24 +71,28 @@ class Dialect:
         `header` says whether the first line has names. Where it is None the contents decide: a line of numbers has
         names if those that the caller looks for, `known`, are all on it.
         """
-        if not sample.strip():
+        if not sample.removeprefix(codecs.BOM_UTF8).strip():
             raise BadData(f"{name} is empty.")
         refuse_format(sample, name)
         if b"\x00" in sample and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise BadData(f"{name} is no table that can be read here: {READABLE} can.")
+            raise BadData(f"{name} cannot be read. Supported formats: {READABLE}.")
         encoding = _encoding(sample)
         text = sample.decode(encoding, errors="replace").lstrip("\ufeff")
         every = list(io.StringIO(text, newline=""))
         lines = every[:-1] if cut else every
         blank = next((number for number, line in enumerate(lines) if line.strip(SPACE)), None)
         if blank is None:
-            raise BadData(f"{name} is no table that can be read here: its first line has no end.")
+            raise BadData(f"{name} cannot be read: its first line has no end.")
         delimiter = _delimiter([line for line in lines[blank:] if line.strip(SPACE)][:_LINES])
         refuse_wide(lines[blank].count(delimiter) + 1, name)
         try:
             rows = list(islice(_rows(lines[blank:], delimiter), _LINES))
         except csv.Error as error:
-            raise BadData(f"{name} is no table that can be read here: {error}.") from None
+            if "field limit" in str(error):
+                most = csv.field_size_limit()
+                told = f"a cell has more than {most} characters. Shorten it, or leave that column out"
+                raise BadData(f"{name} cannot be read: {told}.") from None
+            raise BadData(f"{name} cannot be read: {error}.") from None
         if not rows:
             raise BadData(f"{name} is empty.")
         if cut and len(rows) > 2:
@@ -126,9 +131,16 @@ class Dialect:
         """Return what parts cells as options."""
         return pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.quoted)
 
-    def convert_options(self, kinds: Mapping[str, Any] | None = None) -> pyarrow.csv.ConvertOptions:
-        """Return what a number looks like as options; with `kinds`, those columns alone, each of its kind."""
-        some = {} if kinds is None else {"include_columns": list(kinds), "column_types": dict(kinds)}
+    def convert_options(
+        self, kinds: Mapping[str, Any] | None = None, text: Collection[str] = ()
+    ) -> pyarrow.csv.ConvertOptions:
+        """Return what a number looks like as options; with `kinds`, those columns alone, each of its kind.
+
+        The columns `text` are read as they are written, as bytes.
+        """
+        some: dict[str, Any] = {"column_types": dict.fromkeys(text, pyarrow.binary())}
+        if kinds is not None:
+            some = {"include_columns": list(kinds), "column_types": dict(kinds)}
         return pyarrow.csv.ConvertOptions(
             null_values=ABSENT, strings_can_be_null=kinds is None, decimal_point=self.decimal, **some
         )
@@ -139,7 +151,7 @@ def refuse_wide(columns: int, name: str) -> None:
     if columns > MOST_COLUMNS:
         raise BadData(
             f"{name} has {columns} columns; at most {MOST_COLUMNS} are taken. "
-            "If rows and columns have changed places, turn it round; else keep the columns that matter."
+            "If rows and columns are swapped, transpose the table; else keep the columns that matter."
         )
 
 

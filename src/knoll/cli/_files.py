@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 
 from knoll.cli._terminal import VisibleBytes, on_terminal
 
-__all__ = ["STANDARD", "folder", "whole_file"]
+__all__ = ["STANDARD", "CannotWrite", "folder", "part_name", "refuse_standard", "whole_file"]
 
 STANDARD = "-"  # the name of standard output, as of standard input
 
@@ -25,6 +26,11 @@ class CannotWrite(click.ClickException):
         reason = error.strerror or str(error)
         older = "" if kept is None else f" The older files are in {kept}."
         super().__init__(f"cannot write {path}: {reason}. Choose another place with {option}.{older}")
+
+
+def part_name(name: str) -> str:
+    """Return a name for what is not yet complete, used by nobody else: numbers of processes come again."""
+    return f".{name}.{secrets.token_hex(8)}.part"
 
 
 @contextlib.contextmanager
@@ -46,9 +52,9 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
             with target.open(mode, encoding=encoding, newline=newline) as device:
                 yield device
             return
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+        scratch = target.with_name(part_name(target.name))
         with contextlib.ExitStack() as cleanup:
-            with scratch.open(mode, encoding=encoding, newline=newline) as file:
+            with scratch.open(mode.replace("w", "x"), encoding=encoding, newline=newline) as file:
                 cleanup.callback(scratch.unlink, missing_ok=True)
                 yield file
             os.replace(scratch, target)

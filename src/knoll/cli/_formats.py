@@ -28,6 +28,8 @@ _STARTS = (  # first bytes, what the file is, the remedy
     (b"\x80\x03", "a pickle", "Save it as NPY or Parquet"),
     (b"\x80\x04", "a pickle", "Save it as NPY or Parquet"),
     (b"\x80\x05", "a pickle", "Save it as NPY or Parquet"),
+    (b"\xff\xfe\x00\x00", "a text in UTF-32", "Save it as UTF-8"),
+    (b"\x00\x00\xfe\xff", "a text in UTF-32", "Save it as UTF-8"),
     (b"%PDF-", "a PDF file", _AS_CSV),
     (b"BZh", "packed by bzip2", _UNPACK + ", or pack it by gzip or Zstandard"),
     (b"\xfd7zXZ\x00", "packed by xz", _UNPACK + ", or pack it by gzip or Zstandard"),
@@ -70,4 +72,4 @@ def refuse_archive(members: Sequence[str], name: str) -> None:
 
 
 def _refusal(name: str, what: str, remedy: str) -> BadData:
-    return BadData(f"{name} is {what}, and no table that can be read here: {READABLE} can. {remedy}.")
+    return BadData(f"{name} is {what}, which cannot be read. Supported formats: {READABLE}. {remedy}.")

@@ -51,8 +51,7 @@ def owned(folder: Path) -> set[str]:
         return set()
     if "sha256" not in summary:
         return {SUMMARY} | {name for name in _named(summary) if _recognised(folder, name, summary)}
-    seal = summary.pop("sha256")
-    if seal != _seal(summary):  # who changed the summary may have changed the manifest
+    if not _is_sealed(summary):  # who changed the summary may have changed the manifest
         return set()
     listed = summary.get("manifest")
     listed = listed if isinstance(listed, dict) else {}
@@ -69,6 +68,14 @@ def _seal(summary: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(summary, allow_nan=False).encode()).hexdigest()
 
 
+def _is_sealed(summary: dict[str, Any]) -> bool:
+    """Whether a summary has the digest of its contents; ours has no number that is not finite."""
+    try:
+        return summary["sha256"] == _seal({name: value for name, value in summary.items() if name != "sha256"})
+    except (ValueError, RecursionError):
+        return False
+
+
 def _summary(path: Path) -> dict[str, Any] | None:
     """Read a summary of ours; None where there is none."""
     try:
@@ -77,7 +84,8 @@ def _summary(path: Path) -> dict[str, Any] | None:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.keys() >= _KEYS else None
+    ours = isinstance(found, dict) and found.keys() >= _KEYS and isinstance(found["candidates"], dict)
+    return found if ours else None
 
 
 def _plain(path: Path) -> bool:

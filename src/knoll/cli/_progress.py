@@ -71,9 +71,9 @@ def event_line(event: Event) -> str:
 
 
 def _doing(event: Event) -> str:
-    from knoll.comparison.names import NAMES
+    from knoll.registry import title
 
-    return f"{NAMES.get(event.method, event.method)}: {event.stage}"
+    return f"{title(event.method)}: {event.stage}"
 
 
 def _left(event: Event) -> str:

@@ -5,24 +5,34 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from knoll.cli._files import CannotWrite, refuse_standard
+from knoll.cli._files import CannotWrite, part_name, refuse_standard
 from knoll.cli._manifest import names_of, owned
 
 __all__ = ["refuse_results", "whole_results"]
 
 
-def refuse_results(out: Path, names: Sequence[str], force: bool) -> None:
-    """Refuse, before any work, a folder with files under these names, unless they are ours and to be replaced."""
+def refuse_results(out: Path, names: Sequence[str], force: bool, table: str | None = None) -> None:
+    """Refuse, before any work, a folder with files under these names, unless they are ours and to be replaced.
+
+    The file that is read, `table`, is never replaced.
+    """
     refuse_standard(out)
     if out.exists() and not out.is_dir():
         raise click.ClickException(f"cannot write {out}: it is a file. Choose another place with --out.")
     ours = owned(out)
     _refuse_foreign(out, names, ours)
+    if table is not None and os.path.exists(table):
+        for name in sorted(ours):
+            if os.path.exists(out / name) and os.path.samefile(out / name, table):
+                raise click.ClickException(
+                    f"{table} is an input of this command and would be replaced. Choose another place with --out."
+                )
     there = sorted(name for name in ours if force is False and os.path.lexists(out / name))
     if there:
         raise click.ClickException(
@@ -51,7 +61,7 @@ def whole_results(out: Path, force: bool) -> Iterator[Path]:
     other files in `out` are left alone: where one of them has a name that is needed, nothing changes.
     """
     made = _made(out)
-    scratch = out / f".knoll.{os.getpid()}.part"
+    scratch = out / part_name("knoll")
     new, old = scratch / "new", scratch / "old"
     try:
         try:
@@ -64,7 +74,7 @@ def whole_results(out: Path, force: bool) -> Iterator[Path]:
             try:
                 _exchange(new, old, out, force)
             except click.ClickException as error:  # somebody wrote here while we worked, and our work is not lost
-                kept = out / f"results.{os.getpid()}"
+                kept = Path(tempfile.mkdtemp(prefix="results.", dir=out))
                 os.replace(new, kept)
                 raise click.ClickException(f"{error.message} The results of this run are in {kept}.") from None
         shutil.rmtree(old, ignore_errors=True)

@@ -301,14 +301,12 @@ def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table
 
 def _told(message: str, names: Sequence[str], block: int) -> str:
     """Say in our words which cell or line cannot be read."""
-    if "straddling" in message:
-        return f"a line is longer than {block} bytes, or a quotation mark is never closed. Mend it."
     found = re.search(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'", message)
     if found:
         column, line, value = found.groups()
         where = f"line {line}" if line else "a line"
-        return f"{where} has {value!r:.60} in column {names[int(column)]!r}, where a number is needed. Mend that cell."
-    return tables._told(message)
+        return f"{where} has {value!r:.60} in column {names[int(column)]!r}, where a number is needed. Fix that cell."
+    return tables._told(message, block)
 
 
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:

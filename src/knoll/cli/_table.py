@@ -64,7 +64,7 @@ class Table:
     rows : ndarray of shape (n,)
         The row of the file, from 0, that each row of X was.
     ids, truth : ndarray of shape (n,) or None
-        What names a row; a class it is known to have.
+        What identifies a row; a class it is known to have.
     notes : tuple of str
         What the user should know about the way the file was read.
     """
@@ -94,7 +94,7 @@ def read_table(
     """
     name = "standard input" if str(source) == "-" else str(source)
     asked = [wanted for wanted in (*(columns or ()), ids, truth) if wanted is not None]
-    table = _arrow(_bytes(source, name), name, header, asked)
+    table = _arrow(_bytes(source, name), name, header, asked, ids)
     if table.num_rows == 0:
         raise BadData(f"{name} has no rows.")
     for wanted in asked:
@@ -266,7 +266,9 @@ def _room() -> int:
         return 1 << 32
 
 
-def _arrow(data: pa.Buffer, name: str, header: bool | None = None, known: Sequence[str] = ()) -> pa.Table:
+def _arrow(
+    data: pa.Buffer, name: str, header: bool | None = None, known: Sequence[str] = (), ids: str | None = None
+) -> pa.Table:
     start = data[:6].to_pybytes()
     try:
         if start.startswith(b"PAR1"):
@@ -281,7 +283,7 @@ def _arrow(data: pa.Buffer, name: str, header: bool | None = None, known: Sequen
             return _from_npz(data, name)
     except FAULTS as error:
         raise damaged(error, name) from None
-    return _from_text(data, name, header, known)
+    return _from_text(data, name, header, known, ids)
 
 
 def damaged(error: Exception, name: str) -> BadData:
@@ -348,10 +350,33 @@ def _column(values: NDArray[Any], name: str) -> pa.Array:
         raise BadData(f"{name} holds values of kind {values.dtype}, and a table here is of real numbers.") from None
 
 
-def _from_text(data: pa.Buffer, name: str, header: bool | None, known: Sequence[str]) -> pa.Table:
+def _from_text(
+    data: pa.Buffer, name: str, header: bool | None, known: Sequence[str], ids: str | None = None
+) -> pa.Table:
     sample = _sample(data)
     dialect = Dialect.of(sample, name, cut=len(sample) < data.size, header=header, known=known)
-    return noted(parsed(data, dialect, name), dialect.note)
+    if ids not in dialect.names:
+        return noted(parsed(data, dialect, name), dialect.note)
+    table = parsed(data, dialect, name, text=[ids])
+    column = _as_written(table[ids])
+    return noted(table.set_column(table.column_names.index(ids), ids, column), dialect.note)
+
+
+def _as_written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return bytes as text, or as numbers if those are written so: 7 and 7.5 are some, 007 and 7.0 are text.
+
+    What is no UTF-8 stays bytes.
+    """
+    try:
+        column = pc.cast(column, pa.string())
+    except pa.ArrowInvalid:
+        return column
+    for kind in (pa.int64(), pa.float64()):
+        with contextlib.suppress(pa.ArrowInvalid):
+            found = pc.cast(column, kind)
+            if pc.all(pc.equal(pc.cast(found, pa.string()), column)).as_py() in (None, True):
+                return found
+    return column
 
 
 def noted(table: pa.Table, note: str) -> pa.Table:
@@ -371,15 +396,15 @@ def no_column(name: str, wanted: str, names: Sequence[str], notes: Sequence[str]
     return InvalidParameter(f"{name} has no column {wanted!r}. It has: {_listed(names)}.{hints}")
 
 
-def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
-    """Read a text whose dialect is known."""
+def parsed(data: pa.Buffer, dialect: Dialect, name: str, text: Sequence[str] = ()) -> pa.Table:
+    """Read a text whose dialect is known; the columns `text` as they are written, as bytes."""
 
     def parse(threads: bool) -> pa.Table:
         return pa.csv.read_csv(
             pa.BufferReader(data),
             read_options=dialect.read_options(block_size=dialect.block(_BLOCK), use_threads=threads),
             parse_options=dialect.parse_options(),
-            convert_options=dialect.convert_options(),
+            convert_options=dialect.convert_options(text=text),
         )
 
     try:
@@ -388,7 +413,7 @@ def parsed(data: pa.Buffer, dialect: Dialect, name: str) -> pa.Table:
         try:
             return parse(threads=False)  # one thread counts the lines, and can say which one does not fit
         except pa.ArrowInvalid as error:
-            raise BadData(f"{name}: {_told(str(error))}") from None
+            raise BadData(f"{name}: {_told(str(error), dialect.block(_BLOCK))}") from None
     except UnicodeError as error:
         raise undecodable(error, name) from None
 
@@ -408,11 +433,13 @@ def _sample(data: pa.Buffer) -> bytes:
         look *= 8
 
 
-def _told(message: str) -> str:
-    """Say in our words which line does not fit."""
+def _told(message: str, block: int) -> str:
+    """Say in our words which line does not fit; `block` are the bytes that were parsed at a time."""
+    if "straddling" in message:
+        return f"a line is longer than {block} bytes, or a quotation mark is never closed. Mend it."
     found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", message)
     if found:
-        return f"line {found[1]} has {found[3]} cells where {found[2]} are expected. Mend that line."
+        return f"line {found[1]} has {found[3]} cells where {found[2]} are expected. Fix that line."
     return message.splitlines()[0][:200].rstrip(".") + "."
 
 

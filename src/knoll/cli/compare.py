@@ -1,8 +1,7 @@
-"""``knoll compare``: six methods on a person's table, judged alike; labels, models, a summary and a report."""
+"""``knoll compare``: several methods on a person's table, judged alike; labels, models, a summary and a report."""
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from knoll.cli._output import header_option, read_columns, size, some
 from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
 from knoll.cli._terminal import echo, json_text, on_terminal
+from knoll.registry import compared, title
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
@@ -41,14 +41,14 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
               help="Numbers of clusters to try; with 1 the outcome may be that there are none.")  # fmt: skip
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
-@click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number if not given.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number if not given.")
 @click.option(
     "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
 )
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
               help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Where samples and random starts are drawn from.")  # fmt: skip
+              help="Random seed of samples and starts.")  # fmt: skip
 @click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
               help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
@@ -64,7 +64,7 @@ FITTED = 0.94  # of the way when all is fitted and judged; the report and the fi
 )
 @click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
               help="Of the file of labels.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     data: str | None,
@@ -87,11 +87,11 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Find out which clusters your table has, by six methods.
+    """Find out which clusters your table has, by several methods.
 
     DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
-    data set of ours; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from the
-    data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
+    built-in data set; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from
+    the data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
     DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
     finished.
 
@@ -103,7 +103,7 @@ def command(
     """
     silent = quiet or as_json
     asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
-    refuse_results(out, _names(asked, form), force)
+    refuse_results(out, _names(asked, form), force, data)
     table, facts = _table(data, columns, header, missing, id_column, truth)
     if not silent:
         shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
@@ -159,9 +159,8 @@ def command(
 def _names(asked: list[str] | None, form: str) -> list[str]:
     """Return the names of all files that a run may write."""
     from knoll.cli._manifest import SUMMARY
-    from knoll.comparison.result import METHODS
 
-    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in asked or METHODS)]
+    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in asked or compared())]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def _table(
         if note:
             facts.append(note)
     if len(table.X) < 2:
-        raise BadData(f"{table.name} has {len(table.X)} row. Two are the least that can be parted.")
+        raise BadData(f"{table.name} has {len(table.X)} row. At least two are needed.")
     if not np.ptp(table.X, axis=0).any():
         raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
     if table.truth is not None:
@@ -216,7 +215,7 @@ def _table(
 
 
 def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth: str | None) -> Table:
-    """Return a data set of ours; its classes are the truth, where it has some."""
+    """Return a built-in data set; its classes are the truth, where it has some."""
     import numpy as np
 
     from knoll import datasets
@@ -241,21 +240,20 @@ def _agreed(
     table: Table, asked: list[str] | None, numbers: list[int], scale: str, budget: float, seed: int, jobs: int | None
 ) -> bool:
     """Say what --exact will take before it is taken; on a terminal, ask whether that is meant if it is much."""
+    from knoll._system import free_memory
     from knoll.comparison.cost import estimate_costs
-    from knoll.comparison.names import NAMES
     from knoll.comparison.plan import make_plan
-    from knoll.comparison.result import METHODS
     from knoll.comparison.scaling import Scaling
 
     n, d = table.X.shape
-    plan = make_plan(n, d, tuple(name for name in METHODS if asked is None or name in asked), budget, True)
+    plan = make_plan(n, d, tuple(name for name in compared() if asked is None or name in asked), budget, True)
     points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
     seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
     echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
     for cost in costs:
-        echo(f"    {NAMES[cost.method]}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
-    much = seconds > budget or memory > _free()
+        echo(f"    {title(cost.method)}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
+    much = seconds > budget or memory > free_memory()
     if not (much and on_terminal(sys.stdin, sys.stderr)):
         return True
     return click.confirm("  That is more than the budget or the memory that is free. Go on?", default=False, err=True)
@@ -268,20 +266,11 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"
 
 
-def _free() -> float:
-    """Return the bytes of memory that are free, where the system tells."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
-        return float("inf")
-
-
 def _nothing(found: Comparison) -> None:
     """There is no answer to write down."""
     if found.interrupted:
         raise KeyboardInterrupt  # no method had finished: there is nothing to keep
-    from knoll.comparison.names import NAMES
     from knoll.exceptions import BadData
 
-    reasons = "; ".join(f"{NAMES[failure.method]}: {failure.reason}" for failure in found.failures)
+    reasons = "; ".join(f"{title(failure.method)}: {failure.reason}" for failure in found.failures)
     raise BadData(f"no method could be fitted. {reasons}")

@@ -220,7 +220,7 @@ def _draw(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> Figure:
     import matplotlib.pyplot as plt
 
     from knoll import plots, reference
-    from knoll.gaussian import Ellipse
+    from knoll.gaussian.estimator import Ellipse
     from knoll.plots.style import RED
 
     names = list(found[tables[0].name])

@@ -15,28 +15,40 @@ import click
 from knoll.cli._files import STANDARD, whole_file
 from knoll.cli._output import LabelsFile, header_option, listed, read_columns, refuse_existing, size, some
 from knoll.cli._terminal import echo, json_text
+from knoll.registry import METHODS, find
 
 if TYPE_CHECKING:
     from knoll.cli._table import Table
 
-__all__ = ["METHODS", "command"]
+__all__ = ["command"]
 
-METHODS = {
-    "gaussian": "Gaussian",
-    "gmm": "GaussianMixture",
-    "kmeans": "KMeans",
-    "kernel-kmeans": "KernelKMeans",
-    "spectral": "SpectralClustering",
-    "dbscan": "DBSCAN",
-    "mean-shift": "MeanShift",
-}
-
-LONG = {"gaussian-mixture": "gmm"}  # as knoll compare calls it
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
+class _MethodName(click.ParamType):  # type: ignore[type-arg]  # click before 8.2 has no arguments here
+    """A name or a short name of a method that is registered when the command runs."""
+
+    name = "method"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str:
+        if find(value) is None:
+            self.fail(f"unknown method {value!r}. Choose from: {', '.join(_method_names())}.", param, context)
+        return str(value)
+
+    def shell_complete(
+        self, context: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        names = (name for name in _method_names() if name.startswith(incomplete))
+        return [click.shell_completion.CompletionItem(name) for name in names]
+
+
+def _method_names() -> list[str]:
+    """List the methods by their short names."""
+    return [method.short or method.name for method in METHODS.values()]
+
+
 @click.command("fit")
-@click.argument("method", type=click.Choice([*METHODS, *LONG]), metavar="METHOD")
+@click.argument("method", type=_MethodName(), metavar="METHOD")
 @click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 @click.option("--columns", metavar="A,B,…", help="Use these columns, and no others.")
 @header_option
@@ -44,18 +56,23 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
               help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
               help="What to do about missing values.")  # fmt: skip
-@click.option("--id", "id_column", metavar="COLUMN", help="What names a row in the labels; its number if not given.")
+@click.option(
+    "--id",
+    "id_column",
+    metavar="COLUMN",
+    help="Column that identifies rows in the labels; the row number if not given.",
+)
 @click.option("--param", "--set", "params", multiple=True, metavar="NAME=VALUE",
               help="A parameter of the method; repeatable.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Where random starts are drawn from.")  # fmt: skip
+              help="Random seed of the starts.")  # fmt: skip
 @click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll",
               help="Write the model here; - is standard output.")  # fmt: skip
 @click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the labels here, as CSV or, if so named, Parquet; - is standard output.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     method: str,
@@ -77,8 +94,8 @@ def command(
     """Fit one method to your data and keep the model.
 
     METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan and mean-shift. DATA
-    is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a data
-    set of ours. The model remembers columns and scales, so that knoll predict does the same to new data.
+    is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    built-in data set. The model remembers columns and scales, so that knoll predict does the same to new data.
 
     \b
     Example:
@@ -86,10 +103,11 @@ def command(
     """
     refuse_existing(out, labels, force=force, inputs=[data])
     from knoll.models import Preparation
-    from knoll.models._classes import CLASSES
     from knoll.models._write import write
 
-    kind = CLASSES[METHODS[LONG.get(method, method)]]
+    registered = find(method)
+    assert registered is not None  # _MethodName has refused others
+    kind = registered.estimator_class()
     if labels is not None and not hasattr(kind, "predict"):
         raise click.UsageError(f"{kind.__name__} is one cluster and labels nobody. Leave --labels out.")
     given = _parameters(kind, params, seed, jobs, scale)
@@ -155,7 +173,7 @@ def _value(text: str) -> Any:
         return _WORDS[text.lower()]
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return float(text)  # as .5 and 1e-3 are written by people

@@ -58,9 +58,11 @@ def _plain(info: Info) -> dict[str, Any]:
 
 
 def _show(info: Info) -> None:
-    from knoll.models._classes import CLASSES
+    from knoll.models._classes import find_class
 
-    usual = CLASSES[info.kind]().get_params()
+    estimator = find_class(info.kind)
+    assert estimator is not None  # the reader has refused other classes
+    usual = estimator().get_params()
     own = [f"{name}={value!r}" for name, value in info.parameters.items() if name not in usual or usual[name] != value]
     lines = [
         f"{info.path}: {info.kind}, {size(info.nbytes)}, format {info.format}, by knoll {info.knoll}",
@@ -75,7 +77,7 @@ def _show(info: Info) -> None:
     for title, (name, value) in zip(["fitted", *[""] * len(info.fitted)], _flat(info.fitted)):
         lines.append(f"{title:11} {name} = {value}")
     lines.append(f"arrays      {len(info.arrays)}, {size(sum(info.arrays.values()))}")
-    lines.append(f"SHA-256     {info.digest}, as it should be")
+    lines.append(f"SHA-256     {info.digest} (verified)")
     for line in lines:
         echo(line)
 

@@ -30,14 +30,16 @@ __all__ = ["command"]
 @header_option
 @click.option("--missing", type=click.Choice(["error", "drop", "median"]),
               help="What to do about missing values; as in the fit if not given.")  # fmt: skip
-@click.option("--id", "id_column", metavar="COLUMN", help="What names a row; its number, from 0, if not given.")
+@click.option(
+    "--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number, from 0, if not given."
+)
 @click.option("--proba", is_flag=True, help="Add the probability of each cluster, where the model has it.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", default=STANDARD, show_default=True,
               help="Write the labels here, as CSV or, if so named, Parquet; - is standard output.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["csv", "parquet"]), help="Whatever the name of the file says.")
 @click.option("--jobs", type=int, help="Threads; as in the fit if not given. The result is the same.")
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     model: Path,
@@ -57,8 +59,8 @@ def command(
     """Label new data by a model, in bounded memory.
 
     MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, Parquet, Feather, NPY,
-    NPZ, also .gz and .zst), "-" for standard input, or the name of a data set of ours; it is read and labelled piece by
-    piece. Columns are found by their names and scaled as in the fit. A model of one Gaussian gives densities.
+    NPZ, also .gz and .zst), "-" for standard input, or the name of a built-in data set; it is read and labelled piece
+    by piece. Columns are found by their names and scaled as in the fit. A model of one Gaussian gives densities.
 
     \b
     Example:
@@ -139,8 +141,12 @@ def _found(names: list[str], stream: Stream, model: Path) -> list[str]:
 
 def _numeric(read: Model, stream: Stream, model: Path) -> list[str]:
     """Return all columns that are numbers, where the model has no names for its own."""
+    from knoll.exceptions import BadData
+
     count = int(read.estimator.n_features_in_)
     numeric = stream.numeric()
+    if stream.look.num_rows == 0:
+        raise BadData(f"{stream.name} has no rows.")
     if len(numeric) != count:
         raise click.ClickException(
             f"{model} takes {count} columns without names, and {stream.name} has {len(numeric)} of numbers. "

@@ -51,13 +51,13 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
     type=click.IntRange(0, 2**64 - 1),
     default=0,
     show_default=True,
-    help="Where random starts are drawn from.",
+    help="Random seed of the starts.",
 )
 @click.option("--details", is_flag=True, help="Show every certificate in full.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the certificates here; - is standard output.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace a FILE of --json that is there already.")
-@click.option("--quiet", is_flag=True, help="Say nothing but errors; exit 1 if a relation fails.")
+@click.option("--quiet", is_flag=True, help="Print errors only; exit 1 if a relation fails.")
 @click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
 def command(
     data: str | None,
@@ -77,7 +77,7 @@ def command(
     """Certify the relations between the algorithms on your data.
 
     DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
-    data set of ours; without it the paper's x1500 is taken. A relation that is measured by a dense computation takes
+    built-in data set; without it the paper's x1500 is taken. A relation that is measured by a dense computation takes
     evenly spaced rows where there are more than it can.
 
     \b

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from knoll.cli._files import CannotWrite, folder
+from knoll.cli._files import CannotWrite, folder, part_name
 from knoll.cli._output import refuse_file
 from knoll.cli._terminal import echo
 
@@ -81,7 +81,7 @@ def _whole_folder(out: Path) -> Iterator[Path]:
     """Give a folder to write into; its files appear in `out` together when the block ends well, or not at all."""
     new = not out.exists()
     target = folder(out)
-    scratch = target / f".tour.{os.getpid()}.part"
+    scratch = target / part_name("tour")
     try:
         scratch.mkdir()
     except OSError as error:

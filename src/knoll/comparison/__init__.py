@@ -1,4 +1,4 @@
-"""Six methods on one table, judged alike: `compare` chooses their parameters, fits them, and recommends one answer."""
+"""Several methods on one table: `compare` chooses their parameters, fits them, and recommends one answer."""
 
 from __future__ import annotations
 

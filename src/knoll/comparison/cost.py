@@ -7,16 +7,12 @@ with settings like those that will be chosen; the others go by what a row, or a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll import scales
 from knoll.comparison.plan import VIEW, Plan
-from knoll.dbscan import DBSCAN
-from knoll.kernel_kmeans import KernelKMeans
-from knoll.spectral import SpectralClustering
+from knoll.registry import METHODS
 
 __all__ = ["Cost", "estimate_costs"]
 
@@ -57,7 +53,7 @@ def estimate_costs(
     k = min(numbers[len(numbers) // 2], len(some))
     found = []
     for name, route in plan.routes.items():
-        model = _model(name, some, k, n_jobs)
+        model = METHODS[name].make_proposer().typical(some, k, n_jobs)
         seconds, memory = route.seconds, route.memory
         if model is not None:
             rows = asked[: route.rows]
@@ -68,20 +64,3 @@ def estimate_costs(
                 seconds = told.seconds.expected * times**2
         found.append(Cost(name, route.rows, seconds, memory))
     return tuple(found)
-
-
-def _model(name: str, some: Floats, k: int, n_jobs: int | None) -> Any:
-    """Make an estimator with settings like those to be chosen, if it can estimate its cost."""
-    match name:
-        case "kernel-kmeans":
-            sigma = scales.estimate_sigma(some, n_jobs=n_jobs).sigma
-            return KernelKMeans(n_clusters=k, sigma=sigma, n_init=4, n_jobs=n_jobs)
-        case "spectral":
-            sigma = scales.estimate_sigma(some, n_jobs=n_jobs).sigma
-            return SpectralClustering(n_clusters=k, sigma=sigma, n_init=4, eigen_tol=1e-4, n_jobs=n_jobs)
-        case "dbscan":
-            level = min(max(2, 2 * some.shape[1]), len(some))
-            eps = scales.estimate_eps(some, level, n_jobs=n_jobs).eps
-            return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=level, n_jobs=n_jobs)
-        case _:
-            return None

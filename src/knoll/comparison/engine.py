@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 import numbers as numbers_
-import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from knoll._system import peak_memory
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
 from knoll.comparison.judge import agreement_of, known_labels, truth_scores
-from knoll.comparison.methods import ALL, FIT_ERRORS, View
+from knoll.comparison.methods import FIT_ERRORS, View
 from knoll.comparison.plan import Plan, make_plan
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import recommend
-from knoll.comparison.result import METHODS, Agreement, Candidate, Comparison, Event, Failure, Recommendation
+from knoll.comparison.result import Agreement, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scaling import Scaling
 from knoll.comparison.survey import Survey, nothing, survey
 from knoll.exceptions import BadData, InvalidParameter, KnollError, KnollWarning
+from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
@@ -51,14 +51,15 @@ def compare(
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Callable[[Event], None] | None = None,
 ) -> Comparison:
-    """Fit six methods to one table with parameters chosen from the data, and recommend one of their answers.
+    """Fit several methods to one table with parameters chosen from the data, and recommend one of their answers.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The table: finite numbers.
     methods : sequence of str, default=None
-        Some of "gaussian-mixture", "kmeans", "kernel-kmeans", "spectral", "dbscan", "mean-shift"; None is all.
+        Names of `knoll.registry.compared()`: "gaussian-mixture", "kmeans", "kernel-kmeans", "spectral", "dbscan",
+        "mean-shift". None is all.
     k : iterable of int, default=range(1, 16)
         Numbers of clusters to try. With 1 among them the outcome may be that there are no clusters; without 1 an answer
         with one of these numbers is recommended, whatever the density shows.
@@ -69,7 +70,7 @@ def compare(
     columns : sequence of str, default=None
         Names of the columns; None takes those of a data frame, or numbers.
     seed : int, default=0
-        What samples and starts are drawn from.
+        Random seed of samples and starts.
     n_jobs : int or None, default=None
         Threads; the result is the same for every number.
     budget : float, default=120.0
@@ -236,7 +237,8 @@ def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], seconds: flo
     late: tuple[str, ...] = ()
     if seconds > _OVER * budget:
         least = (
-            f"To choose parameters on {plan.view} rows and to label all {n} takes that long; fewer methods take less."
+            f"Choosing parameters on {plan.view} rows and labelling all {n} takes that long. Use methods= (--methods) "
+            "to run fewer methods."
         )
         late = (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
     if plan.view == n:
@@ -266,28 +268,21 @@ class _Watch:
         fraction = min(1.0, (first + done * (last - first)) / self.ends[-1])
         spent = time.perf_counter() - self.begun
         left = spent * (1 - fraction) / fraction if fraction > 0 else None
-        self.progress(Event(method, stage, fraction, left, _memory()))
-
-
-def _memory() -> int:
-    """Return the bytes that the process holds, where the system tells; else the most it has held."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self.progress(Event(method, stage, fraction, left, peak_memory()))
 
 
 # ---- the door ------------------------------------------------------------------------------------------------------
 
 
 def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
-    asked = METHODS if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
-    for name in asked:
-        if name not in METHODS:
-            raise InvalidParameter(f"methods: there is no {name!r}. Choose some of {', '.join(METHODS)}.")
-    if not asked:
-        raise InvalidParameter(f"methods is empty. Choose some of {', '.join(METHODS)}, or None for all.")
-    return tuple(name for name in METHODS if name in asked)
+    known = compared()
+    requested = known if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
+    for name in requested:
+        if name not in known:
+            raise InvalidParameter(f"methods: there is no {name!r}. Choose some of {', '.join(known)}.")
+    if not requested:
+        raise InvalidParameter(f"methods is empty. Choose some of {', '.join(known)}, or None for all.")
+    return tuple(name for name in known if name in requested)
 
 
 def _numbers(k: Iterable[int]) -> tuple[tuple[int, ...], bool]:
@@ -310,17 +305,18 @@ def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str,
     """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
     given: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
-        if name not in METHODS:
-            raise InvalidParameter(f"parameters: there is no method {name!r}. Choose some of {', '.join(METHODS)}.")
+        if name not in compared():
+            raise InvalidParameter(f"parameters: there is no method {name!r}. Choose some of {', '.join(compared())}.")
         if name not in names:
             raise InvalidParameter(f"parameters: {name} is not among the methods, which are {', '.join(names)}.")
-        known = ALL[name].estimator().get_params()
+        proposer = METHODS[name].make_proposer()
+        known = proposer.estimator().get_params()
         for parameter in values:
             if parameter in _ASKED_ELSEWHERE:
                 raise InvalidParameter(f"parameters: {parameter} of {name}: use {_ASKED_ELSEWHERE[parameter]} instead.")
             if parameter not in known:
                 raise InvalidParameter(f"parameters: {name} has no {parameter!r}. It has {', '.join(sorted(known))}.")
-        ALL[name].check(values)
+        proposer.check(values)
         # None where None is the default leaves the choice to the data, as if nothing had been set
         given[name] = {key: value for key, value in values.items() if value is not None or known[key] is not None}
     return given

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.judge import count_clusters, internal_scores
-from knoll.comparison.methods import ALL, FIT_ERRORS, Method, Proposal, View
+from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
 from knoll.comparison.plan import Plan
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.stability import stability
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_rand_score
 from knoll.models._relabeled import Relabeled, most_probable
+from knoll.registry import METHODS
 
 __all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
 
@@ -49,7 +50,7 @@ def fit_method(
 ) -> Outcome:
     """Choose a setting on the view, fit it to the planned rows, label the rest; then judge what was found."""
     started = time.perf_counter()
-    method, route = ALL[name], plan.routes[name]
+    method, route = METHODS[name].make_proposer(), plan.routes[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         chosen = _choose(method, view, given, name)
@@ -69,7 +70,7 @@ def fit_method(
     mean, spread, shortcut = None, None, None
     try:
         tell("stability")
-        scores = internal_scores(name, model, view.points, seen, view.n_jobs)
+        scores = internal_scores(method.scores, model, view.points, seen, view.n_jobs)
         shortcut = _shortcut(name, method, chosen, model, labels, scaled, order, plan, view)
         mean, spread = stability(method, chosen, view)
     except KeyboardInterrupt:  # the answer is there: it is kept, with as much of the judgement as there is
@@ -88,7 +89,7 @@ def fit_method(
         stability_spread=spread,
         fitted_rows=route.rows,
         how=route.how,
-        certificate=_residual(name, model),
+        certificate=method.residual(model),
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
         groups=chosen.groups,
@@ -98,7 +99,7 @@ def fit_method(
     return Outcome(found, meets, interrupted)
 
 
-def _choose(method: Method, view: View, given: Mapping[str, Any], name: str) -> Proposal:
+def _choose(method: Proposer, view: View, given: Mapping[str, Any], name: str) -> Proposal:
     """Take the setting that meets the clusters of the density best: the earlier of equals, the first without any.
 
     Where a number of clusters is required, settings with such a number come before all others.
@@ -125,14 +126,9 @@ def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Rows
     return labels
 
 
-def _residual(name: str, model: Any) -> float | None:
-    """Return the largest residual of the eigenpairs under the exact operator, where there are some."""
-    return float(np.max(model.eigen_residual_)) if name == "spectral" else None
-
-
 def _shortcut(
     name: str,
-    method: Method,
+    method: Proposer,
     chosen: Proposal,
     model: Any,
     labels: Labels,
@@ -154,7 +150,7 @@ def _shortcut(
         except FIT_ERRORS:  # the answer is there; it has no certificate
             return None
     agrees = adjusted_rand_score(labels[judged], again)
-    return Shortcut(route.rows / n, len(others), float(agrees), _residual(name, model))
+    return Shortcut(route.rows / n, len(others), float(agrees), method.residual(model))
 
 
 def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:

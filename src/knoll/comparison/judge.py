@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,11 @@ def agreement_of(labels: Mapping[str, Labels]) -> Agreement:
 
 
 def internal_scores(
-    name: str, model: Any, points: NDArray[np.float64], labels: Labels, n_jobs: int | None
+    of_family: Callable[[Any, NDArray[np.float64], Labels], dict[str, float]],
+    model: Any,
+    points: NDArray[np.float64],
+    labels: Labels,
+    n_jobs: int | None,
 ) -> dict[str, float]:
     """Score an answer on the view by what its family optimises, and by the silhouette where there are two clusters."""
     scores: dict[str, float] = {}
@@ -43,31 +47,8 @@ def internal_scores(
     if count_clusters(labels) > 1 and kept.sum() > 2:
         scores["silhouette"] = float(tuning.silhouette_samples(points[kept], labels[kept], n_jobs=n_jobs).mean())
     with np.errstate(over="ignore", invalid="ignore"):  # squares of extreme, unscaled numbers: the score is left out
-        scores |= _of_family(name, model, points, labels)
+        scores |= of_family(model, points, labels)
     return {key: value for key, value in scores.items() if np.isfinite(value)}
-
-
-def _of_family(name: str, model: Any, points: NDArray[np.float64], labels: Labels) -> dict[str, float]:
-    """Score an answer by what its own family looks at."""
-    match name:
-        case "gaussian-mixture":
-            return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
-        case "kmeans":
-            total = float(((points - points.mean(axis=0)) ** 2).sum())
-            return {"explained_variance": 1.0 - _scatter(points, labels) / total if total > 0 else 0.0}
-        case "kernel-kmeans":
-            return {"objective": float(model.objective_)}
-        case "spectral":
-            return {"eigengap": float(model.eigengap_)}
-        case "dbscan":
-            return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
-        case _:
-            return {"peaks": float(len(model.cluster_centers_))}
-
-
-def _scatter(points: NDArray[np.float64], labels: Labels) -> float:
-    """Sum the squared distances to the means of the clusters."""
-    return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
 
 
 def known_labels(truth: ArrayLike, n: int) -> Labels:

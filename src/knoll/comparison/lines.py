@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.density import LEAST_ROWS, LEAST_SHARE
-from knoll.kmeans import KMeans
+from knoll.kmeans.estimator import KMeans
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["Lines", "is_blind", "seek_lines"]
@@ -69,7 +69,7 @@ def seek_lines(
     seen = {k: _least_valley(points, labels, density) for k, labels in found.items()}
     best = max(seen, key=lambda k: seen[k], default=0)
     if not any(valley > 0 for k, valley in seen.items() if k > more_than):
-        return Lines(one, 1, 0.0, 0.0, None, "lines through the means of k-means show no valley between every two")
+        return Lines(one, 1, 0.0, 0.0, None, "no gap was found between the k-means clusters")
     chance = _by_chance(points, numbers, seed, n_jobs)
     deep = sorted((k for k, valley in seen.items() if valley > chance), reverse=True)
 

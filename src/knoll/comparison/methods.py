@@ -1,15 +1,16 @@
-"""The six methods: settings worth trying, the evidence for them, and a fit at one of them.
+"""What each method brings to a comparison: settings worth trying, the evidence for them, a fit at one of them, scores.
 
-Each method is an object with the same two functions. `propose` looks at the view (some rows, in order of content) and
+A method has a proposer, which `knoll.registry` names. `propose` looks at the view (some rows, in order of content) and
 yields settings with labels of the view; `fit` takes one setting to as many rows as the plan allows.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,27 @@ from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.spectrum import eigengap_evidence
 from knoll.comparison.survey import Survey
-from knoll.dbscan import DBSCAN
+from knoll.density.dbscan import DBSCAN
+from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData, InvalidParameter, KnollError
-from knoll.gaussian_mixture import GaussianMixture
-from knoll.kernel_kmeans import KernelKMeans
-from knoll.kmeans import KMeans
-from knoll.mean_shift import MeanShift
+from knoll.kernel_kmeans.estimator import KernelKMeans
+from knoll.kmeans.estimator import KMeans
+from knoll.mixture.estimator import GaussianMixture
 from knoll.models import Relabeled
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 
-__all__ = ["ALL", "FIT_ERRORS", "Method", "Proposal", "View"]
+__all__ = [
+    "FIT_ERRORS",
+    "DBSCANProposer",
+    "KMeansProposer",
+    "KernelKMeansProposer",
+    "MeanShiftProposer",
+    "MixtureProposer",
+    "Proposal",
+    "Proposer",
+    "SpectralProposer",
+    "View",
+]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -80,28 +92,13 @@ class Proposal:
         return model if self.groups is None else Relabeled(model, self.groups)
 
 
-class Method(Protocol):
-    """What every method can do."""
+class Proposer(ABC):
+    """What a method brings to a comparison; the base of all proposers."""
 
-    estimator: Any  # its class
+    estimator: ClassVar[Any]  # the class
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Refuse values by hand that no data could be fitted with."""
-
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        """Yield a few settings, each fitted to the view."""
-
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        """Fit the chosen setting to more rows."""
-
-
-# ---- Gaussian mixture ----------------------------------------------------------------------------------------------
-
-
-class _Base:
-    estimator: Any
-
-    def check(self, given: Mapping[str, Any]) -> None:
         self.estimator(**given)._check_parameters()
         if given.get("sigma") is not None and given.get("gamma") is not None:
             raise InvalidParameter("sigma and gamma = 1/(2σ²) say the same. Give one of them.")
@@ -120,8 +117,33 @@ class _Base:
             except ValueError:  # of these rows, and not of the words
                 pass
 
+    @abstractmethod
+    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
+        """Yield a few settings, each fitted to the view."""
 
-class _Mixture(_Base):
+    @abstractmethod
+    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+        """Fit the chosen setting to more rows."""
+
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        """Score an answer by what its own family optimises."""
+        return {}
+
+    def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
+        """Make an estimator with settings like those to be chosen, to ask for its cost; None: it has no estimate."""
+        return None
+
+    def residual(self, model: Any) -> float | None:
+        """Return the largest residual of the model's certificate, where it has one."""
+        return None
+
+
+# ---- Gaussian mixture ----------------------------------------------------------------------------------------------
+
+
+class MixtureProposer(Proposer):
+    """Mixtures by BIC, with components joined as the density suggests."""
+
     estimator = GaussianMixture
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -156,6 +178,9 @@ class _Mixture(_Base):
             begun["weights_init"] = old.weights_ / old.weights_.sum()
         return GaussianMixture(**(old.get_params() | begun)).fit(points)
 
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
+
 
 def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int, ...]:
     """Give each component the cluster that most of its rows lie in; an empty one joins the first."""
@@ -166,7 +191,9 @@ def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int,
 # ---- k-means -------------------------------------------------------------------------------------------------------
 
 
-class _KMeans(_Base):
+class KMeansProposer(Proposer):
+    """Numbers of clusters by the mean silhouette and by the density."""
+
     estimator = KMeans
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -200,6 +227,15 @@ class _KMeans(_Base):
         model = KMeans(**old.get_params())
         return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
 
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        total = _scatter(points, np.zeros(len(points), np.int64))
+        return {"explained_variance": 1.0 - _scatter(points, labels) / total if total > 0 else 0.0}
+
+
+def _scatter(points: Floats, labels: Labels) -> float:
+    """Sum the squared distances to the means of the clusters."""
+    return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
+
 
 def _refuse(k: int, m: int) -> list[int]:
     raise BadData(
@@ -225,7 +261,9 @@ def _sigma_evidence(estimate: scales.SigmaEstimate, sigma: float) -> Evidence:
     )
 
 
-class _Spectral(_Base):
+class SpectralProposer(Proposer):
+    """σ from neighbour distances, k from the eigengap and the density."""
+
     estimator = SpectralClustering
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -269,11 +307,23 @@ class _Spectral(_Base):
             points
         )
 
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        return {"eigengap": float(model.eigengap_)}
+
+    def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
+        sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
+        return SpectralClustering(n_clusters=k, sigma=sigma, n_init=_STARTS, eigen_tol=_EIGEN_TOL, n_jobs=n_jobs)
+
+    def residual(self, model: Any) -> float | None:
+        return float(np.max(model.eigen_residual_))
+
 
 # ---- kernel k-means ------------------------------------------------------------------------------------------------
 
 
-class _KernelKMeans(_Base):
+class KernelKMeansProposer(Proposer):
+    """σ from neighbour distances and multiples of it."""
+
     estimator = KernelKMeans
 
     def check(self, given: Mapping[str, Any]) -> None:
@@ -296,11 +346,20 @@ class _KernelKMeans(_Base):
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return KernelKMeans(**chosen.model.get_params()).fit(points)
 
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        return {"objective": float(model.objective_)}
+
+    def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
+        sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
+        return KernelKMeans(n_clusters=k, sigma=sigma, n_init=_STARTS, n_jobs=n_jobs)
+
 
 # ---- DBSCAN --------------------------------------------------------------------------------------------------------
 
 
-class _DBSCAN(_Base):
+class DBSCANProposer(Proposer):
+    """ε from the curve of k-distances."""
+
     estimator = DBSCAN
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -339,6 +398,14 @@ class _DBSCAN(_Base):
                 return model
         return first
 
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
+
+    def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
+        level = min(max(2, 2 * points.shape[1]), len(points))
+        eps = scales.estimate_eps(points, level, n_jobs=n_jobs).eps
+        return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=level, n_jobs=n_jobs)
+
 
 def _large_clusters(labels: NDArray[Any]) -> int:
     """Count the clusters that hold a hundredth of the rows."""
@@ -348,7 +415,9 @@ def _large_clusters(labels: NDArray[Any]) -> int:
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------
 
 
-class _MeanShift(_Base):
+class MeanShiftProposer(Proposer):
+    """Bandwidths by the share of rows within one."""
+
     estimator = MeanShift
 
     def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -394,12 +463,5 @@ class _MeanShift(_Base):
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return MeanShift(**chosen.model.get_params()).fit(points)
 
-
-ALL: dict[str, Method] = {
-    "gaussian-mixture": _Mixture(),
-    "kmeans": _KMeans(),
-    "kernel-kmeans": _KernelKMeans(),
-    "spectral": _Spectral(),
-    "dbscan": _DBSCAN(),
-    "mean-shift": _MeanShift(),
-}
+    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+        return {"peaks": float(len(model.cluster_centers_))}

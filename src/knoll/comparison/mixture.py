@@ -35,15 +35,15 @@ from knoll.comparison.density import (
     squared_distances,
 )
 from knoll.comparison.result import Evidence
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.metrics import adjusted_rand_score
+from knoll.mixture.estimator import GaussianMixture
 
 __all__ = ["MixtureEvidence", "fit_mixtures", "weigh_mixture"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-_TYPES = ("full", "tied", "diag", "spherical")
 _STARTS = 4
 _GIVE_UP = 4  # numbers of components in a row that do not better BIC, after which a covariance type is left
 _DRAWS = 4  # sets drawn from the mixture
@@ -93,7 +93,7 @@ def fit_mixtures(
     One component is tried, too, if `single`.
     """
     n, d = points.shape
-    types = (given["covariance_type"],) if "covariance_type" in given else _TYPES
+    types = (given["covariance_type"],) if "covariance_type" in given else estimated_types()
     tried = (int(given["n_components"]),) if "n_components" in given else (1, *numbers) if single else numbers
     rest = {name: value for name, value in given.items() if name not in ("covariance_type", "n_components")}
     curve = {name: np.full(len(tried), np.nan) for name in types}
@@ -103,7 +103,7 @@ def fit_mixtures(
         best, worse = np.inf, 0
         for at, k in enumerate(tried):
             tick((number + at / len(tried)) / len(types))
-            if at > 0 and (k * (d + 1) > n / 2 if name == "full" else k > n / 4):
+            if at > 0 and (k * (d + 1) > n / 2 if COVARIANCE_TYPES[name].own_matrices else k > n / 4):
                 break  # fewer than two rows for each direction of a component: nothing to estimate it from
             settings = {"n_init": _STARTS if k > 1 else 1, "random_state": seed, "n_jobs": n_jobs}
             model = GaussianMixture(n_components=k, covariance_type=name, **(settings | rest)).fit(points)
@@ -135,7 +135,7 @@ def fit_mixtures(
 def _collapsed(model: Any, d: int) -> bool:
     """Say whether a component with a shape of its own has too few rows for one: its likelihood means nothing."""
     sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=int(model.n_components))
-    return bool(model.covariance_type in ("full", "diag") and sizes.min() < d + 2)
+    return bool(COVARIANCE_TYPES[model.covariance_type].own_shapes and sizes.min() < d + 2)
 
 
 def _join_where_better(points: Floats, bic: float, model: Any, tried: tuple[int, ...]) -> tuple[float, Any]:
@@ -164,15 +164,7 @@ def _begin_at(points: Floats, labels: Labels, model: Any, k: int) -> Any:
         return None
     means = np.array([points[labels == c].mean(axis=0) for c in range(k)])
     scatter = [np.cov(points[labels == c], rowvar=False).reshape(d, d) + 1e-6 * np.eye(d) for c in range(k)]
-    match model.covariance_type:
-        case "full":
-            precisions = np.linalg.inv(np.array(scatter))
-        case "tied":
-            precisions = np.linalg.inv(sum(s * size for s, size in zip(scatter, sizes, strict=True)) / sizes.sum())
-        case "diag":
-            precisions = np.array([1 / np.diag(s) for s in scatter])
-        case _:
-            precisions = np.array([d / np.trace(s) for s in scatter])
+    precisions = COVARIANCE_TYPES[model.covariance_type].precisions_of(scatter, sizes)
     begun = {"means_init": means, "weights_init": sizes / sizes.sum(), "precisions_init": precisions, "n_init": 1}
     return GaussianMixture(**(model.get_params() | {"n_components": k} | begun)).fit(points)
 
@@ -206,7 +198,7 @@ def weigh_mixture(points: Floats, model: Any, kernel: KernelEstimate, seed: int)
         trusted = halves >= _ALIKE or (halves >= _RATHER_ALIKE and lead > error)
         refits = "agree" if trusted else "do not agree enough"
         reason = (
-            f"{k} Gaussians may well be the truth (their lead over a kernel estimate is {lead:.0f}, "
+            f"the data is consistent with a mixture of {k} Gaussians (their lead over a kernel estimate is {lead:.0f}, "
             f"{expected:.0f} ± {error:.0f} expected), and refits on halves of the rows {refits} "
             f"(adjusted Rand index {halves:.2f})"
         )
@@ -335,20 +327,11 @@ def _ridge(mean_a: Floats, mean_b: Floats, prec_a: Floats, prec_b: Floats) -> Fl
 def _precisions(model: Any) -> Floats:
     """Return the inverse covariances as (k, d, d), whatever their type."""
     k, d = model.means_.shape
-    given = np.asarray(model.precisions_, dtype=np.float64)
-    match model.covariance_type_:
-        case "full":
-            return given
-        case "tied":
-            return np.repeat(given[None], k, axis=0)
-        case "diag":
-            return given[:, :, None] * np.eye(d)
-        case _:
-            return given[:, None, None] * np.eye(d)
+    precisions = np.asarray(model.precisions_, dtype=np.float64)
+    return COVARIANCE_TYPES[model.covariance_type_].as_matrices(precisions, k, d)
 
 
 def _free(model: Any, d: int) -> float:
     """Count the free parameters."""
     k = int(model.n_components)
-    shape = {"full": k * d * (d + 1) / 2, "tied": d * (d + 1) / 2, "diag": k * d, "spherical": k, "fixed": 0}
-    return float(shape[model.covariance_type_] + k * d + k - 1)
+    return float(COVARIANCE_TYPES[model.covariance_type_].n_parameters(k, d) + k * d + k - 1)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.result import Null
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.mixture.estimator import GaussianMixture
 
 __all__ = ["DRAWS", "LEVEL", "describe", "essential", "null_tests"]
 
@@ -44,8 +45,8 @@ def null_tests(points: Floats, model: Any, seed: int) -> tuple[Null, ...]:
         points = points[np.sort(rng.permutation(m)[:_ROWS])]
         m = _ROWS
     k = max(2, int(model.n_components))
-    kind = model.covariance_type if model.covariance_type != "fixed" else "spherical"
-    while k > 2 and kind == "full" and k * (d + 1) > m / 2:
+    kind = COVARIANCE_TYPES[model.covariance_type].free_type or model.covariance_type
+    while k > 2 and COVARIANCE_TYPES[kind].own_matrices and k * (d + 1) > m / 2:
         k -= 1
     centre = points.mean(axis=0)
     covariance = np.cov(points, rowvar=False).reshape(d, d)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from knoll.registry import METHODS
+
 __all__ = ["ALL", "VIEW", "Plan", "Route", "make_plan"]
 
 ALL = "all rows"  # how a method was fitted that needed no sample
@@ -14,11 +16,6 @@ _WHOLE_VIEW = 30.0  # seconds of a budget that has room for it; a smaller one ha
 _LEAST_VIEW = 400  # and no smaller than this
 
 _NEARLY = 0.8  # of the rows: a sample that is larger saves less than a certificate for it costs
-
-# Seconds for a row, measured on one core of 2.5 GHz at 8 columns; linear methods by row, the others by pair of rows.
-_BY_ROW = {"gaussian-mixture": 1e-5, "kmeans": 4e-6, "dbscan": 1e-5}
-_BY_PAIR = {"kernel-kmeans": 1.2e-7, "spectral": 4e-7, "mean-shift": 1e-7}
-_BYTES = {"gaussian-mixture": 16, "kmeans": 16, "dbscan": 48, "kernel-kmeans": 120, "spectral": 260, "mean-shift": 64}
 
 
 @dataclass(frozen=True)
@@ -71,15 +68,13 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
     share = 0.6 * budget / max(1, len(methods))  # the rest is for choosing, judging, and labelling the rest
     routes = {}
     for name in methods:
-        wide = max(1.0, d / 8)
-        rows = n
+        method, rows = METHODS[name], n
         if not exact:
-            if name in _BY_ROW:
-                rows = max(view, round(share / (_BY_ROW[name] * wide)))
+            if method.row_seconds:
+                rows = max(view, round(share / method.seconds(1, d)))
                 rows = n if rows > _NEARLY * n else rows
             else:
                 rows = view
-        seconds = rows * _BY_ROW[name] * wide if name in _BY_ROW else rows * rows * _BY_PAIR[name] * wide
         how = ALL if rows == n else f"sample of {rows}, the rest by predict"
-        routes[name] = Route(rows, seconds, rows * (_BYTES[name] + 8 * d), how)
+        routes[name] = Route(rows, method.seconds(rows, d), rows * (method.row_bytes + 8 * d), how)
     return Plan(view, routes)

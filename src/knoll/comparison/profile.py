@@ -62,8 +62,8 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     still = tuple(name for name, same in zip(names, constant, strict=True) if same)
     remarks = []
     if still:
-        verb = "is constant and tells" if len(still) == 1 else "are constant and tell"
-        remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} nothing.")
+        verb = "has a single value and was" if len(still) == 1 else "have a single value each and were"
+        remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} ignored.")
     remarks += _few_values(X, names, constant)
     if copies > 0:
         verb = "is a copy" if copies == 1 else "are copies"
@@ -73,7 +73,9 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
             names[int(np.argmax(deviations))],
             names[int(np.argmin(np.where(constant, np.inf, deviations)))],
         )
-        remarks.append(f"{widest} spreads {ratio:.3g} times as far as {narrowest}: unscaled, it would decide alone.")
+        remarks.append(
+            f"Ranges differ widely ({widest} is {ratio:.3g} times {narrowest}): unscaled, {widest} would dominate."
+        )
     return Profile(n, d, names, means, deviations, minima, maxima, still, copies, ratio, tuple(remarks))
 
 

@@ -110,9 +110,7 @@ def _reasons(
             f"{best} {how}: adjusted Rand index {meets[best]:.2f}, with {_counted(winner.n_clusters)}{noise}.",
         ]
         if meets[best] < _MEETS:
-            reasons.append(
-                "That is little: no method's answer is the one that the density suggests. Take it with care."
-            )
+            reasons.append("Warning: no method found the groups that the density suggests. Do not rely on this result.")
     else:
         reasons.append(
             f"An answer is recommended because the number of clusters was given. {_sentence(found.structure)}"
@@ -122,7 +120,7 @@ def _reasons(
             f"Its mean agreement with the other methods is {shared[best]:.2f} (adjusted mutual information)."
         )
     if winner.stability is not None:
-        reasons.append(f"Refits on halves of the rows agree with it by {winner.stability:.2f} (adjusted Rand index).")
+        reasons.append(f"Refits on random halves agree with it (adjusted Rand index {winner.stability:.2f}).")
     return reasons
 
 
@@ -196,7 +194,7 @@ def _division(candidates: Mapping[str, Candidate], shared: Mapping[str, float], 
         return [told]
     best = max(stable, key=lambda name: round(shared[name], 2))
     one = candidates[best]
-    others = f"; the other methods agree with it by {shared[best]:.2f}" if len(candidates) > 1 else ""
+    others = f"; mean agreement with the other methods {shared[best]:.2f}" if len(candidates) > 1 else ""
     return [
         f"{told} If you want them divided all the same: {best} parts them in {number_word(one.n_clusters)} and comes "
         f"back on halves of the rows ({one.stability:.2f}){others}. "

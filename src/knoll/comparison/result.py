@@ -14,7 +14,6 @@ from knoll.comparison.profile import Profile
 from knoll.comparison.scaling import Scaling
 
 __all__ = [
-    "METHODS",
     "Agreement",
     "Candidate",
     "Comparison",
@@ -30,25 +29,16 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-METHODS = (
-    "gaussian-mixture",
-    "kmeans",
-    "kernel-kmeans",
-    "spectral",
-    "dbscan",
-    "mean-shift",
-)  # the order of every table
-
 
 @dataclass(frozen=True)
 class Event:
     """How far a comparison is."""
 
-    method: str  # one of METHODS, or "data", "density", "judge"
+    method: str  # a method, or "data", "density", "judge"
     stage: str  # what it is doing, in a few words
     fraction: float  # of the whole comparison, from 0 to 1
     seconds_left: float | None  # a guess from the time so far; None at first
-    memory: int  # bytes that the process holds now
+    memory: int  # the most bytes that the process has used so far
 
 
 @dataclass(frozen=True)
@@ -77,9 +67,9 @@ class Shortcut:
     def __str__(self) -> str:
         text = (
             f"fitted on {_percent(self.share)} of the rows, the rest labelled by predict; "
-            f"a fit to {self.others} other rows parts them alike by {self.agreement:.2f} (adjusted Rand index)"
+            f"a fit to {self.others} other rows gives similar clusters (adjusted Rand index {self.agreement:.2f})"
         )
-        return text if self.residual is None else f"{text}; its eigenpairs hold to {self.residual:.1g}"
+        return text if self.residual is None else f"{text}; largest eigenvalue residual {self.residual:.1g}"
 
 
 def _percent(share: float) -> str:
@@ -172,7 +162,7 @@ class Comparison:
 
     profile: Profile
     scaling: Scaling
-    candidates: Mapping[str, Candidate]  # by method, in the order of METHODS
+    candidates: Mapping[str, Candidate]  # by method, in the order of knoll.registry
     failures: tuple[Failure, ...]
     agreement: Agreement
     recommendation: Recommendation

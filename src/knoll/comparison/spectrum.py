@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.comparison.result import Evidence
-from knoll.steps.eigengap import apart
+from knoll.spectral.eigengap import apart
 
 __all__ = ["eigengap_evidence"]
 

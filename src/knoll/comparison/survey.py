@@ -132,19 +132,19 @@ def _structure(
 ) -> Structure:
     nulls = null_tests(points, model, seed)
     times = f"{hills.strength:.2f}" if hills.strength < 100 else "more than 100"
-    strength = f"the most prominent hill rises {times} times as far above its pass as chance would let it"
+    strength = f"the gap around the most prominent density peak is {times} times what random data would show"
     alone = f" ({strength})" if len(hills.strengths) else ""
     if count == 1:
         verdict = "none"
-        reason = f"the density has one hill{alone}, and {mixture.reason}"
+        reason = f"the density has one peak{alone}, and {mixture.reason}"
         reason += f"; {lines.reason}" if lines is not None else ""
     elif any(null.p_value > LEVEL + 1e-12 for null in nulls):
         weak = next(null for null in nulls if null.p_value > LEVEL + 1e-12)
-        verdict, reason = "none", f"the data is not told from data without clusters: {describe(weak)}"
+        verdict, reason = "none", f"the data cannot be distinguished from data without clusters: {describe(weak)}"
     else:
         verdict = "clusters"
-        reason = mixture.reason if witness == "mixture" else f"{strength}; {hills.count} hills do"
+        reason = mixture.reason if witness == "mixture" else f"{strength}; {hills.count} peaks stand out"
         if lines is not None and witness == "lines":
-            reason = f"no valley is seen in all {points.shape[1]} columns at once, but {lines.reason}"
+            reason = f"no gap is seen in all {points.shape[1]} columns at once, but {lines.reason}"
         reason += f"; {'; '.join(describe(null) for null in nulls)}"
     return Structure(verdict, hills.strength, _NAME, nulls, count, reason + ".")

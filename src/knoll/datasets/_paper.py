@@ -7,8 +7,8 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.datasets._sampling import affine, check_noise, check_size, normals, seed_of, uniforms
 from knoll.datasets._types import Dataset, Mixture
 from knoll.exceptions import InvalidParameter, InvalidType
@@ -19,13 +19,13 @@ _SOURCE = "drawn by knoll.datasets from a fixed seed, after a figure of 'An algo
 _AXES = ("x", "y")
 
 
-def _ellipse(degrees: float, long: float, short: float) -> NDArray[np.float64]:
+def _ellipse(degrees: float, long: float, short: float) -> Floats:
     """Return R·diag(long, short), the root of the covariance of an ellipse turned by `degrees`."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     return np.array([[c * long, -s * short], [s * long, c * short]])
 
 
-def _mixture(weights: list[float], means: list[tuple[float, float]], roots: list[NDArray[np.float64]]) -> Mixture:
+def _mixture(weights: list[float], means: list[tuple[float, float]], roots: list[Floats]) -> Mixture:
     return Mixture(np.array(weights), np.array(means), np.array([root @ root.T for root in roots]))
 
 
@@ -88,10 +88,10 @@ def x1500() -> Dataset:
     roots = [_ellipse(40.0, 2.0, 0.35), _ellipse(40.0, 2.0, 0.35), _ellipse(125.0, 1.8, 0.4)]
     model = _mixture([1 / 3] * 3, [(0.0, 0.0), (2.1, -1.8), (5.8, 4.4)], roots)
     z = normals(227, 1500, 2)  # 227: of 300 seeds the one with two misplaced points and the widest margin
-    parts = [affine(z[500 * c : 500 * (c + 1)], model.means[c], roots[c]) for c in range(3)]
+    components = [affine(z[500 * c : 500 * (c + 1)], model.means[c], roots[c]) for c in range(3)]
     return Dataset(
         name="x1500",
-        X=np.concatenate(parts),
+        X=np.concatenate(components),
         y=np.repeat(np.arange(3, dtype=np.int64), 500),
         feature_names=_AXES,
         target_names=("left", "right", "upper"),
@@ -102,7 +102,7 @@ def x1500() -> Dataset:
 
 
 def circles(n_samples: int = 500, *, noise: float = 0.05, factor: float = 0.4, random_state: Any = 0) -> Dataset:
-    """Draw two concentric circles: no line parts them (the section on kernels).
+    """Draw two concentric circles: no line separates them (the section on kernels).
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def circles(n_samples: int = 500, *, noise: float = 0.05, factor: float = 0.4, r
         y=np.repeat(np.arange(2, dtype=np.int64), [n - n_inner, n_inner]),
         feature_names=_AXES,
         target_names=("outer", "inner"),
-        description="Two concentric circles: no line parts them, the distance to the centre does.",
+        description="Two concentric circles: no line separates them, the distance to the centre does.",
         source=_SOURCE,
     )
 
@@ -196,7 +196,7 @@ def banana(n_samples: int = 500, *, noise: float = 0.06, random_state: Any = 0) 
 
 
 def three_component_density(n_samples: int = 600, *, random_state: Any = 0) -> Dataset:
-    """Draw from a density with three hills (the sections on DBSCAN and Mean Shift).
+    """Draw from a density with three modes (the sections on DBSCAN and Mean Shift).
 
     `model` holds the mixture, so that the true density can be drawn beside the points. A plane at height 0.02
     cuts three islands out of it.
@@ -235,7 +235,7 @@ def three_component_density(n_samples: int = 600, *, random_state: Any = 0) -> D
         y=y,
         feature_names=_AXES,
         target_names=("left", "right", "upper"),
-        description="A sample of a density with three hills of different shape, and the density itself.",
+        description="A sample of a density with three modes of different shape, and the density itself.",
         source=_SOURCE,
         model=model,
     )

@@ -11,9 +11,9 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knoll._typing import Floats
 from knoll.exceptions import CostError, InvalidParameter, InvalidType
 
 __all__ = ["affine", "check_noise", "check_size", "normals", "seed_of", "uniforms"]
@@ -22,7 +22,7 @@ __all__ = ["affine", "check_noise", "check_size", "normals", "seed_of", "uniform
 _MAX_SAMPLES = 10**8  # 1.6 GB of points in the plane
 
 
-def uniforms(seed: int, n: int, stream: int = 0) -> NDArray[np.float64]:
+def uniforms(seed: int, n: int, stream: int = 0) -> Floats:
     """Return `n` numbers in the open interval (0, 1): the middles of 2⁵³ equal cells.
 
     The streams of one seed are jumps of 0.6·2¹²⁸ draws apart: two purposes that need one each share nothing,
@@ -32,12 +32,12 @@ def uniforms(seed: int, n: int, stream: int = 0) -> NDArray[np.float64]:
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-def normals(seed: int, n: int, d: int, stream: int = 0) -> NDArray[np.float64]:
+def normals(seed: int, n: int, d: int, stream: int = 0) -> Floats:
     """Return an (n, d) array of standard normals, by the inverse of their distribution function."""
     return np.asarray(ndtri(uniforms(seed, n * d, stream)), dtype=np.float64).reshape(n, d)
 
 
-def affine(z: NDArray[np.float64], mean: NDArray[np.float64], root: NDArray[np.float64]) -> NDArray[np.float64]:
+def affine(z: Floats, mean: Floats, root: Floats) -> Floats:
     """Return mean + root·z for each row of `z`, added in a fixed order (a BLAS would not promise one)."""
     out = np.repeat(mean[None, :], len(z), axis=0)
     for j in range(root.shape[1]):
@@ -64,7 +64,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def check_size(n_samples: Any, at_least: int) -> int:
-    """Return `n_samples` as an int, or say why it is none."""
+    """Return `n_samples` as an int, or raise with the rule that it breaks."""
     if not isinstance(n_samples, numbers.Integral) or isinstance(n_samples, bool):
         raise InvalidType(f"n_samples must be an integer, got {n_samples!r}. Write e.g. n_samples=500.")
     n = int(n_samples)
@@ -79,7 +79,7 @@ def check_size(n_samples: Any, at_least: int) -> int:
 
 
 def check_noise(noise: Any) -> float:
-    """Return `noise` as a float, or say why it is none."""
+    """Return `noise` as a float, or raise with the rule that it breaks."""
     if not isinstance(noise, numbers.Real) or isinstance(noise, bool):
         raise InvalidType(f"noise must be a number, got {noise!r}. It is the standard deviation; 0 means none.")
     value: Any = noise

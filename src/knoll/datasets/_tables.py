@@ -1,4 +1,4 @@
-"""scikit-learn's built-in tables as datasets. They travel with scikit-learn: nothing is downloaded."""
+"""scikit-learn's built-in tables as datasets. They are part of scikit-learn: nothing is downloaded."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 
 __all__ = ["Dataset", "Mixture"]
@@ -35,11 +36,11 @@ class Mixture:
     True
     """
 
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
-    covariances: NDArray[np.float64]
+    weights: Floats
+    means: Floats
+    covariances: Floats
 
-    def log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
+    def log_joint(self, X: ArrayLike) -> Floats:
         """Return log π_c + log N(x_i | μ_c, Σ_c), of shape (n, k)."""
         d = self.means.shape[1]
         try:
@@ -61,11 +62,11 @@ class Mixture:
             out[:, c] = np.log(weight) - 0.5 * ((z * z).sum(axis=0) + log_det + d * np.log(2.0 * np.pi))
         return out
 
-    def log_density(self, X: ArrayLike) -> NDArray[np.float64]:
+    def log_density(self, X: ArrayLike) -> Floats:
         """Return log p(x_i), of shape (n,)."""
         return np.logaddexp.reduce(self.log_joint(X), axis=1)
 
-    def density(self, X: ArrayLike) -> NDArray[np.float64]:
+    def density(self, X: ArrayLike) -> Floats:
         """Return p(x_i), of shape (n,)."""
         return np.exp(self.log_density(X))
 
@@ -95,8 +96,8 @@ class Dataset:
     """
 
     name: str
-    X: NDArray[np.float64] = field(repr=False)
-    y: NDArray[np.int64] | None = field(repr=False)
+    X: Floats = field(repr=False)
+    y: Ints | None = field(repr=False)
     feature_names: tuple[str, ...] = field(repr=False)
     target_names: tuple[str, ...]
     description: str

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from knoll.kernel_matrix import Operator
-from knoll.kernels._given import Function, Precomputed
-from knoll.kernels._in_core import Gaussian, Heaviside, Linear, Polynomial
-from knoll.kernels._links import links, normalized_cut, normlinks
-from knoll.kernels._make import make
-from knoll.kernels._protocol import Kernel
+from knoll.kernels.cuts import links, normalized_cut, normlinks
+from knoll.kernels.functions import (
+    Function,
+    Gaussian,
+    Heaviside,
+    Kernel,
+    Linear,
+    Polynomial,
+    Precomputed,
+    make,
+)
+from knoll.kernels.operators import Operator
 
 __all__ = [
     "Function",

@@ -1,6 +1,6 @@
 """How alike two labellings of the same rows are: contingency, adjusted Rand, adjusted mutual information.
 
-Counts are exact integers, `sample_weight` counts repetitions, and `noise` says what the label -1 means:
+Counts are exact integers, `sample_weight` counts repetitions, and `noise` decides what the label -1 means:
 
 ``"cluster"``
     one more cluster (what scikit-learn does);

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Ints
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.metrics._labels import check_weights, factorise, is_noise, rank
 
 __all__ = ["Contingency", "Sizes", "Table", "contingency", "tabulate"]
 
-Ints = NDArray[np.int64]
 NOISE_RULES = ("cluster", "drop", "singletons")
 _MAX_CELLS = 10**8
 
@@ -218,8 +218,8 @@ def _group(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -
 def _count(keys: Ints, weights: Ints | None) -> tuple[Ints, Ints]:
     """Return the sorted distinct keys, and how often each occurs."""
     if weights is not None:
-        distinct, places = rank(keys)
-        return distinct, _add_up(places, weights, len(distinct))
+        distinct, index = rank(keys)
+        return distinct, _add_up(index, weights, len(distinct))
     if int(keys.max()) <= 4 * len(keys) + 1024:
         counts = np.bincount(keys)
         distinct = np.flatnonzero(counts)
@@ -229,12 +229,12 @@ def _count(keys: Ints, weights: Ints | None) -> tuple[Ints, Ints]:
     return ordered[first], np.diff(first, append=len(keys))
 
 
-def _add_up(places: Ints, weights: Ints, n: int) -> Ints:
-    """Return the exact int64 sums of the weights at each place (bincount would add them as floats)."""
+def _add_up(index: Ints, weights: Ints, n: int) -> Ints:
+    """Return the exact int64 sums of the weights of each index (bincount would add them as floats)."""
     if int(weights.sum()) < 2**53:
-        return np.bincount(places, weights=weights, minlength=n).astype(np.int64)
+        return np.bincount(index, weights=weights, minlength=n).astype(np.int64)
     sums = np.zeros(n, dtype=np.int64)
-    np.add.at(sums, places, weights)
+    np.add.at(sums, index, weights)
     return sums
 
 

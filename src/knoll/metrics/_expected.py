@@ -1,4 +1,4 @@
-"""The expected mutual information of two random labellings with given cluster sizes.
+"""The expected mutual information of two random labellings with fixed cluster sizes.
 
 For sizes a and b among n rows the overlap x is hypergeometric with mean m = ab/n, and
 
@@ -22,15 +22,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.metrics._contingency import Sizes
 
 __all__ = ["excess", "expectation", "log_share"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _SERIES_FROM = 128.0
 _ORDER = 24
@@ -68,13 +66,13 @@ def excess(m: Floats, d: Floats) -> Floats:
 
 def log_share(size: Ints, n: int) -> Floats:
     """Return log(size/n), accurate for sizes close to n too."""
-    rest = (n - size) / n
-    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(size / n))
+    complement = (n - size) / n
+    return np.where(complement < 0.5, np.log1p(-np.minimum(complement, 0.5)), np.log(size / n))
 
 
 def _distinct(sizes: Sizes) -> tuple[Ints, Floats]:
-    size, place = np.unique(sizes.size, return_inverse=True)
-    times = np.bincount(place.reshape(-1), weights=sizes.times)
+    size, inverse = np.unique(sizes.size, return_inverse=True)
+    times = np.bincount(inverse.reshape(-1), weights=sizes.times)
     return size, times.astype(np.float64, copy=False)
 
 
@@ -102,21 +100,21 @@ def _log_mean(a: Ints, b: Ints, n: int) -> Floats:
     return np.where((a > n - a) | (b > n - b), near, np.log(a * (b / n)))
 
 
-def _blocks(which: NDArray[np.bool_], m: Floats) -> list[Ints]:
+def _blocks(which: Bools, m: Floats) -> list[Ints]:
     """Cut the chosen pairs into blocks of similar m, whose sums have about the same number of terms."""
-    places = np.flatnonzero(which)
-    places = places[np.argsort(m[places])]
-    return [places[start : start + _PAIRS_AT_ONCE] for start in range(0, len(places), _PAIRS_AT_ONCE)]
+    pairs = np.flatnonzero(which)
+    pairs = pairs[np.argsort(m[pairs])]
+    return [pairs[start : start + _PAIRS_AT_ONCE] for start in range(0, len(pairs), _PAIRS_AT_ONCE)]
 
 
 def _from_zero(a: Ints, b: Ints, n: int) -> Floats:
     """Return E[x log x] for m < 1: the terms fall from x = 0 or 1 on."""
-    A, B, rest = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
+    A, B, other = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
     w = np.ones_like(A)  # p(x)/p(0)
     total, T = w.copy(), np.zeros_like(A)
     x = 0
     while True:
-        w = w * ((A - x) * (B - x) / ((x + 1.0) * (rest + (x + 1.0))))
+        w = w * ((A - x) * (B - x) / ((x + 1.0) * (other + (x + 1.0))))
         x += 1
         total += w
         term = w * xlogy(x, x)
@@ -147,7 +145,7 @@ def _from_mode_of_rest(a: Ints, b: Ints, n: int) -> Floats:
 
 def _outwards(a: Ints, b: Ints, n: int, g: Callable[[Ints], Floats]) -> Floats:
     """Return E[g(x)] over the hypergeometric x, summed from its mode up and down."""
-    A, B, rest = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
+    A, B, other = a.astype(np.float64), b.astype(np.float64), ((n - a) - b).astype(np.float64)
     mode = np.minimum(np.floor((A + 1.0) * ((B + 1.0) / (n + 2.0))), np.minimum(A, B)).astype(np.int64)
     total, G = np.ones_like(A), g(mode)
     for up in (True, False):
@@ -156,9 +154,9 @@ def _outwards(a: Ints, b: Ints, n: int, g: Callable[[Ints], Floats]) -> Floats:
             if up:
                 w *= (A - x) * (B - x)
                 x += 1
-                w /= x * (rest + x)
+                w /= x * (other + x)
             else:
-                w *= x * (rest + x)
+                w *= x * (other + x)
                 x -= 1
                 w /= (A - x) * (B - x)
             term = w * g(x)

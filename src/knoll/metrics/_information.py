@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from knoll._typing import Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.metrics._contingency import Sizes, Table, tabulate
 from knoll.metrics._expected import excess, expectation, log_share
@@ -72,7 +72,7 @@ def adjusted_mutual_info_score(
     table = tabulate(labels_true, labels_pred, sample_weight, noise)
     k_true, k_pred, n = table.rows.n_clusters, table.cols.n_clusters, table.n
     if k_true == k_pred == int(table.times.sum()):
-        return 1.0  # each cluster of one meets one cluster of the other: equal partitions
+        return 1.0  # each cluster of one is a cluster of the other: equal partitions
     if k_true == 1 or k_pred == 1:
         return 0.0
     if n in (k_true, k_pred):  # all singletons: MI is the same for every permutation
@@ -146,7 +146,7 @@ def entropy(labels: Any, *, sample_weight: Any = None, noise: str = "cluster") -
 
 
 def expected_mutual_info(row_sizes: Any, col_sizes: Any) -> float:
-    """Return E[MI] over all permutations of two labellings with the given cluster sizes, in nats.
+    """Return E[MI] over all permutations of two labellings with these cluster sizes, in nats.
 
     Parameters
     ----------
@@ -194,12 +194,12 @@ def _entropy(sizes: Sizes, n: int) -> float:
     return abs(float(np.sum(sizes.times * (sizes.size / n) * log_share(sizes.size, n))))  # abs: no -0.0
 
 
-def _sum_x_log_x(size: NDArray[np.int64], times: NDArray[np.int64]) -> float:
+def _sum_x_log_x(size: Ints, times: Ints) -> float:
     return float(np.sum(times * xlogy(size, size)))
 
 
 def _n_mutual_info(table: Table) -> float:
-    """Return n·MI = Σ g(n_ij) over all cells, g as in `_expected`; the empty ones hold Σ (n_ij − m_ij)."""
+    """Return n·MI = Σ g(n_ij) over all cells, g as in `_expected`; the empty ones contribute Σ (n_ij − m_ij)."""
     m = table.row_size * (table.col_size / table.n)
     if table.n < 2**31:
         surplus = table.count * table.n - table.row_size * table.col_size  # exact: below 2⁶²

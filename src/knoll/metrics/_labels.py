@@ -1,4 +1,4 @@
-"""Labels at the door: any 1-D array of labels becomes codes 0 … k−1, weights become exact integers."""
+"""Validation of labels: any 1-D array of labels becomes codes 0 … k−1, weights become exact integers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Bools, Ints
 from knoll.exceptions import BadData
 
 __all__ = ["check_weights", "factorise", "is_noise", "rank", "refuse_masked"]
 
-Codes = NDArray[np.int64]
 
-
-def rank(keys: Codes) -> tuple[Codes, Codes]:
-    """Return the sorted distinct keys, and the place of each key among them."""
+def rank(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the sorted distinct keys, and the index of each key among them."""
     low, high = int(keys.min()), int(keys.max())
     if high - low <= 4 * len(keys) + 1024:  # close together: counting is faster than sorting
         shifted = keys - low
         present = np.bincount(shifted) > 0
-        places = np.cumsum(present) - 1
-        return np.flatnonzero(present) + low, places[shifted]
+        index = np.cumsum(present) - 1
+        return np.flatnonzero(present) + low, index[shifted]
     distinct, codes = np.unique(keys, return_inverse=True)
     return distinct, codes.reshape(-1).astype(np.int64, copy=False)
 
 
-def factorise(labels: Any, name: str) -> tuple[NDArray[Any], Codes]:
+def factorise(labels: Any, name: str) -> tuple[NDArray[Any], Ints]:
     """Return the distinct labels (sorted where they have an order) and each row's code."""
     array = _as_array(labels, name)
     kind = array.dtype.kind
@@ -50,8 +49,8 @@ def factorise(labels: Any, name: str) -> tuple[NDArray[Any], Codes]:
     return values, codes.reshape(-1).astype(np.int64, copy=False)
 
 
-def is_noise(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which of the distinct labels is the number -1."""
+def is_noise(values: NDArray[Any]) -> Bools:
+    """Return which of the distinct labels is the number -1."""
     if values.dtype.kind in "if":
         return np.asarray(values == -1)
     if values.dtype.kind == "O":
@@ -68,8 +67,8 @@ def refuse_masked(data: Any, name: str) -> None:
         )
 
 
-def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
-    """Return the weights as int64 repetitions, or say which row cannot be one."""
+def check_weights(sample_weight: Any, n: int) -> Ints:
+    """Return the weights as int64 repetitions, or raise with the row that cannot be one."""
     refuse_masked(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight)
@@ -88,7 +87,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.int64]:
             f"sample_weight must be whole numbers >= 0, got {weights[row]} at row {row}. A weight counts "
             "repetitions of a row, and 0 leaves it out; scale fractions to whole numbers first."
         )
-    # the sum in float64 is off by far less than the room between 2⁶² and the end of int64
+    # the sum in float64 is off by far less than the gap between 2⁶² and the end of int64
     total = float(weights.astype(np.float64).sum())
     if total > 2.0**62:
         raise BadData(f"sample_weight must sum to at most 2**62, got {total!r}. Divide the weights by a common factor.")
@@ -122,7 +121,7 @@ def _as_array(labels: Any, name: str) -> NDArray[Any]:
 
 
 def _has_tuples(labels: Any) -> bool:
-    """Tell whether a list holds tuples: NumPy would take each for a row of a table, and it is a label."""
+    """Return whether a list holds tuples: NumPy would take each for a row of a table, and it is a label."""
     return isinstance(labels, (list, tuple)) and any(isinstance(label, tuple) for label in labels)
 
 
@@ -131,17 +130,17 @@ def _objects(labels: Any) -> NDArray[Any]:
     return np.fromiter(labels, dtype=object, count=len(labels))
 
 
-def _factorise_objects(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Codes]:
-    places: dict[Any, int] = {}
+def _factorise_objects(array: NDArray[Any], name: str) -> tuple[NDArray[Any], Ints]:
+    known: dict[Any, int] = {}
     codes = np.empty(len(array), dtype=np.int64)
     for row, value in enumerate(array):
         if _is_missing(value):
             raise BadData(f"{name} has a missing value ({value}) at row {row}. Drop such rows or label them first.")
         try:
-            codes[row] = places.setdefault(value, len(places))
+            codes[row] = known.setdefault(value, len(known))
         except TypeError as error:
             raise BadData(f"{name} has an unhashable label at row {row}: {value!r}. Use a string.") from error
-    values = _objects(places)
+    values = _objects(known)
     try:
         order = np.array(sorted(range(len(values)), key=values.__getitem__), dtype=np.int64)
     except TypeError:  # labels without a common order stay in the order of their first row

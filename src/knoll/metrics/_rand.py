@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Ints
 from knoll.metrics._contingency import tabulate
 
 __all__ = ["adjusted_rand_score"]
@@ -63,7 +63,7 @@ def adjusted_rand_score(
     return 2 * (tt * ff - tf * ft) / ((tt + tf) * (tf + ff) + (tt + ft) * (ft + ff))
 
 
-def _sum_of_squares(size: NDArray[np.int64], times: NDArray[np.int64]) -> int:
+def _sum_of_squares(size: Ints, times: Ints) -> int:
     top = int(size.max())
     if top * top * int(times.sum()) < 2**63:
         return int(np.sum(size * size * times))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from knoll.base import Estimator
-from knoll.dbscan import DBSCAN
-from knoll.gaussian import Gaussian
-from knoll.gaussian_mixture import GaussianMixture
-from knoll.kernel_kmeans import KernelKMeans
-from knoll.kmeans import KMeans
-from knoll.mean_shift import MeanShift
-from knoll.spectral import SpectralClustering
+from knoll.registry import METHODS
 
-__all__ = ["CLASSES"]
+__all__ = ["class_names", "find_class"]
 
-CLASSES: dict[str, type[Estimator]] = {
-    kind.__name__: kind
-    for kind in (DBSCAN, Gaussian, GaussianMixture, KMeans, KernelKMeans, MeanShift, SpectralClustering)
-}
+
+def class_names() -> tuple[str, ...]:
+    """Return the names of the classes."""
+    return tuple(sorted(method.estimator_name for method in METHODS.values()))
+
+
+def find_class(name: str) -> type[Estimator] | None:
+    """Return the class of a name, if there is one."""
+    found = next((method for method in METHODS.values() if method.estimator_name == name), None)
+    return None if found is None else found.estimator_class()

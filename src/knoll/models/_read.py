@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import knoll
 from knoll.base import Estimator
 from knoll.exceptions import ModelFileError, SuspiciousResultWarning
-from knoll.models._classes import CLASSES
+from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     DIGEST,
     MAGIC,
@@ -333,9 +333,10 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
 
 def _class(header: dict[str, Any]) -> type[Estimator]:
     name = header.get("class")
-    if not isinstance(name, str) or name not in CLASSES:
-        raise Damage(f"its class is {name!r:.60}, which is none of {', '.join(CLASSES)}")
-    return CLASSES[name]
+    found = find_class(name) if isinstance(name, str) else None
+    if found is None:
+        raise Damage(f"its class is {name!r:.60}, which is none of {', '.join(class_names())}")
+    return found
 
 
 def _preparation(header: dict[str, Any]) -> Preparation | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
-from knoll.models._classes import CLASSES
+from knoll.models._classes import class_names, find_class
 from knoll.models._format import MAJOR, MINOR, PREFIX, RELABELED, Damage, Place, Prefix, aligned, dump, lay, parse
 from knoll.models._preparation import Preparation
 from knoll.models._read import model_of
@@ -96,9 +96,10 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     if not isinstance(model, Estimator):
         raise InvalidType(f"knoll.save takes a fitted estimator of knoll, got {model!r:.60}.")
     kind = type(model)
-    if CLASSES.get(kind.__name__) is not kind:
+    if find_class(kind.__name__) is not kind:
         raise InvalidType(
-            f"{kind.__module__}.{kind.__qualname__} is no class that a model file can name: {', '.join(CLASSES)} are."
+            f"{kind.__module__}.{kind.__qualname__} is no class that a model file can name: "
+            f"{', '.join(class_names())} are."
         )
     _refuse_generators(model)
     try:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData
-from knoll.kmeans import KMeans
+from knoll.kmeans.estimator import KMeans
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData
-from knoll.mean_shift import MeanShift
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter

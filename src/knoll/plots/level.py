@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData
-from knoll.gaussian import Gaussian
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.gaussian.estimator import Gaussian
+from knoll.mixture.estimator import GaussianMixture
 from knoll.plots.fitted import check_model
 from knoll.plots.model import matrices
 from knoll.plots.plane import Plane, refuse_undrawable

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData
-from knoll.gaussian import Ellipse, Gaussian
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.gaussian.estimator import Ellipse, Gaussian
+from knoll.mixture.estimator import GaussianMixture
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane, refuse_undrawable
 from knoll.plots.points import scatter
@@ -122,12 +123,4 @@ def matrices(model: GaussianMixture) -> NDArray[np.float64]:
     """Return every Σ_c as a matrix, (k, d, d), whatever shape the model keeps it in."""
     k, d = model.means_.shape
     kept = np.asarray(model.covariances_, dtype=np.float64)
-    match model.covariance_type:
-        case "full":
-            return kept
-        case "tied":
-            return np.broadcast_to(kept, (k, d, d))
-        case "diag":
-            return kept[:, :, None] * np.eye(d)
-        case _:
-            return kept[:, None, None] * np.eye(d)
+    return COVARIANCE_TYPES[model.covariance_type_].as_matrices(kept, k, d)

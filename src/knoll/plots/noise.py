@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from knoll.dbscan import DBSCAN
+from knoll.density.dbscan import DBSCAN
 from knoll.exceptions import BadData
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
-from knoll.kernel_kmeans import KernelKMeans
+from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter

@@ -9,7 +9,7 @@ import numpy as np
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
 from knoll.plots.style import BLUE, NOISE, RED, axes_or_new
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:

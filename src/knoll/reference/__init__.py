@@ -2,20 +2,20 @@
 
 A box yields its state after every step; ``run`` goes to the end and returns the last one. Starts are
 arguments and nothing random is inside. The reference is the documentation, the oracle of the tests and the
-source of step-by-step traces; it is never optimised. Where the paper slips, docs/theory/errata.md says what
-is done instead. ``counted`` tells how many distances a box evaluates.
+source of step-by-step traces; it is never optimised. Where the paper slips, docs/theory/errata.md states what
+is done instead. ``counted`` returns how many distances a box evaluates.
 
     box   function                 returns
     1     gaussian_mle             μ, Σ of one Gaussian
     2     em_gmm                   a Gaussian mixture
     3     kmeans                   means and a partition
     4     weighted_kernel_kmeans   a partition
-    5     njw_spectral             a partition, by way of eigenvectors of the kernel matrix
+    5     njw_spectral             a partition, from eigenvectors of the kernel matrix
     6     njw_spectral_graph       the same as a normalized cut
-    7     dbscan_spectral          clusters and noise, by way of eigenvalues equal to one
-    8     dbscan_graph             clusters and noise, by way of connected components
-    9     dbscan_climbing          clusters and noise, by climbing to a level
-    10    mean_shift               clusters, by climbing to the end
+    7     dbscan_spectral          clusters and noise, from eigenvalues equal to one
+    8     dbscan_graph             clusters and noise, from connected components
+    9     dbscan_climbing          clusters and noise, by ascent to a level
+    10    mean_shift               clusters, by ascent to the end of the path
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The door of the reference: input becomes float64 arrays here, once, or a message that says what to do."""
+"""Validation of the reference: input becomes float64 arrays here, once, or a message with the remedy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # The boxes square differences in float64 and add them: beyond this the sum of squares could overflow, and
 # below its inverse the squares would sink into the subnormal numbers and lose their digits.
@@ -40,7 +37,7 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
     except (TypeError, ValueError):
         table = None
     if table is None:
-        raise BadData(f"{name} must hold real numbers, got {_kind(values)}. Encode or drop them first.")
+        raise BadData(f"{name} must hold real numbers, got {_describe(values)}. Encode or drop them first.")
     if table.ndim != ndim:
         remedy = f" One feature: {name}.reshape(-1, 1)." if (ndim, table.ndim) == (2, 1) else ""
         axes = {1: "a vector", 2: "a table of rows and columns", 3: "a stack of matrices"}[ndim]
@@ -66,7 +63,7 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _kind(values: Any) -> str:
+def _describe(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
     return f"dtype {dtype}" if dtype is not None and dtype.kind != "O" else "values that are not numbers"
 
@@ -85,18 +82,18 @@ def points(X: ArrayLike, name: str = "X") -> Floats:
     return _table(X, name, 2)
 
 
-def spread_points(X: ArrayLike) -> Floats:
-    """X as (n, d) float64 for the boxes whose answer hangs on squares alone: each column constant or not too narrow."""
+def wide_points(X: ArrayLike) -> Floats:
+    """X as (n, d) float64 for the boxes that use squares alone: each column is constant or not too narrow."""
     table = points(X)
-    for j, spread in enumerate(np.ptp(table, axis=0)):
-        _held(float(spread), f"column {j} of X spans")
+    for j, extent in enumerate(np.ptp(table, axis=0)):
+        _refuse_tiny(float(extent), f"column {j} of X spans")
     return table
 
 
-def _held(spread: float, what: str) -> None:
-    if 0 < spread < SMALLEST:
+def _refuse_tiny(extent: float, what: str) -> None:
+    if 0 < extent < SMALLEST:
         raise BadData(
-            f"{what} {spread!r}, whose square float64 cannot hold. Rescale by a power of two, which rounds nothing, "
+            f"{what} {extent!r}, whose square float64 cannot hold. Rescale by a power of two, which rounds nothing, "
             f"to a span of {SMALLEST!r} or more."
         )
 
@@ -167,12 +164,12 @@ def clusters(k: int, n: int) -> int:
 
 
 def choice(value: str, name: str, allowed: tuple[str, ...]) -> str:
-    """One of a few words."""
-    words = ", ".join(map(repr, allowed))
+    """One of a few options."""
+    options = ", ".join(map(repr, allowed))
     if not isinstance(value, str):
-        raise InvalidType(f"{name} must be one of {words}, got {value!r}.")
+        raise InvalidType(f"{name} must be one of {options}, got {value!r}.")
     if value not in allowed:
-        raise InvalidParameter(f"{name} must be one of {words}, got {value!r}.")
+        raise InvalidParameter(f"{name} must be one of {options}, got {value!r}.")
     return value
 
 
@@ -192,7 +189,7 @@ def means(mu: ArrayLike, X: Floats) -> Floats:
         )
     clusters(len(table), len(X))
     both = np.vstack([X, table])
-    _held(float(np.ptp(both, axis=0).max()), "X and mu together span")
+    _refuse_tiny(float(np.ptp(both, axis=0).max()), "X and mu together span")
     return table
 
 
@@ -276,7 +273,7 @@ def start_labels(labels: ArrayLike, n: int) -> Ints:
 
 
 def row_weights(w: ArrayLike | None, labels: Ints) -> Floats:
-    """Weights (n,), ones when not given; no starting cluster may weigh nothing."""
+    """Weights (n,), ones by default; no starting cluster may weigh nothing."""
     if w is None:
         return np.ones(len(labels))
     weights = _table(w, "w", 1)

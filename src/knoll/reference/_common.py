@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import InvalidParameter, InvalidType
-from knoll.reference._check import Bools, Floats, Ints
 from knoll.reference._count import spent
 
 State = TypeVar("State", bound=tuple[Any, ...])

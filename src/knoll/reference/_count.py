@@ -39,6 +39,6 @@ class counted:
 
 
 def spent(distances: int) -> None:
-    """Tell every open tally."""
+    """Add to every open tally."""
     for tally in _open.get():
         tally.distances += distances

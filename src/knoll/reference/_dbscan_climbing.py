@@ -1,4 +1,4 @@
-"""Box 9, DBSCAN, climbing hill version: every point climbs until its neighbourhood holds minPts points."""
+"""Box 9, DBSCAN, climbing hill version: every point ascends until its neighbourhood holds minPts points."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Bools, Floats, Ints
-from knoll.reference._climb import Climber
+from knoll.reference._ascent import Ascent
 from knoll.reference._common import components, edges, frozen, squared_distances, within
 
 
 class ClimbingState(NamedTuple):
-    """Where the climbing points stand, and what the later steps have made of them."""
+    """The positions of the moving points, and the results of the later steps."""
 
     step: str
     iteration: int  # steps that the longest path has taken
     X_climb: Floats  # (n, d)
     n_neighbors: Ints  # (n,) |N_ε| of X_climb in the static X
     f: Floats  # (n,) altitude, eq. 6.1
-    climbing: Bools  # (n,) still on the way
+    climbing: Bools  # (n,) whose path has not ended
     core: Bools  # (n,) the level is reached
-    edges: Ints  # (m, 2) pairs of climbed core points within ε; none before the graph step
+    edges: Ints  # (m, 2) pairs of ends that are core, within ε; none before the graph step
     labels: Ints  # (n,) −1: in no cluster (yet)
 
 
@@ -43,13 +43,13 @@ def dbscan_climbing(X: ArrayLike, eps: float, min_pts: int) -> Iterator[Climbing
     Yields
     ------
     ClimbingState
-        After the copy, after every round in which each climbing point takes one step, after the graph step
+        After the copy, after every round in which each moving point takes one step, after the graph step
         and after the components.
 
     Notes
     -----
     Departures (docs/theory/errata.md): the loop runs *while* |N_ε| < minPts and ends *when* x_new = x, the
-    level is tested before the first move (item 2); an edge joins two climbed points that reached the level
+    level is tested before the first move (item 2); an edge joins two ends that reached the level
     and are within ε of each other (item 5); an outlier is a point whose path ended below the level, not a
     component of one (item 6). This is not DBSCAN under another name: item 4 lists what differs and what is
     kept.
@@ -64,7 +64,7 @@ def dbscan_climbing(X: ArrayLike, eps: float, min_pts: int) -> Iterator[Climbing
 
 
 def _dbscan_climbing(X: Floats, eps: float, min_pts: int) -> Iterator[ClimbingState]:
-    at, t = Climber(X, eps), 0  # Copy step
+    at, t = Ascent(X, eps), 0  # Copy step
     climbing = at.N.sum(axis=1) < min_pts
     labels, E = np.full(len(X), -1, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
 

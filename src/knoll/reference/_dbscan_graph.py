@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Bools, Floats, Ints
 from knoll.reference._common import attach_borders, components, edges, frozen, squared_distances, within
 
 
@@ -43,7 +43,7 @@ def dbscan_graph(X: ArrayLike, eps: float, min_pts: int) -> Iterator[DBSCANState
     Notes
     -----
     Departures (docs/theory/errata.md): a core point has at least minPts neighbours, itself included, where
-    the box's sentence says "more than" (item 1); a border point takes the *cluster* of its closest core
+    the sentence in the box has "more than" (item 1); a border point takes the *cluster* of its closest core
     point, not the label "core", ties to the smallest coordinates (item 3). Clusters are numbered by their
     lowest core row.
 

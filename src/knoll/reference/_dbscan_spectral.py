@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import BadData
 from knoll.reference import _check as check
-from knoll.reference._check import Bools, Floats, Ints
 from knoll.reference._common import attach_borders, components, frozen, squared_distances, within
 
 
@@ -46,7 +46,7 @@ def dbscan_spectral(X: ArrayLike, eps: float, min_pts: int) -> Iterator[DBSCANSp
     Raises
     ------
     BadData
-        The graph of core points is so large that float64 could not tell an eigenvalue one from its neighbour.
+        The graph of core points is so large that float64 could not distinguish an eigenvalue one from the next.
 
     Notes
     -----
@@ -98,7 +98,7 @@ def eigenvalue_one(n_core: int, volume: float) -> float:
     """How far below one an eigenvalue may be computed and still *be* one.
 
     In a connected graph the second eigenvalue is at most 1 − 1/(diameter · volume); the diameter is below
-    n_core, so half of 1/(n_core · volume) parts the two. eigh errs by about n_core · 2⁻⁵²: where that is
+    n_core, so half of 1/(n_core · volume) separates the two. eigh errs by about n_core · 2⁻⁵²: where that is
     not far below the gap, the multiplicity of one cannot be known from float64 eigenvalues.
     """
     gap = 1 / max(n_core * volume, 1.0)
@@ -106,6 +106,6 @@ def eigenvalue_one(n_core: int, volume: float) -> float:
     if error > gap / 4:
         raise BadData(
             f"dbscan_spectral: at {n_core} core points and {volume:.0f} links an eigenvalue may be {gap:.1e} "
-            "below one without being one, closer than float64 can tell. dbscan_graph finds the same clusters."
+            "below one without being one, closer than float64 can resolve. dbscan_graph finds the same clusters."
         )
     return gap / 2

@@ -1,4 +1,4 @@
-"""Box 2, EM-GMM: climb log p(X | π, μ, Σ) = Σ_i log Σ_c π_c N(x_i | μ_c, Σ_c)   (eq. 2.6)."""
+"""Box 2, EM-GMM: maximise log p(X | π, μ, Σ) = Σ_i log Σ_c π_c N(x_i | μ_c, Σ_c)   (eq. 2.6)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 from knoll.reference import _check as check
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
 from knoll.reference._count import spent
 
@@ -91,7 +91,7 @@ def em_gmm(
     >>> state.mu.round(6).tolist(), state.labels.tolist()
     ([[0.0], [10.0]], [0, 0, 0, 1, 1, 1])
     """
-    points = check.spread_points(X)
+    points = check.wide_points(X)
     start = check.means(mu, points)
     weights, covariances = check.mixture(pi, Sigma, start, points)
     max_iter = check.count(max_iter, "max_iter", "It bounds the number of M steps.")

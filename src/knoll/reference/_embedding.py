@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import run, squared_distances
 from knoll.reference._kmeans import _kmeans
 

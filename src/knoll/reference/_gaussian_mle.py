@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats
 from knoll.reference import _check as check
-from knoll.reference._check import Floats
 from knoll.reference._common import frozen, mean
 
 
@@ -39,7 +39,7 @@ def gaussian_mle(X: ArrayLike) -> Iterator[GaussianState]:
     Notes
     -----
     Where Σ_MLE is singular (fewer than d + 1 points in general position) the likelihood has no maximum: it
-    grows without bound as Σ flattens, and ``log_likelihood`` says +inf (docs/theory/errata.md item 18).
+    grows without bound as Σ flattens, and ``log_likelihood`` is +inf (docs/theory/errata.md item 18).
     "Singular" means to working precision: a pivot of Σ's Cholesky factor below 1e-12 of its variance, or a
     variance that the rounding of X alone would make.
 
@@ -50,7 +50,7 @@ def gaussian_mle(X: ArrayLike) -> Iterator[GaussianState]:
     >>> state.mu, state.Sigma.tolist()
     (array([1., 1.]), [[1.0, 0.0], [0.0, 1.0]])
     """
-    return frozen(_gaussian_mle(check.spread_points(X)))
+    return frozen(_gaussian_mle(check.wide_points(X)))
 
 
 def _gaussian_mle(X: Floats) -> Iterator[GaussianState]:

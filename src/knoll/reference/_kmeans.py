@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen, nearest_mean, squared_distances
 
 

@@ -1,4 +1,4 @@
-"""Box 10, Mean Shift: points climb f(y) = Σ_i max(0, ε² − ‖y − x_i‖²) to the end of their path  (eq. 6.1)."""
+"""Box 10, Mean Shift: points ascend f(y) = Σ_i max(0, ε² − ‖y − x_i‖²) to the end of their path  (eq. 6.1)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Bools, Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Bools, Floats, Ints
-from knoll.reference._climb import Climber
+from knoll.reference._ascent import Ascent
 from knoll.reference._common import components, edges, frozen, squared_distances, within
 
 
 class MeanShiftState(NamedTuple):
-    """Where the climbing points stand, and what the later steps have made of them."""
+    """The positions of the moving points, and the results of the later steps."""
 
     step: str
     iteration: int  # steps that the longest path has taken
     X_climb: Floats  # (n, d)
     n_neighbors: Ints  # (n,) |N_ε| of X_climb in the static X
     f: Floats  # (n,) altitude, eq. 6.1
-    climbing: Bools  # (n,) still on the way
-    edges: Ints  # (m, 2) pairs of climbed points within ε; none before the graph step
+    climbing: Bools  # (n,) whose path has not ended
+    edges: Ints  # (m, 2) pairs of ends within ε; none before the graph step
     labels: Ints  # (n,) −1 before the components are known, never after
     outliers: Bools  # (n,) rows that are alone in their component
 
@@ -41,13 +41,13 @@ def mean_shift(X: ArrayLike, eps: float) -> Iterator[MeanShiftState]:
     Yields
     ------
     MeanShiftState
-        After the copy, after every round in which each climbing point takes one step, after the graph step
+        After the copy, after every round in which each moving point takes one step, after the graph step
         and after the components.
 
     Notes
     -----
     Departures (docs/theory/errata.md): a path ends when x_new = x (items 2 and 14), and where it ends need
-    not be the closest peak, nor a peak at all (item 13); every point is a node of the graph, ``labels`` has
+    not be the closest mode, nor a mode at all (item 13); every point is a node of the graph, ``labels`` has
     no noise, and ``outliers`` marks the components of one row for those who want them (item 6).
 
     Examples
@@ -61,7 +61,7 @@ def mean_shift(X: ArrayLike, eps: float) -> Iterator[MeanShiftState]:
 
 
 def _mean_shift(X: Floats, eps: float) -> Iterator[MeanShiftState]:
-    at, t = Climber(X, eps), 0  # Copy step
+    at, t = Ascent(X, eps), 0  # Copy step
     climbing, outliers = np.ones(len(X), dtype=bool), np.zeros(len(X), dtype=bool)
     labels, E = np.full(len(X), -1, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
 from knoll.reference._embedding import gaussian_kernel, partition, scaled_rows, top_eigenvectors
 
@@ -21,7 +21,7 @@ class SpectralState(NamedTuple):
     K: Floats  # (n, n)
     w: Floats  # (n,) the diagonal of W
     eigenvalues: Floats  # (k,) largest first
-    Y: Floats  # (n, k) the embedding, rows scaled as asked
+    Y: Floats  # (n, k) the embedding, rows scaled as requested
     labels: Ints  # (n,)
     objective: float  # k-means' J of the rows of Y; NaN before the partition
 
@@ -64,9 +64,9 @@ def njw_spectral(
     -----
     The partition step, which the box leaves open, is box 3 on the rows of Y from every start; the smallest
     J wins. Clusters are numbered by their lowest row. Signs of the eigenvectors are fixed: the first entry
-    among the largest is positive. Where eigenvalues k and k + 1 are equal (k below the number of parts into
-    which the kernel matrix falls, say) the k eigenvectors are any k of a larger space: neither embedding nor
-    labels are then a property of X, and a k of at least the number of parts, or a larger σ, makes them one.
+    among the largest is positive. Where eigenvalues k and k + 1 are equal (k below the number of components of
+    the kernel matrix, for example) the k eigenvectors are any k of a larger space: neither embedding nor
+    labels are then a property of X, and a k of at least the number of components, or a larger σ, makes them one.
 
     Examples
     --------

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
 from knoll.reference._embedding import gaussian_kernel, partition, scaled_rows, top_eigenvectors
 
@@ -21,7 +21,7 @@ class SpectralGraphState(NamedTuple):
     A: Floats  # (n, n) the similarity matrix of the complete graph
     d: Floats  # (n,) the diagonal of D
     eigenvalues: Floats  # (k,) largest first
-    Z: Floats  # (n, k) the embedding Z̃, rows scaled as asked
+    Z: Floats  # (n, k) the embedding Z̃, rows scaled as requested
     labels: Ints  # (n,)
     objective: float  # k-means' J of the rows of Z̃; NaN before the partition
     ncut: float  # eq. 4.12 of the labels; NaN before the partition

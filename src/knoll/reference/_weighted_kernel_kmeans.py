@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.reference import _check as check
-from knoll.reference._check import Floats, Ints
 from knoll.reference._common import frozen
 
 
@@ -37,10 +37,10 @@ def weighted_kernel_kmeans(
     K : (n, n) array
         The kernel matrix, symmetric: K_ij = κ(x_i, x_j).
     labels : (n,) integers
-        The start: a partition into 0 … k−1. It stands for the box's "initial m_c", which live in F and
+        The start: a partition into 0 … k−1. It replaces the box's "initial m_c", which live in F and
         cannot be handed over (docs/theory/errata.md item 26).
     w : (n,) array, optional
-        Weights ≥ 0, ones when not given. A row of weight 0 gets a label and moves nothing.
+        Weights ≥ 0, ones by default. A row of weight 0 gets a label and moves nothing.
     max_iter : int
         At most so many E steps.
 

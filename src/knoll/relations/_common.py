@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.seeding import kmeans_plus_plus, multiset
 from knoll.exceptions import BadData, KnollWarning
-from knoll.seeding import kmeans_plus_plus, multiset
 
 __all__ = ["brought_near", "coarser", "quiet", "same_partition", "separate_rows", "start_centers"]
 

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import reference
-from knoll.covariance import Full
+from knoll._common.blocks import Block
+from knoll.density import core_graph as density
+from knoll.density.ascent import KernelDensity
+from knoll.gaussian.covariance import Full
 from knoll.kernels import Gaussian
+from knoll.kmeans.lloyd import lloyd
+from knoll.mixture import em as mixture
 from knoll.relations._common import start_centers
-from knoll.steps import dbscan as density
-from knoll.steps import gaussian_mixture as mixture
-from knoll.steps.blocks import Block
-from knoll.steps.climb import Hill
-from knoll.steps.kmeans import lloyd
-from knoll.steps.operators import Affinity, Route
-from knoll.steps.spectral import kernel_spectrum
+from knoll.spectral.embed import kernel_spectrum
+from knoll.spectral.route import Route
 
 __all__ = ["FAST", "REFERENCE", "Scales", "Seen"]
 
@@ -123,8 +123,8 @@ def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.counted) 
 def _fast_mixture(X: Floats, k: int, scales: Scales) -> list[Seen]:
     weights, means, covariances = _mixture_start(X, k, scales.seed)
     none = np.zeros(X.shape[1])
-    frame = mixture.Frame(none, 1.0, none, np.cov(X.T, bias=True).reshape(len(none), len(none)))
-    state = mixture.given(weights, Full.from_covariances(means, covariances), frame)
+    centering = mixture.Centering(none, 1.0, none, np.cov(X.T, bias=True).reshape(len(none), len(none)))
+    state = mixture.from_parameters(weights, Full.from_covariances(means, covariances), centering)
     seen, rows = [], [0]
 
     def blocks() -> Iterator[Block]:
@@ -160,13 +160,12 @@ class _Counted:
 
 
 def _fast_spectral(X: Floats, k: int, scales: Scales) -> list[Seen]:
-    operator: Affinity = _Counted(Gaussian(scales.sigma).operator(X))
-    counter: Any = operator
+    operator = _Counted(Gaussian(scales.sigma).operator(X))
     seen: list[Seen] = []
     kernel_spectrum(
-        Route("tiles", "", operator, 0.0, "none", True), X, scales.sigma, np.zeros(len(X), np.int64), np.ones(len(X)),
+        Route("tiles", "", operator), X, scales.sigma, np.zeros(len(X), np.int64), np.ones(len(X)),
         k, tol=1e-8, max_applications=_PASSES, seed=scales.seed, threads=1,
-        hook=lambda t, *_: seen.append(Seen(len(X), k, t, counter.count)),
+        hook=lambda t, *_: seen.append(Seen(len(X), k, t, operator.count)),
     )  # fmt: skip
     return seen
 
@@ -187,7 +186,7 @@ def _fast_mean_shift(X: Floats, k: int, scales: Scales) -> list[Seen]:
 
 
 def _climbed(X: Floats, k: int, eps: float, level: float | None) -> list[Seen]:
-    ends = Hill(X, None, eps).climb(X, 2**31 - 1, level=level)
+    ends = KernelDensity(X, None, eps).ascend(X, 2**31 - 1, level=level)
     return [Seen(len(X), k, 1 + float(ends.steps.mean()), ends.distances)]
 
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll.density.ascent import Ends, KernelDensity, find_modes
 from knoll.relations._common import same_partition
 from knoll.relations._density import bandwidth
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
-from knoll.steps.climb import Ends, Hill, peaks
 
 __all__ = ["ClimbToMeanShift"]
 
@@ -37,14 +37,14 @@ class ClimbToMeanShift(Limit):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])
-        hill = Hill(X, None, eps)
-        mean_shift = hill.climb(X, _STEPS)
+        hill = KernelDensity(X, None, eps)
+        mean_shift = hill.ascend(X, _STEPS)
         paths = hill.paths(X, _STEPS)
         star = _level(hill, paths)
-        at, below = hill.climb(X, _STEPS, level=float(star)), hill.climb(X, _STEPS, level=float(star - 1))
+        at, below = hill.ascend(X, _STEPS, level=float(star)), hill.ascend(X, _STEPS, level=float(star - 1))
         nested, levels = 0, _levels(star, 6)
         for level in levels:
-            nested += _not_nested(paths, hill.climb(X, _STEPS, level=float(level)))
+            nested += _not_nested(paths, hill.ascend(X, _STEPS, level=float(level)))
         labels = [_read_off(ends, eps) for ends in (mean_shift, at)]
         moves = int((mean_shift.points != X).any(axis=1).sum())  # a step may also end where it began
         return self._certificate(
@@ -63,23 +63,23 @@ class ClimbToMeanShift(Limit):
 
     def _path(self, X: Floats, steps: int, **parameters: Any) -> Path:
         eps = bandwidth(X, parameters["bandwidth"])
-        hill = Hill(X, None, eps)
+        hill = KernelDensity(X, None, eps)
         star = _level(hill, hill.paths(X, _STEPS))
         frames = []
         for level in _levels(star, steps):
-            ends = hill.climb(X, _STEPS, level=float(level))
+            ends = hill.ascend(X, _STEPS, level=float(level))
             arrays = {"positions": ends.points, "steps": ends.steps}
             frames.append(Frame(float(level), f"level {level}", _read_off(ends, eps), arrays))
         return Path(self.name, "minPts", X, tuple(frames))
 
 
-def _level(hill: Hill, paths: list[Floats]) -> int:
+def _level(hill: KernelDensity, paths: list[Floats]) -> int:
     """L*: one more than the largest |N_ε(y)| over the visited places from which a path goes on to another place."""
     left = np.concatenate([path[:-1][(path[1:] != path[:-1]).any(axis=1)] for path in paths])
     if not len(left):
         return 1
     places = np.unique(left, axis=0)
-    stay = hill.climb(places, 0)  # no step: counts alone
+    stay = hill.ascend(places, 0)  # no step: counts alone
     return 1 + int(stay.weight.max())
 
 
@@ -97,5 +97,5 @@ def _not_nested(paths: list[Floats], ends: Ends) -> int:
 
 def _read_off(ends: Ends, eps: float) -> NDArray[np.int64]:
     """Label by the connected components of the ends at ε: one read-off for both sides."""
-    found = peaks(ends, eps, 1)
-    return found.clusters[found.which]
+    found = find_modes(ends, eps, 1)
+    return found.clusters[found.inverse]

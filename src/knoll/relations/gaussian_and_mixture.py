@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll.exceptions import CollapsedComponentWarning, KnollWarning
-from knoll.gaussian import Gaussian
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.gaussian.estimator import Gaussian
+from knoll.mixture.estimator import GaussianMixture
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 

@@ -14,7 +14,7 @@ from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 
 __all__ = ["GaussianToHeaviside"]
 

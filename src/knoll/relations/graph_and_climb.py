@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.dbscan import DBSCAN
+from knoll.density.ascent import KernelDensity
+from knoll.density.dbscan import DBSCAN
 from knoll.relations._common import coarser, quiet, same_partition
 from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
-from knoll.steps.climb import Hill
 
 __all__ = ["GraphAndClimb"]
 
@@ -47,7 +47,7 @@ class GraphAndClimb(Relation):
             ]
         core = np.zeros(len(X), dtype=bool)
         core[graph.core_sample_indices_] = True
-        ends = Hill(X, None, eps).climb(X, _STEPS, level=float(level))
+        ends = KernelDensity(X, None, eps).ascend(X, _STEPS, level=float(level))
         moved = float(np.abs(ends.points[core] - X[core]).max(initial=0.0))
         reasons = _reasons(graph.labels_, climb.labels_, core)
         return self._certificate(

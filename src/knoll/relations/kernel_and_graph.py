@@ -13,7 +13,7 @@ from knoll.relations._common import quiet, same_partition
 from knoll.relations._kernel import sigma_of
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 
 __all__ = ["KernelAndGraph"]
 

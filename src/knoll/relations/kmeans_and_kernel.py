@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll.exceptions import BadData
-from knoll.kernel_kmeans import KernelKMeans
+from knoll.kernel_kmeans.estimator import KernelKMeans
+from knoll.kmeans.lloyd import lloyd
 from knoll.relations._common import quiet, start_centers
 from knoll.relations._kernel import margin, trace
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-from knoll.steps.kmeans import lloyd
 
 __all__ = ["KMeansIsLinearKernel"]
 

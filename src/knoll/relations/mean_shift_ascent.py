@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll.density.ascent import KernelDensity
 from knoll.relations._common import brought_near
 from knoll.relations._density import bandwidth
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
-from knoll.steps.climb import Hill
 
 __all__ = ["MeanShiftAscent"]
 
@@ -38,7 +38,7 @@ class MeanShiftAscent(Relation):
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])
         X = brought_near(X)  # else places far from zero are too coarse for the law and for differences
-        hill = Hill(X, None, eps)
+        hill = KernelDensity(X, None, eps)
         rows = np.unique(np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(np.int64))
         paths = hill.paths(np.ascontiguousarray(X[rows]), _STEPS)
         falls, worst_gradient, tried, n_steps = 0.0, 0.0, 0, 0

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.mixture.estimator import GaussianMixture
 from knoll.relations._common import quiet
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.gaussian_mixture import GaussianMixture
+from knoll.kmeans.lloyd import lloyd
+from knoll.mixture.estimator import GaussianMixture
 from knoll.relations._common import brought_near, quiet, start_centers
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
-from knoll.steps.kmeans import lloyd
 
 __all__ = ["MixtureToKMeans"]
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.kernel_kmeans import KernelKMeans
+from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.relations._common import quiet
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, top_eigenpairs, trace
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 
 __all__ = ["Relaxation"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
-from knoll.dbscan import DBSCAN
+from knoll.density.dbscan import DBSCAN
 from knoll.relations._common import coarser, quiet, same_partition
 from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check

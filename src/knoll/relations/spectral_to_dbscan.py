@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.dbscan import DBSCAN
+from knoll.density.core_graph import eigenvalue_one
+from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
 from knoll.relations._common import quiet
 from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-from knoll.steps.dbscan import eigenvalue_one
 
 __all__ = ["SpectralIsDBSCAN"]
 
@@ -26,7 +26,7 @@ class SpectralIsDBSCAN(Relation):
     target: ClassVar = "DBSCAN"
     statement: ClassVar = (
         "With the Heaviside kernel, on the core points alone and with their own degrees, eigenvalue one has one "
-        "eigenvector a cluster, and their projector is the clusters' indicators: DBSCAN."
+        "eigenvector per cluster, and their projector is the clusters' indicators: DBSCAN."
     )
     formula: ClassVar = "ZZᵀ = Σ_c D^½ 1_c 1_cᵀ D^½ / vol_c,  Z the eigenvectors of D^-½AD^-½ with eigenvalue 1"
     most_rows: ClassVar = 3_000

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import __version__
-from knoll.comparison.names import NAMES, named
+from knoll._system import available_threads
 from knoll.plots.style import PALETTE
+from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
 from knoll.report.comparison_clusters import Cluster, clusters_of, telling_columns
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown_rows
-from knoll.threads import available_threads
 
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
@@ -62,7 +62,7 @@ def comparison_page(
     name : str
         What the table is called.
     ids : sequence of length n, optional
-        What names a row; its number if not given.
+        What identifies a row; its number if not given.
     truth : array of shape (n,), optional
         Classes that the rows are known to have, for a picture of their own.
     facts : sequence of str
@@ -108,11 +108,11 @@ def comparison_page(
     style = words["tour.css"] + words["compare.css"] + _palette_rules()
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(words["compare.html"]).render(
-        name=name, names=NAMES, named=named, two_digits=_two_digits, counted=_counted,
+        name=name, title=title, display_names=display_names, two_digits=_two_digits, counted=_counted,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
         number=number, profile=_profile(comparison),
-        facts=[*facts, *comparison.profile.remarks, *map(named, comparison.notes)],
+        facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.kind, seed=comparison.seed, command=command,
         css=style, css_hash=_hash(style), script=words["compare.js"], script_hash=_hash(words["compare.js"]),
@@ -174,7 +174,7 @@ def _pictures(
     for method in [*first, *(other for other in comparison.candidates if other not in first)]:
         found = comparison.candidates[method]
         out.append({
-            "id": method, "title": NAMES.get(method, method), "role": _role(comparison, method),
+            "id": method, "title": title(method), "role": _role(comparison, method),
             "told": _counts(found), "chips": _chips(found.labels, colours[method]),
             "colours": colours[method][shown.rows].tolist(), "labels": found.labels[shown.rows].tolist(),
         })  # fmt: skip
@@ -254,7 +254,7 @@ def _answer(
     columns = telling_columns(clusters, _MOST_COLUMNS)
     paint = {int(label): int(colours[method][at]) for label, at in zip(*np.unique(found.labels, return_index=True))}
     return {
-        "method": method, "title": NAMES.get(method, method), "role": _role(comparison, method), "told": _counts(found),
+        "method": method, "title": title(method), "role": _role(comparison, method), "told": _counts(found),
         "found": found, "parameters": {key: _plain(value) for key, value in found.parameters.items()},
         "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
         "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
@@ -292,7 +292,7 @@ def _plain(value: Any) -> str:
 def _agreement(comparison: Comparison) -> dict[str, Any]:
     methods, matrix = comparison.agreement.methods, comparison.agreement.matrix
     return {
-        "methods": [NAMES.get(method, method) for method in methods],
+        "methods": [title(method) for method in methods],
         "rows": [
             [(_two_digits(matrix[i, j]), max(0, min(10, round(10 * float(matrix[i, j]))))) for j in range(len(methods))]
             for i in range(len(methods))

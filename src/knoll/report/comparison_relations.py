@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from knoll import relations
 from knoll.exceptions import KnollError
+from knoll.registry import METHODS
 from knoll.relations import Certificate, Precondition, Relation
 
 if TYPE_CHECKING:
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Related", "related"]
 
-# relation → the methods at its two ends
-_ENDS = {
-    "mixture-to-kmeans": ("gaussian-mixture", "kmeans"),
-    "mixture-distance": ("gaussian-mixture", "kmeans"),
-    "kmeans-is-linear-kernel-kmeans": ("kmeans", "kernel-kmeans"),
-    "trace-relaxation": ("kernel-kmeans", "spectral"),
-    "normalized-cut-is-kernel-kmeans": ("kernel-kmeans", "spectral"),
-    "spectral-is-dbscan": ("spectral", "dbscan"),
-    "gaussian-to-heaviside": ("spectral", "dbscan"),
-    "dbscan-graph-and-climb": ("dbscan", "mean-shift"),
-    "climb-to-mean-shift": ("dbscan", "mean-shift"),
-}
 _MOST_ROWS = 300
 _MOST_NUMBERS = 10_000  # rows times columns: what a dense computation takes a moment for
 
@@ -56,9 +45,7 @@ def related(comparison: Comparison, scaled: NDArray[np.float64], seconds: float)
     sample = np.ascontiguousarray(scaled[np.linspace(0, len(scaled) - 1, most).astype(np.int64)])
     given = _parameters(comparison, whole)
     found, late = [], []
-    for name, (source, target) in _ENDS.items():
-        if source not in comparison.candidates or target not in comparison.candidates:
-            continue
+    for name, source, target in _between(comparison.candidates):
         relation = relations.get(name)
         if time.perf_counter() - begun > seconds:
             late.append(name)
@@ -70,6 +57,17 @@ def related(comparison: Comparison, scaled: NDArray[np.float64], seconds: float)
     if late:
         told += f" There was no time for {', '.join(late)}; knoll relate takes it."
     return found, told
+
+
+def _between(methods: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return (relation, method, other method) of the relations whose two methods are both there."""
+    there = set(methods)
+    return [
+        (relation, method.name, other)
+        for method in METHODS.values()
+        for relation, other in method.related
+        if {method.name, other} <= there
+    ]
 
 
 def _certify(relation: Relation, X: NDArray[np.float64], given: Mapping[str, Any]) -> Certificate:
@@ -87,11 +85,7 @@ def _parameters(comparison: Comparison, whole: bool) -> dict[str, Any]:
     k = max(2, numbers[0]) if numbers else 2
     given: dict[str, Any] = {"n_clusters": min(k, 8), "n_components": min(k, 8), "random_state": comparison.seed}
     if whole:
-        for method, names in (
-            ("spectral", ("sigma",)),
-            ("dbscan", ("eps", "min_samples")),
-            ("mean-shift", ("bandwidth",)),
-        ):
-            chosen = found[method].parameters if method in found else {}
-            given |= {name: chosen[name] for name in names if name in chosen}
+        for method in (METHODS[name] for name in found):
+            chosen = found[method.name].parameters
+            given |= {name: chosen[name] for name in method.scales if name in chosen}
     return given

@@ -12,14 +12,14 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
 from knoll import datasets
-from knoll.dbscan import DBSCAN
-from knoll.gaussian import Gaussian
-from knoll.gaussian_mixture import GaussianMixture
-from knoll.kmeans import KMeans
-from knoll.mean_shift import MeanShift
+from knoll.density.ascent import KernelDensity
+from knoll.density.dbscan import DBSCAN
+from knoll.density.mean_shift import MeanShift
+from knoll.gaussian.estimator import Gaussian
+from knoll.kmeans.estimator import KMeans
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
-from knoll.spectral import SpectralClustering
-from knoll.steps.climb import Hill
+from knoll.mixture.estimator import GaussianMixture
+from knoll.spectral.estimator import SpectralClustering
 
 __all__ = [
     "BANANA_EPS",
@@ -110,12 +110,12 @@ class Climb:
 def climb() -> Climb:
     """Choose the point whose climb meets the level half-way: steps before it, and as many as can be after it."""
     X = datasets.load("three_component_density").X
-    hill = Hill(X, None, HILL_EPS)
+    hill = KernelDensity(X, None, HILL_EPS)
     best: Climb | None = None
     for path in hill_mean_shift().paths(X):
         moves = (np.diff(path, axis=0) != 0).any(axis=1)  # the last step only confirms the end
         places = path[np.r_[True, moves]]
-        counts = hill.climb(np.ascontiguousarray(places), 0).weight.astype(np.int64)
+        counts = hill.ascend(np.ascontiguousarray(places), 0).weight.astype(np.int64)
         reached = np.flatnonzero(counts >= HILL_LEVEL)
         if not len(reached):
             continue
@@ -123,7 +123,7 @@ def climb() -> Climb:
         if best is None or _both_halves(found) > _both_halves(best):
             best = found
     assert best is not None, f"no point reaches the level {HILL_LEVEL}"
-    end = hill.climb(best.places[:1].copy(), 10_000, level=float(HILL_LEVEL)).points[0]
+    end = hill.ascend(best.places[:1].copy(), 10_000, level=float(HILL_LEVEL)).points[0]
     assert np.array_equal(end, best.places[best.stop]), "the climb to a level is the beginning of the climb to the peak"
     return best
 

@@ -14,12 +14,12 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from knoll import __version__, relations
+from knoll._system import available_threads
 from knoll.report.certificates import DATA, Certified, certified
 from knoll.report.figures import ARROWS, FIGURES
 from knoll.report.paths import PATHS, Film
 from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
 from knoll.report.tables import TABLES
-from knoll.threads import available_threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import datasets, relations
-from knoll.dbscan import DBSCAN
+from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
 from knoll.relations import Limit
 from knoll.report import fits

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from knoll import datasets
-from knoll.dbscan import DBSCAN
-from knoll.gaussian_mixture import GaussianMixture
-from knoll.kmeans import KMeans
-from knoll.mean_shift import MeanShift
+from knoll.density.dbscan import DBSCAN
+from knoll.density.mean_shift import MeanShift
+from knoll.kmeans.estimator import KMeans
+from knoll.mixture.estimator import GaussianMixture
 from knoll.report import fits
-from knoll.spectral import SpectralClustering
+from knoll.spectral.estimator import SpectralClustering
 
 __all__ = ["TABLES", "Table"]
 

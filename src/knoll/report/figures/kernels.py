@@ -8,11 +8,11 @@ import numpy as np
 
 from knoll import datasets, plots
 from knoll.kernels import Gaussian, Heaviside
+from knoll.kmeans.lloyd import lloyd
 from knoll.plots.style import BLUE, RED
 from knoll.report import fits
 from knoll.report.figures._window import solid_window, window
 from knoll.report.picture import Panel, Picture
-from knoll.steps.kmeans import lloyd
 
 __all__ = ["figure_8", "figure_9", "figure_10"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knoll import datasets, plots
-from knoll.gaussian import Ellipse
+from knoll.gaussian.estimator import Ellipse
 from knoll.plots.style import PALETTE, RED
 from knoll.report import fits
 from knoll.report.figures._window import window

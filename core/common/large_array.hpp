@@ -1,0 +1,57 @@
+// Memory for many numbers, not initialised, in large pages where the system has them: the first touch of an array costs
+// as much as a pass over it, on virtual machines far more.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "common/parallel.hpp"
+
+namespace knoll {
+
+constexpr size_t kLargePage = size_t{1} << 21, kSmallPage = size_t{1} << 12;
+
+struct FreeMemory {
+  void operator()(void* p) const { std::free(p); }
+};
+
+template <class T>
+using LargeArray = std::unique_ptr<T[], FreeMemory>;
+
+template <class T>
+LargeArray<T> make_large_array(size_t n) {
+  static_assert(std::is_trivially_default_constructible_v<T> && std::is_trivially_destructible_v<T>);
+  if (n > static_cast<size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
+  const size_t bytes = n * sizeof(T), large = bytes / kLargePage * kLargePage;
+  // The tail is in small pages: what is not used is not touched.
+  void* p = large == 0 ? std::malloc(bytes + 1)
+                       : std::aligned_alloc(kLargePage, (bytes + kLargePage - 1) / kLargePage * kLargePage);
+  if (p == nullptr) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (large > 0) (void)madvise(p, large, MADV_HUGEPAGE);  // advice only
+#endif
+  return LargeArray<T>(static_cast<T*>(p));
+}
+
+// Touches all pages of an array that holds nothing yet, each by one thread. Threads that write all over an array come
+// to its pages at the same time, and the system may make a large page ready once for each, to throw all but one away.
+inline void touch_pages(void* array, size_t bytes, Run run) {
+  const auto first = reinterpret_cast<uintptr_t>(array), end = first + bytes, base = first / kLargePage * kLargePage;
+  for_chunks(static_cast<int64_t>(end - base), static_cast<int64_t>(kLargePage), run,
+             [&](int64_t, int64_t from, int64_t to) {
+               uintptr_t at = std::max(first, base + static_cast<uintptr_t>(from));
+               for (; at < base + static_cast<uintptr_t>(to); at = (at / kSmallPage + 1) * kSmallPage)
+                 *reinterpret_cast<volatile char*>(at) = 0;
+             });
+}
+
+}  // namespace knoll

@@ -1,0 +1,193 @@
+// The formulas of the metrics, and the bands within which they decide.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "neighbors/metric.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUlp = std::numeric_limits<double>::epsilon();
+
+// 2^−e for a positive x in [2^e, 2^(e+1)), with e limited to ±1000 so that it is a normal number.
+double to_one(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
+
+// Whether squares of numbers near x are well within the range, [2^−900, 2^900].
+bool squares_well(double x) { return x >= 0x1p-450 && x <= 0x1p450; }
+
+// 2^−e of the largest coordinate, so that squares of the scaled row neither overflow nor vanish together.
+double row_scale(const double* x, int64_t d) {
+  double largest = 0;
+  for (int64_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(x[j]));
+  return largest > 0 ? to_one(largest) : 1.0;
+}
+
+double norm(const double* x, int64_t d, double scale) {
+  double sum = 0;
+  for (int64_t j = 0; j < d; ++j) sum += (x[j] * scale) * (x[j] * scale);
+  return std::sqrt(sum);
+}
+
+// sin²(½(φ−φ′)) + cos φ cos φ′ sin²(½(λ−λ′)): the square of the sine of half the angle. Clamped, since rounding may
+// leave [0, 1], where asin ends.
+double haversine(const double* x, const double* y) {
+  const double s = std::sin(0.5 * (x[0] - y[0])), t = std::sin(0.5 * (x[1] - y[1]));
+  return std::clamp(s * s + std::cos(x[0]) * std::cos(y[0]) * t * t, 0.0, 1.0);
+}
+
+}  // namespace
+
+// Rounding is monotone, so the s that qualify are an interval from 0; root·root is within a few ulps of its end.
+double largest_square(double root, bool closed) {
+  const auto outside = [&](double s) { return closed ? std::sqrt(s) > root : std::sqrt(s) >= root; };
+  if (std::isnan(root) || (!closed && root == 0)) return -1.0;
+  if (closed && std::isinf(root)) return root;
+  double s = root * root;
+  while (outside(s)) s = std::nextafter(s, -1.0);
+  for (double up = std::nextafter(s, kInfinity); !outside(up); up = std::nextafter(up, kInfinity)) s = up;
+  return s;
+}
+
+// Minkowski with p = 1, 2, ∞ is the metric of that name, which has kernels and no band.
+Metric::Metric(MetricName name, double p, int64_t d) : name_(name), p_(p), d_(d) {
+  if (name == MetricName::minkowski) {
+    if (!(p > 0)) throw std::invalid_argument("p must be > 0");
+    if (p == 1) name_ = MetricName::manhattan;
+    if (p == 2) name_ = MetricName::euclidean;
+    if (p == kInfinity) name_ = MetricName::chebyshev;
+  }
+  if (name == MetricName::haversine && d != 2) throw std::invalid_argument("haversine needs two columns");
+}
+
+MetricName Metric::named(const std::string& name) {
+  if (name == "euclidean") return MetricName::euclidean;
+  if (name == "manhattan") return MetricName::manhattan;
+  if (name == "chebyshev") return MetricName::chebyshev;
+  if (name == "minkowski") return MetricName::minkowski;
+  if (name == "cosine") return MetricName::cosine;
+  if (name == "haversine") return MetricName::haversine;
+  throw std::invalid_argument("metric must be euclidean, manhattan, chebyshev, minkowski, cosine or haversine");
+}
+
+// Cosine: the unit vector, and an axis of its own for the zero vector, so that it is at |u − v|² = 2, distance 1, from
+// all others. Haversine: the point on the unit sphere.
+void Metric::embed(const double* x, double* out) const {
+  if (name_ == MetricName::cosine) {
+    const double scale = row_scale(x, d_), length = norm(x, d_, scale);
+    for (int64_t j = 0; j < d_; ++j) out[j] = length > 0 ? x[j] * scale / length : 0.0;
+    out[d_] = length > 0 ? 0.0 : 1.0;
+  } else if (name_ == MetricName::haversine) {
+    out[0] = std::cos(x[0]) * std::cos(x[1]);
+    out[1] = std::cos(x[0]) * std::sin(x[1]);
+    out[2] = std::sin(x[0]);
+  } else {
+    std::copy(x, x + d_, out);
+  }
+}
+
+// Multiplying differences, not points, by a power of two: a far point would overflow to ∞, and ∞ − ∞ is NaN.
+Within Metric::anywhere(double largest) const {
+  Within w;
+  w.radius = w.inside = w.outside = kInfinity;
+  switch (name_) {
+    case MetricName::manhattan:
+      w.reduction = kSumAbsolute;
+      break;
+    case MetricName::chebyshev:
+      w.reduction = kMaxAbsolute;
+      break;
+    case MetricName::euclidean:
+      if (largest > 0 && !squares_well(largest)) w.reduction = kSumScaledSquares, w.scale = to_one(largest);
+      break;
+    case MetricName::minkowski:
+      if (largest > 0 && std::fabs(p_ * std::log2(largest)) > 900) w.scale = to_one(largest);
+      break;
+    default:
+      break;
+  }
+  return w;
+}
+
+// The thresholds `inside` and `outside` of a radius. Where they are equal, the reduced distance itself decides.
+Within Metric::within(double radius, double largest) const {
+  Within w = anywhere(0);
+  w.radius = radius;
+  if (radius == kInfinity) return w;
+  const double d = static_cast<double>(d_);
+  switch (name_) {
+    case MetricName::manhattan:
+    case MetricName::chebyshev:
+      w.inside = w.outside = radius;
+      break;
+    case MetricName::euclidean:
+      if (radius > 0 && !squares_well(radius)) w.reduction = kSumScaledSquares, w.scale = to_one(radius);
+      w.inside = w.outside = largest_square(radius * w.scale);
+      break;
+    case MetricName::minkowski: {
+      // pow is accurate to an ulp but need not be monotone: within 1000 + 4d + 8p ulps of ε^p the formula decides.
+      if (radius > 0 && std::fabs(p_ * std::log2(radius)) > 900) w.scale = to_one(radius);
+      const double power = std::pow(radius * w.scale, p_), slack = (1000 + 4 * d + 8 * p_) * kUlp;
+      w.inside = power * (1 - slack), w.outside = power * (1 + slack);
+      break;
+    }
+    case MetricName::cosine: {
+      // |u−v|² = 2(1 − cos) over unit vectors. Rounding moves a unit vector by (d/2+3)·u, hence |u−v|² by less than
+      // (6d+30)·u, and the formula's own value by (2d+6)·u.
+      const double slack = (16 * d + 128) * kUlp;
+      w.inside = 2 * radius - slack, w.outside = 2 * radius + slack;
+      if (radius >= 2) w.inside = w.outside = kInfinity;
+      break;
+    }
+    case MetricName::haversine: {
+      // |u−v|² = 4 sin²(½ angle). Angles far beyond 2π lose digits in the formula's differences.
+      const double half = std::sin(0.5 * radius), slack = (128 + 16 * largest) * kUlp;
+      w.inside = 4 * half * half - slack, w.outside = 4 * half * half + slack;
+      if (radius >= 2 * std::asin(1.0)) w.inside = w.outside = kInfinity;
+      break;
+    }
+  }
+  return w;
+}
+
+// Equal rows have distance 0 in every metric, which rounding of 1 − cos would not give: a weight of 2 must be two rows.
+double Metric::distance(const double* x, const double* y) const {
+  if (direct()) {
+    double largest = 0;
+    for (int64_t j = 0; j < d_; ++j) largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
+    const Within w = anywhere(largest);
+    return distance(reduced(x, 1, y, 1, w), w);
+  }
+  if (std::equal(x, x + d_, y)) return 0.0;
+  if (name_ == MetricName::haversine) return 2 * std::asin(std::sqrt(haversine(x, y)));
+  const double scale_x = row_scale(x, d_), scale_y = row_scale(y, d_);
+  const double length = norm(x, d_, scale_x) * norm(y, d_, scale_y);
+  if (!(length > 0)) return 1.0;  // the zero vector has no direction: distance 1, as of a right angle
+  double dot = 0;
+  for (int64_t j = 0; j < d_; ++j) dot += (x[j] * scale_x) * (y[j] * scale_y);
+  return std::clamp(1 - dot / length, 0.0, 2.0);
+}
+
+double Metric::distance(double reduced, const Within& w) const {
+  if (name_ == MetricName::minkowski) return std::pow(reduced, 1 / p_) / w.scale;
+  return name_ == MetricName::euclidean ? std::sqrt(reduced) / w.scale : reduced;
+}
+
+double Metric::add(double sum, double difference, const Within& w) const {
+  if (name_ == MetricName::manhattan) return sum + std::fabs(difference);
+  if (name_ == MetricName::chebyshev) return std::max(sum, std::fabs(difference));
+  if (w.scale != 1) difference *= w.scale;
+  if (name_ == MetricName::minkowski) return sum + std::pow(std::fabs(difference), p_);
+  return sum + difference * difference;
+}
+
+double Metric::reduced(const double* x, int64_t stride_x, const double* y, int64_t stride_y, const Within& w) const {
+  double sum = 0;
+  for (int64_t j = 0; j < dims(); ++j) sum = add(sum, x[j * stride_x] - y[j * stride_y], w);
+  return sum;
+}
+
+}  // namespace knoll

@@ -1,0 +1,67 @@
+// Metrics: what "within ε" means, each decided in the metric's own float64 formula.
+//
+// The index works with *reduced* distances over coordinates of its own: Σ(x−y)², Σ|x−y|, max|x−y| or Σ|x−y|^p over the
+// points themselves, and Σ(x−y)² over unit vectors for the angles (cosine, haversine). A reduced distance at most
+// `inside` is within ε, one above `outside` is not; between the two, a band as wide as the rounding errors, the formula
+// decides. The first three have no band.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "neighbors/index_kernels.hpp"
+
+namespace knoll {
+
+enum class MetricName { euclidean, manhattan, chebyshev, minkowski, cosine, haversine };
+
+// What "within a radius" is in reduced distances.
+struct Within {
+  double radius = 0;
+  double scale = 1;                   // differences are multiplied by it first: a power of two
+  double inside = 0, outside = 0;     // reduced distances: certainly within, and at most possibly
+  Reduction reduction = kSumSquares;  // which kernels (minkowski: none of them)
+};
+
+class Metric {
+ public:
+  // p is the exponent of minkowski; 1, 2 and infinity are the metrics that have names. d: columns of the data.
+  Metric(MetricName name, double p, int64_t d);
+  static MetricName named(const std::string& name);  // throws std::invalid_argument
+
+  MetricName name() const { return name_; }
+  int64_t columns() const { return d_; }
+  // Coordinates in the index. The zero vector has no direction: for cosine it gets an axis of its own.
+  int64_t dims() const { return name_ == MetricName::haversine ? 3 : name_ == MetricName::cosine ? d_ + 1 : d_; }
+  bool direct() const { return name_ != MetricName::cosine && name_ != MetricName::haversine; }  // they are the data
+  bool has_kernels() const { return name_ != MetricName::minkowski; }
+  bool has_band() const { return !has_kernels() || !direct(); }
+
+  // The coordinates of a data point in the index: unit vectors for the angles, else the point itself.
+  void embed(const double* x,     // in  (d)
+             double* out) const;  // out (dims)
+
+  // largest: the largest |coordinate| of the data, which the rounding of angles depends on.
+  Within within(double radius, double largest) const;
+  // For distances without a radius (k nearest neighbours): a scale under which no square overflows.
+  Within anywhere(double largest) const;
+
+  // The distance by the metric's formula. Equal points have distance 0.
+  double distance(const double* x, const double* y) const;
+  // The distance of a reduced one; for direct metrics only.
+  double distance(double reduced, const Within& w) const;
+  // Reduced distance of one pair of embedded points, in the order of the kernels.
+  double reduced(const double* x, int64_t stride_x, const double* y, int64_t stride_y, const Within& w) const;
+  double add(double sum, double difference, const Within& w) const;  // one more coordinate
+
+ private:
+  MetricName name_;
+  double p_;
+  int64_t d_;
+};
+
+// The largest double s whose correctly rounded root is ≤ root, or < root where the ball is open. So √s ≤ ε, computed,
+// is the same decision as s ≤ largest_square(ε), without a root. −1 where no s ≥ 0 qualifies.
+double largest_square(double root, bool closed = true);
+
+}  // namespace knoll

@@ -1,0 +1,75 @@
+// Points as float32 panels of 32 neighbours, and the bounds on their rounding (docs/decisions/0012-certified-pairs.md).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/run.hpp"
+#include "common/view.hpp"
+#include "simd/kernels.hpp"
+
+namespace knoll {
+
+// x̂ = float((x − center)·2^exponent): the median of a sample and its typical size, so that a few far rows move neither.
+struct Pivot {
+  std::vector<double> center;  // (d)
+  int exponent = 0;
+};
+template <class T>
+Pivot choose_pivot(View<const T, 2> x, Run run);
+
+// The thresholds that products p ≈ x̂·ŷ are compared with (docs/decisions/0012, eq. 4–6). With N = ‖x̂‖², M = ‖ŷ‖² and
+// R = r²·4^exponent,
+//     high(y) = M/2 + κM + t,                    low(y) = M/2 − κM − t,
+//     high(x) = (N − R)/2 + κN + t + λR + η,     low(x) = (N − R)/2 − κN − t − λR − η,
+// where κ covers the rounding of x̂, of the product's chain and of N, λ that of R and of the one distance, and t and η
+// what underflow hides. Then p ≥ high(x) + high(y) ⟹ D ≤ r², and p < low(x) + low(y) ⟹ D > r².
+struct FilterBounds {
+  FilterBounds(int64_t d, int exponent);
+
+  struct Range {
+    float high, low;
+  };
+  Range column(double norm) const;          // of M; inf where float32 cannot hold the point
+  Range row(double norm, double r2) const;  // of N and r², in the units of the data
+  double reach(double r2) const;            // x̂'s farther apart than this are not within r²
+
+  // A bound on ‖x' − c‖ for the exact point x' = (x − center)·2^exponent: ‖x̂ − c‖, computed as √d2, plus the storing
+  // error u·‖x̂‖.
+  double around(double d2, double norm) const;
+
+  double relative;          // (d + 16)·2^−52: error of float64 sums of d squares, and of what follows
+  double per_norm, per_r2;  // κ, λ
+  double constant, hidden;  // t, η
+  int exponent;
+};
+
+// Balls with their centres as column tiles, (balls/32, width, 32).
+struct Balls {
+  std::vector<double> centers, radii;  // a radius is inf where a row is too far out for float32
+  void resize(int64_t count, int64_t width);
+  void set(int64_t ball, const std::vector<double>& center, double radius);
+};
+
+template <class T>
+struct Panels {
+  Panels(View<const T, 2> x, Pivot pivot, Run run);
+
+  View<const T, 2> x;
+  Pivot pivot;
+  FilterBounds bounds;
+  int64_t width;                 // d, at least 1
+  int64_t count;                 // of panels
+  std::vector<int64_t> rows;     // (count, 32) rows of x, −1 at free positions
+  std::vector<uint32_t> used;    // (count) a bit for every occupied position
+  std::vector<float> columns;    // (count, width, 32)
+  std::vector<double> norms;     // (count, 32) ‖x̂‖²
+  std::vector<float> high, low;  // (count, 32)
+  Balls balls, groups;           // around each panel, and around each 32 panels in a row
+
+ private:
+  void pack(const std::vector<float>& flat, const std::vector<uint8_t>& far, Run run);
+  void enclose();  // the groups
+};
+
+}  // namespace knoll

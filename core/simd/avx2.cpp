@@ -1,0 +1,3 @@
+#define KNOLL_ISA avx2
+#define KNOLL_ISA_NAME "avx2"
+#include "simd/body-inl.hpp"

@@ -1,0 +1,3 @@
+#define KNOLL_ISA baseline
+#define KNOLL_ISA_NAME "baseline"
+#include "simd/body-inl.hpp"

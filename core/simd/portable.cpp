@@ -1,0 +1,3 @@
+#define KNOLL_ISA portable
+#define KNOLL_ISA_NAME "portable"
+#include "simd/body-inl.hpp"

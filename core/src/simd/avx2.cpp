@@ -1,3 +1,0 @@
-#define KNOLL_ISA avx2
-#define KNOLL_ISA_NAME "avx2"
-#include "body.inl"

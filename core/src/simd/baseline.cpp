@@ -1,3 +1,0 @@
-#define KNOLL_ISA baseline
-#define KNOLL_ISA_NAME "baseline"
-#include "body.inl"

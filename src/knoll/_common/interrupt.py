@@ -1,0 +1,31 @@
+"""Ctrl-C during a call that cannot be interrupted: the call runs in a thread of its own, and the wait ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+__all__ = ["interruptible"]
+
+
+def interruptible(work: Callable[[], Any]) -> Any:
+    """Run `work` in a thread and wait for its result; KeyboardInterrupt ends the wait, and the result is discarded."""
+    results: Queue[tuple[Any, BaseException | None]] = Queue()
+
+    def run() -> None:
+        try:
+            results.put((work(), None))
+        except BaseException as error:  # raised again in the waiting thread
+            results.put((None, error))
+
+    Thread(target=run, daemon=True).start()
+    while True:
+        try:
+            value, error = results.get(timeout=0.1)
+        except Empty:
+            continue
+        if error is not None:
+            raise error
+        return value

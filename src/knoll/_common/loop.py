@@ -1,0 +1,66 @@
+"""The only loop of knoll: a step takes a state and returns the next one with a report, until a rule ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from knoll._typing import Floats, Ints
+
+__all__ = ["History", "StepReport", "iterate", "live"]
+
+State = TypeVar("State")
+History = dict[str, Floats | Ints]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """The report of a step: the objective after it, and how much changed (in the algorithm's own measure)."""
+
+    objective: float
+    changed: float
+
+
+def iterate(
+    step: Callable[[State], tuple[State, StepReport]],
+    state: State,
+    *,
+    max_iter: int,
+    stop: Callable[[list[StepReport]], bool],
+    hook: Callable[[int, StepReport], None] | None = None,
+) -> tuple[State, History]:
+    """Apply `step` until `stop(reports)` is true or `max_iter` steps are done; return the last state and history."""
+    reports: list[StepReport] = []
+    seconds: list[float] = []
+    while len(reports) < max_iter and not (reports and stop(reports)):
+        begun = time.perf_counter()
+        state, report = step(state)
+        seconds.append(time.perf_counter() - begun)
+        reports.append(report)
+        if hook is not None:
+            hook(len(reports), report)
+    history: History = {
+        "iteration": np.arange(1, len(reports) + 1),
+        "objective": np.array([report.objective for report in reports]),
+        "changed": np.array([report.changed for report in reports]),
+        "seconds": np.array(seconds),
+    }
+    return state, history
+
+
+def live(name: str, verbose: int) -> Callable[[int, StepReport], None] | None:
+    """Make the hook that prints each step under `verbose`, or none."""
+    if not verbose:
+        return None
+
+    def show(iteration: int, report: StepReport) -> None:
+        print(
+            f"{name}: step {iteration}, objective {report.objective:.10g}, changed {report.changed:.3g}",
+            flush=True,
+        )
+
+    return show

@@ -1,0 +1,401 @@
+"""DBSCAN: clusters are the components of the graph "within ε" on the core points, |N_ε(x)| ≥ minPts (eq. 5.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import _core
+from knoll._schema import Array, Text, not_columns
+from knoll._typing import Bools, Floats, Ints
+from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.density.core_graph import Clusters, Workspace
+from knoll.density.formulations import FORMULATIONS, Formulation
+from knoll.density.radius_search import Search, choose_search, core_metric, minkowski_power
+from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
+from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
+
+__all__ = ["DBSCAN", "DBSCANCost"]
+
+_SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
+_PER_ROW = 88  # bytes that the core keeps for a row: cells and their order, labels, marks, the union-find
+_FEW = 0.01  # of the rows: fewer core points than that are almost none
+_WARNED_FROM = 20  # rows: on less data a warning would say nothing
+
+
+@dataclass(frozen=True)
+class DBSCANCost:
+    """Memory and work of a fit, estimated before it is run."""
+
+    formulation: str
+    memory: int  # bytes beyond X
+    neighbours: float  # mean |N_ε|, from a sample
+    core_share: float  # share of core points in that sample
+    pairs: float  # Σ|N_ε|: the links of the whole graph, none of which is stored by "graph"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.formulation}: about {self.memory / 2**20:.0f} MB beyond the data; a row has about "
+            f"{self.neighbours:.3g} neighbours, {100 * self.core_share:.0f} % of the rows are core points."
+        )
+
+
+class DBSCAN(ClusterMixin, Estimator):
+    """Density-based clusters, in the paper's three formulations, exact, in memory linear in the number of rows.
+
+    A row is *core* when at least `min_samples` rows, itself included, lie within `eps` of it. Core points within `eps`
+    of each other are in one cluster. A row that is not core but has a core point within `eps` is on the *border* of a
+    cluster; any other is noise, label −1.
+
+    Parameters
+    ----------
+    eps : float, default=0.5
+        The radius ε; a distance equal to it is inside. `knoll.scales.estimate_eps` suggests one.
+    min_samples : int, default=5
+        How many rows, or how much weight, make a core point; 2·n_features is common for larger data.
+    metric : str or callable, default="euclidean"
+        "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" and "haversine"
+        (radians) are fast; "precomputed" takes a matrix of distances, dense or sparse; any other metric of
+        scikit-learn's `pairwise_distances` or a callable is computed in blocks, n² distances in linear memory.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    algorithm, leaf_size
+        Accepted as in scikit-learn. The index is chosen by shape and radius; the labels do not depend on it.
+    p : float, default=None
+        The power of the Minkowski metric; None is 2.
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The labels are the same for every number.
+    formulation : {"graph", "spectral", "climbing"}, default="graph"
+        "spectral" finds the same clusters from the eigenvectors of eigenvalue one, and refuses where float64 cannot
+        decide. "climbing" is the paper's step towards Mean Shift: every row moves to the mean of its neighbours
+        until it has `min_samples` of them. It is not the same algorithm (docs/theory/errata.md, item 4).
+    border : {"closest", "first", "noise"}, default="closest"
+        The cluster of a border point: that of its closest core point, which no order of the rows changes; the first
+        cluster that reaches it, as in scikit-learn; or none (DBSCAN*).
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters, numbered by their first core row; −1 is noise.
+    core_sample_indices_ : ndarray of shape (n_core_samples,)
+        The core rows.
+    components_ : ndarray of shape (n_core_samples, n_features)
+        The core points.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X has any.
+
+    See Also
+    --------
+    knoll.reference.dbscan_graph : the algorithm box, step by step.
+    knoll.scales.estimate_eps : a radius from the data.
+
+    References
+    ----------
+    Ester, Kriegel, Sander, Xu: A density-based algorithm for discovering clusters (KDD 1996). Campello, Moulavi,
+    Sander: Density-based clustering based on hierarchical density estimates (2013), for DBSCAN*.
+
+    Examples
+    --------
+    >>> from knoll import DBSCAN
+    >>> X = [[0.0], [0.5], [1.0], [7.0], [7.5], [8.0], [50.0]]
+    >>> DBSCAN(eps=1.0, min_samples=3).fit(X).labels_
+    array([ 0,  0,  0,  1,  1,  1, -1])
+    """
+
+    _rules: ClassVar = {
+        "eps": (Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a value."),),
+        "min_samples": (Number(1, whole=True, remedy="A row counts itself, so 1 makes every row a core point."),),
+        "metric_params": (None, Instance((dict,), "a dict")),
+        "algorithm": (Choice(("auto", "ball_tree", "kd_tree", "brute")),),
+        "leaf_size": (Number(1, whole=True),),
+        "p": (None, Number(0, strict=False)),
+        "n_jobs": N_JOBS,
+        "formulation": (Choice(("graph", "spectral", "climbing")),),
+        "border": (Choice(("closest", "first", "noise")),),
+    }
+    _fitted: ClassVar = {
+        "labels_": Array("n", "int64", low=-1, below="n", also=not_columns),
+        "core_sample_indices_": Array("c", "int64", low=0, below="n", increasing=True),
+        "components_": Array("c d", sparse=True),
+        "other_points_": Array(
+            "o d",
+            sparse=True,
+            when=lambda model: not model._pairwise(),
+            also=lambda model, _: model._split_fault(),
+        ),
+        "fit_weights_": Array(
+            "n", "float64", none=True, also=lambda model, weights: model._formulation().weight_fault(weights)
+        ),
+        "graph_digest_": Text(),
+        "climbed_": Array("n d", "float64", when=lambda model: model.formulation == "climbing", missing=True),
+        "climbed_labels_": Array(
+            "n", "int64", low=-1, below="n", when=lambda model: model.formulation == "climbing", missing=True
+        ),
+    }
+
+    def __init__(
+        self,
+        eps: float = 0.5,
+        *,
+        min_samples: int = 5,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float | None = None,
+        n_jobs: int | None = None,
+        formulation: str = "graph",
+        border: str = "closest",
+    ) -> None:
+        self.eps = eps
+        self.min_samples = min_samples
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.n_jobs = n_jobs
+        self.formulation = formulation
+        self.border = border
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ---- fitting ---------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the clusters of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
+            The points, or their distances where metric="precomputed".
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of w counts as w rows. 0 is an absent row: it is labelled as `predict` would. Negative weights are
+            legal, as in scikit-learn: they keep their neighbours from being core.
+
+        Returns
+        -------
+        DBSCAN
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._warn_of_two_powers()
+        points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
+        search, weights = self._check_data(points, sample_weight)
+        for name in ("climbed_", "climbed_labels_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        formulation = self._formulation()
+        absent = np.empty(0, dtype=np.intp) if weights is None else np.flatnonzero(weights == 0)
+        if weights is None or not len(absent):
+            clusters = formulation.cluster(self, search, points, weights)
+        else:
+            rows = np.flatnonzero(weights)
+            clusters = formulation.cluster(self, search, search.select(points, rows, rows), weights[rows])
+            clusters = clusters.among(rows, points.shape[0])
+        core = clusters.core
+        self.core_sample_indices_, self.components_, others = self._split(points, core, clusters.workspace)
+        self.labels_ = clusters.labels
+        self.other_points_ = None if self._pairwise() else others
+        self.fit_weights_ = None if weights is None else np.concatenate([weights[core], weights[~core]])
+        self.graph_digest_ = search.digest(points)
+        formulation.keep(self, clusters, points, weights, absent)
+        if len(absent):
+            self.labels_[absent] = formulation.predict(self, search, points[absent])
+        self._warn(clusters, search)
+        return self
+
+    def _split(self, points: Any, core: Bools, workspace: Workspace | None) -> tuple[NDArray[np.intp], Any, Any]:
+        """Return the numbers of the core points, copies of them, and copies of the other rows."""
+        if not isinstance(points, np.ndarray):
+            return np.flatnonzero(core), points[core], points[~core]
+        n_core, d = int(np.count_nonzero(core)), points.shape[1]
+        rows, cores = (workspace or Workspace.of(n_core, d)).reuse(n_core, d, points.dtype)
+        others = np.empty((len(core) - n_core, d), dtype=points.dtype)
+        _core.split_rows(points, core, rows, cores, others, self._threads())
+        return rows.astype(np.intp, copy=False), cores, others
+
+    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Ints:
+        """Find the clusters of X and return `labels_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
+            As in `fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels; −1 is noise.
+        """
+        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
+
+    def _warn_of_two_powers(self) -> None:
+        if self.p is not None and "p" in (self.metric_params or {}):
+            warn_caller(
+                "Parameter p is found in metric_params. The corresponding parameter from __init__ is ignored.",
+                SyntaxWarning,
+            )
+
+    def _check_data(self, points: Any, sample_weight: ArrayLike | None) -> tuple[Search, Floats | None]:
+        """Choose the search; check points and weights."""
+        search = self._search(points)
+        search.check(points, points.shape[0])
+        weights = check_weights(sample_weight, points.shape[0], owner="DBSCAN", negative=True)
+        self._formulation().check_data(points, weights)
+        return search, weights
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.metric, str) and not callable(self.metric):
+            raise InvalidParameter(f"DBSCAN: metric must be a name or a callable, got {self.metric!r}.")
+        self._formulation().check_metric(self.metric, core_metric(self.metric, self.metric_params, self.p))
+        if self.metric == "minkowski" and (power := minkowski_power(self.metric_params, self.p)) < 1:
+            raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {power!r}.")
+
+    def _pairwise(self) -> bool:
+        """Return whether X is a matrix of distances."""
+        return bool(self.metric == "precomputed")
+
+    def _search(self, points: Any) -> Search:
+        return choose_search(points, float(self.eps), self.metric, self.metric_params, self.p, self._threads())
+
+    def _formulation(self) -> Formulation:
+        return FORMULATIONS[self.formulation]
+
+    # ---- other points ----------------------------------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike) -> Ints:
+        """Label points: the cluster of a core point within ε, by the rule of `border`; −1 where there is none.
+
+        The points are not added to the counts of the fit; `predict(X)` of the fitted X is `labels_`. With
+        formulation="climbing" a point ascends in the fitted data, and takes the cluster of the closest end of a row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
+            The points, or their distances to the rows of the fit where metric="precomputed".
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            The labels.
+        """
+        queries = self._queries(X)
+        return self._formulation().predict(self, self._search(queries), queries)
+
+    def predict_kind(self, X: ArrayLike) -> NDArray[np.str_]:
+        """Classify points among the fitted data: "core", "border" or "noise".
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) of str
+            "core": at least min_samples rows of the fit lie within ε (the point itself is not counted among them);
+            "border": fewer, but a core point does; "noise": neither.
+        """
+        queries = self._queries(X)
+        return self._formulation().predict_kind(self, self._search(queries), queries)
+
+    def _queries(self, X: ArrayLike) -> Any:
+        check_is_fitted(self)
+        queries = check_points(X, estimator=self, reset=False, sparse=True, n_jobs=self._threads())
+        self._search(queries).check(queries, len(self.labels_))
+        if self._pairwise() or scipy.sparse.issparse(queries) == scipy.sparse.issparse(self.components_):
+            return queries
+        return scipy.sparse.csr_array(queries) if isinstance(queries, np.ndarray) else queries.toarray()
+
+    def _split_fault(self) -> str:
+        """Return what keeps `components_` and `other_points_` from being the rows of the fit, or ""."""
+        cores: Any = self.components_
+        others: Any = self.other_points_
+        if type(cores) is not type(others) or cores.dtype != others.dtype:
+            return "is another type of array than components_"
+        if cores.shape[0] + others.shape[0] != len(self.labels_):
+            return f"and components_ have {cores.shape[0] + others.shape[0]} rows, and there are {len(self.labels_)}"
+        return ""
+
+    def _fitted_points(self) -> Any:
+        """Return the rows of the fit, core points first: the order of `fit_weights_`."""
+        rows = [self.components_, self.other_points_]
+        return np.concatenate(rows) if isinstance(rows[0], np.ndarray) else scipy.sparse.vstack(rows, format="csr")
+
+    # ---- before and after a fit ------------------------------------------------------------------------------------
+
+    def estimate_cost(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> DBSCANCost:
+        """Estimate memory and work of a fit, from the shape of the data and a sample of neighbourhoods.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
+            The points.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        DBSCANCost
+            Memory beyond X, neighbours per row, share of core points, links of the graph.
+        """
+        self._check_parameters()
+        points = check_points(X, sparse=True, n_jobs=self._threads())
+        search, weights = self._check_data(points, sample_weight)
+        n, d = points.shape
+        rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+        sample = points[rows]
+        counts = search.count(sample, points, rows)
+        core = counts >= self.min_samples
+        if weights is not None:
+            core = search.has_enough(sample, points, self.min_samples, weights)
+        share = float(core.mean())
+        memory = _PER_ROW * n + 2**20 + self._formulation().memory(search, n, d, share)
+        return DBSCANCost(self.formulation, memory, float(counts.mean()), share, float(counts.mean()) * n)
+
+    def _warn(self, clusters: Clusters, search: Search) -> None:
+        """Warn where the result is defined but suspicious."""
+        n, n_core = len(clusters.labels), len(self.core_sample_indices_)
+        if n < _WARNED_FROM:
+            return
+        found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
+        if search.takes_estimate():
+            suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
+        else:
+            suggestion = f"sorted distances to the {self.min_samples}th neighbour show a range of values."
+        if found == 0:
+            text = (
+                f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={self.eps:g}. "
+                f"Take a larger eps or a smaller min_samples; {suggestion}"
+            )
+        elif found == 1 and clusters.labels.min() == 0:
+            text = (
+                f"all {n} points are in one cluster. If you expected more, eps={self.eps:g} is too large; {suggestion}"
+            )
+        elif n_core < _FEW * n and self._formulation().warns_of_few_core:
+            text = (
+                f"only {n_core} of {n} points are core points. eps={self.eps:g} is too small for "
+                f"min_samples={self.min_samples}; {suggestion}"
+            )
+        else:
+            return
+        warn_caller(f"DBSCAN: {text}", SuspiciousResultWarning)

@@ -1,0 +1,7 @@
+"""Weighted kernel k-means."""
+
+from __future__ import annotations
+
+from knoll.kernel_kmeans.estimator import KernelKMeans, KernelKMeansCost
+
+__all__ = ["KernelKMeans", "KernelKMeansCost"]

@@ -1,0 +1,202 @@
+"""Rows and centres: who is closest to whom, at which distance, and what the rows of a cluster add up to.
+
+The only module that knows whether the points are an array or a sparse matrix (compressed rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll._common.blocks import Block
+from knoll._common.sparse import is_sparse
+
+__all__ = [
+    "Blocks",
+    "Memory",
+    "add_sums",
+    "assign",
+    "distances",
+    "exact_total_scatter",
+    "memory_for",
+    "no_sums",
+    "own_distances",
+    "squared_error",
+    "total_scatter",
+]
+
+Blocks = Callable[[], Iterator[Block]]
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+
+def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, threads: int) -> tuple[int, int]:
+    """Write the closest centre of each row into `labels`, and its squared distance into `d2` unless that is None.
+
+    Returns how many distances were evaluated, and how many rows were decided again by the one distance.
+    """
+    if is_sparse(points):
+        evaluated, again = _core.assign_csr(*_csr(points), centers, labels, d2, threads)
+    else:
+        evaluated, again = _core.assign(points, centers, labels, d2, threads)
+    return int(evaluated), int(again)
+
+
+def own_distances(points: Any, centers: Floats, labels: Labels, threads: int) -> Floats:
+    """Compute the squared distance of each row to its own centre, the closest, which is known."""
+    d2 = np.empty(points.shape[0])
+    if is_sparse(points):
+        assign(points, centers, np.empty_like(labels), d2, threads)
+    else:
+        _core.own_distances(points, centers, labels, d2, threads)
+    return d2
+
+
+def distances(points: Any, centers: Floats, threads: int) -> NDArray[Any]:
+    """Compute the distance of each row to each centre, in the dtype of the points."""
+    out = np.empty((points.shape[0], len(centers)), dtype=points.dtype)  # (n, k)
+    if is_sparse(points):
+        _core.center_distances_csr(*_csr(points), centers, out, threads)
+    else:
+        _core.center_distances(points, centers, out, threads)
+    return out
+
+
+def no_sums(k: int, d: int) -> NDArray[np.int64]:
+    """Return exact sums of k clusters that nothing was added to: mass of c in column c·(d+1), then its coordinates."""
+    return np.zeros((_core.SUM_WORDS, k * (d + 1)), dtype=np.int64)
+
+
+def add_sums(block: Block, labels: Labels, sums: NDArray[np.int64], threads: int) -> None:
+    """Add the rows of a block to the exact sums of their clusters."""
+    if is_sparse(block.points):
+        _core.add_cluster_sums_csr(*_csr(block.points), block.weights, labels, sums, threads)
+    else:
+        _core.add_cluster_sums(block.points, block.weights, labels, sums, threads)
+
+
+def squared_error(blocks: Blocks, centers: Floats, threads: int) -> float:
+    """Compute Σ w‖x − closest centre‖²: the terms are those of the one distance, their sum is rounded once."""
+    total = no_sums(1, 1)
+    for block in blocks():
+        n = block.points.shape[0]
+        labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
+        assign(block.points, centers, labels, d2, threads)
+        labels.fill(0)
+        _core.add_cluster_sums(d2[:, None], block.weights, labels, total, threads)
+    rounded = np.empty(2)
+    _core.exact_round(total, rounded, 1)
+    return float(rounded[1])
+
+
+def total_scatter(block: Block, origin: Floats, threads: int) -> float:
+    """Compute Σ w‖x − origin‖² of one block: `squared_error` with one centre, sooner."""
+    if is_sparse(block.points):
+        return float(_core.total_scatter_csr(*_csr(block.points), block.weights, origin, threads))
+    return float(_core.total_scatter(block.points, block.weights, origin, threads))
+
+
+def exact_total_scatter(blocks: Blocks, origin: Floats, threads: int) -> tuple[float, float]:
+    """Compute Σ w‖x − origin‖² to some hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
+    total = np.zeros(_core.SUM_WORDS, dtype=np.int64)
+    for block in blocks():
+        if is_sparse(block.points):
+            _core.add_exact_scatter_csr(*_csr(block.points), block.weights, origin, total, threads)
+        else:
+            _core.add_exact_scatter(block.points, block.weights, origin, total, threads)
+    high, low = np.empty(1), np.empty(1)
+    _core.exact_round(total[:, None], high, 1, low)
+    return float(high[0]), float(low[0])
+
+
+# ---- what a block remembers between steps --------------------------------------------------------------------------
+
+
+class Memory(Protocol):
+    """What one block remembers between steps, so that a step can skip what cannot have changed."""
+
+    @property
+    def labels(self) -> Labels:
+        """The cluster of each row, (n,)."""
+
+    @property
+    def sums(self) -> NDArray[np.int64]:
+        """The exact sums of the clusters."""
+
+    def round_sums(self, out: Floats, threads: int, low: Floats | None = None, /) -> None:
+        """Write the sums, each rounded once, (k·(d+1),), and into `low`, if set, what that leaves, rounded likewise."""
+
+    def round_moved(
+        self,
+        x: Any,
+        weights: Floats | None,
+        rows: NDArray[np.int64],
+        to: Labels,
+        out: Floats,
+        threads: int,
+        low: Floats | None = None,
+        /,
+    ) -> None:
+        """Do the same with `rows` in the clusters `to`; labels and sums stay as they are."""
+
+    def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
+        """Assign every row; return how many labels changed, distances evaluated, rechecks."""
+
+
+class _LabelsOnly:
+    """The memory of sparse rows: their labels, nothing more."""
+
+    def __init__(self, n: int, d: int, k: int) -> None:
+        self.labels: Labels = np.full(n, -1, dtype=np.int32)
+        self.sums = no_sums(k, d)
+
+    def round_sums(self, out: Floats, threads: int, low: Floats | None = None) -> None:
+        _core.exact_round(self.sums, out, threads, low)
+
+    def round_moved(
+        self,
+        x: Any,
+        weights: Floats | None,
+        rows: NDArray[np.int64],
+        to: Labels,
+        out: Floats,
+        threads: int,
+        low: Floats | None = None,
+    ) -> None:
+        labels = self.labels.copy()
+        labels[rows] = to
+        sums = np.zeros_like(self.sums)
+        add_sums(Block(x, weights), labels, sums, threads)
+        _core.exact_round(sums, out, threads, low)
+
+    def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
+        labels = np.empty_like(self.labels)
+        evaluated, again = assign(x, centers, labels, None, threads)
+        changed = int(np.count_nonzero(labels != self.labels))
+        if changed:
+            self.sums.fill(0)
+            add_sums(Block(x, weights), labels, self.sums, threads)
+        self.labels = labels
+        return changed, evaluated, again
+
+
+def memory_for(points: Any, k: int, algorithm: str) -> Memory:
+    """Make the memory of one block: no bounds ("lloyd"), one per row ("hamerly"), one per group of centres ("elkan").
+
+    "auto" takes what suits the shape.
+    """
+    n, d = points.shape
+    if is_sparse(points):
+        return _LabelsOnly(n, d, k)
+    if algorithm == "auto":
+        few = k == 1 or n * k * d <= 1 << 14  # a step is next to nothing: nothing to save
+        algorithm = "lloyd" if few else _core.best_lloyd(n, d, k)
+    return _core.LloydMemory(n, d, k, algorithm)
+
+
+def _csr(points: Any) -> tuple[Any, Any, Any, int]:
+    return points.data, points.indices, points.indptr.astype(points.indices.dtype, copy=False), points.shape[1]

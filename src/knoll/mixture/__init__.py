@@ -1,0 +1,7 @@
+"""Gaussian mixtures by expectation maximisation."""
+
+from __future__ import annotations
+
+from knoll.mixture.estimator import GaussianMixture
+
+__all__ = ["GaussianMixture"]

@@ -1,0 +1,523 @@
+"""The step of EM for a mixture of Gaussians: responsibilities and sums in one pass, from them π, μ and Σ.
+
+Equations 2.5–2.9 of docs/theory/02-gaussian-mixture.md. Within a state everything is in centered units,
+y = (x − origin)·scale; `means`, `covariances_` and the like of a `MixtureState` are those of x.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll import _core
+from knoll._common.blocks import Block
+from knoll._common.loop import StepReport
+from knoll.gaussian.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Full, Moments
+from knoll.gaussian.steps import GaussianState
+
+__all__ = [
+    "DEAD",
+    "Centering",
+    "MixtureState",
+    "MixtureSums",
+    "Noise",
+    "blank",
+    "expect",
+    "finish",
+    "from_parameters",
+    "log_joint",
+    "merge",
+    "partial",
+    "partial_labels",
+    "partial_resp",
+    "recentred",
+    "step",
+]
+
+# A component is dead when its largest responsibility is below this: a smaller one has lost digits to underflow.
+DEAD = 2.0**-969
+# Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the
+# subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again.
+_FAR = 1e4
+# A mean whose squared distance from the origin is at most this, in variances of every column, needs no centre of its
+# own: moments about the origin cost a digit at most, and points need not be shifted for each component. Worth it beyond
+# three columns.
+_NEAR = 9.0
+# The second moments of all rows are a constant, so those of one component may be what the others leave of them. It
+# bears their errors: so many times as large, beside its own variances, as the variances of all rows are. A component is
+# chosen below the first number; beyond the second, which is 1e-13 of its variances for what the others leave out, the
+# pass is made again with sums of its own.
+_COMPLEMENT, _POOR = 12.0, 16.0
+
+Floats = NDArray[np.float64]
+Shares = Callable[[], Iterable[tuple[Block, Floats]]]  # a pass over rows with their responsibilities (m, k)
+
+_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+
+
+@dataclass(frozen=True)
+class Centering:
+    """Centered units y = (x − origin)·scale, and the pooled moments of the data in them."""
+
+    origin: Floats  # (d,)
+    scale: float  # a power of two
+    mean: Floats  # (d,)
+    covariance: Floats  # (d, d)
+    known: bool = False  # those moments are the ones of all rows of the fit, to their last digits
+
+    @classmethod
+    def of(cls, pooled: GaussianState, least: float = 0.0, origin: Floats | None = None) -> Centering:
+        """Put the origin into the data's mean, and choose the power of two that brings its deviation near 1.
+
+        `least` is the smallest standard deviation that may become 1; `origin` (d,) takes the place of the mean.
+        """
+        largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
+        unit = max(largest, least)
+        scale = float(np.ldexp(1.0, -int(np.frexp(unit)[1]))) if 0 < largest < np.inf else 1.0
+        # The rounding of the origin, 2⁻⁵³ of it, is the mean of y: its square must not count.
+        known = bool((np.abs(pooled.mean) <= 2.0**25 * np.sqrt(np.abs(pooled.covariance.diagonal()))).all())
+        known = known and largest >= least
+        covariance = pooled.covariance * scale * scale
+        if origin is not None:
+            return cls(origin, scale, (pooled.mean - origin) * scale, covariance)
+        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), covariance, known)
+
+    @classmethod
+    def plain(cls, d: int) -> Centering:
+        """Measure as the data is; for models whose data is not at hand. The pooled variances are taken as 1."""
+        return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
+
+    @property
+    def exponent(self) -> int:
+        """log₂ scale, exactly."""
+        return int(np.frexp(self.scale)[1]) - 1
+
+    @property
+    def doublings(self) -> int:
+        """How often the density of y is to be doubled for that of x: d·log₂ scale, exactly."""
+        return len(self.origin) * self.exponent
+
+    @property
+    def shift(self) -> float:
+        """What the log-density of x has more than that of y."""
+        return float(len(self.origin) * np.log(self.scale))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A uniform component: its weight, and its density e^log_density · 2^doublings in the units of x.
+
+    The powers of two are kept apart, so that a density made in centered units is the same there in any units of x.
+    """
+
+    weight: float
+    log_density: float
+    doublings: int = 0
+
+    def log_density_in(self, doublings: int = 0) -> float:
+        """Return log(1/volume) in units whose density is doubled so often for that of x."""
+        return self.log_density + (self.doublings - doublings) * float(np.log(2.0))
+
+
+@dataclass(frozen=True)
+class MixtureState:
+    """A mixture; `covariance` has means and covariances in centered units."""
+
+    weights: Floats  # (k,) π
+    covariance: Covariance
+    noise: Noise | None
+    centering: Centering
+    centers: Floats | None = None  # (k, d) about which the next moments are taken, all of them; None: `_plan` chooses
+
+    @property
+    def means(self) -> Floats:
+        """μ_c in the units of x, (k, d)."""
+        return self.centering.origin + self.covariance.means / self.centering.scale
+
+    @property
+    def covariances_(self) -> Floats:
+        """Σ_c in the units of x and scikit-learn's shape."""
+        return self.covariance.covariances_ / self.centering.scale / self.centering.scale
+
+    @property
+    def precisions_(self) -> Floats:
+        """Σ_c⁻¹ in the units of x and scikit-learn's shape."""
+        return self.covariance.precisions_ * self.centering.scale * self.centering.scale
+
+    @property
+    def precisions_cholesky_(self) -> Floats:
+        """The upper triangles U_c with Σ_c⁻¹ = U_c U_cᵀ, in the units of x and scikit-learn's shape."""
+        return self.covariance.precisions_cholesky_ * self.centering.scale
+
+    def constants(self) -> Floats:
+        """Return log π_c − ½ log |2πΣ_c| as a (k,) array, −inf for a dead component."""
+        with np.errstate(divide="ignore"):
+            constants: Floats = np.log(self.weights) + self.covariance.log_norms()
+        return constants
+
+    def noise_constant(self) -> float:
+        """Return the logarithm of the noise component's weighted density, −inf where there is none."""
+        if self.noise is None or not self.noise.weight > 0:
+            return -np.inf
+        return float(np.log(self.noise.weight)) + self.noise.log_density_in(self.centering.doublings)
+
+    def model(self) -> tuple[int, Floats, float, Floats, Floats, Floats, float]:
+        """Return the mixture as the kernels read it."""
+        shape, means, factors = self.covariance.kernel()
+        units = self.centering.origin, self.centering.scale
+        return shape, *units, means, factors, self.constants(), self.noise_constant()
+
+
+@dataclass(frozen=True)
+class MixtureSums:
+    """The sums of a pass: integers that any order of merging gives the same bits, and the largest responsibilities."""
+
+    rows: int
+    sums: NDArray[np.int64]  # (words, 3 + k·(1 + d + second moments))
+    used: NDArray[np.int64]  # (2,) words in use, from and to; the others count as zero, whatever is in them
+    peaks: Floats  # (k,)
+    scatter: int  # which second moments
+    expected: bool  # of an E step: there is a log-likelihood
+    complement: int = -1  # the component whose second moments are what the others leave of the pooled ones; −1: none
+
+
+# ---- where EM starts -----------------------------------------------------------------------------------------------
+
+
+def blank(covariance: Covariance, k: int, centering: Centering, noise: Noise | None = None) -> MixtureState:
+    """Make a state that knows its shape and centering only: for `partial_labels` and `partial_resp`, then `finish`.
+
+    `covariance` is an instance without means, such as ``Full()``; an ε of ``Fixed`` is in the units of x.
+    """
+    d = len(centering.origin)
+    centers = np.zeros((k, d))  # the origin: the mean of all rows, or their median where a few lie far out
+    shape = covariance.with_pooled(centers, centering.covariance, _deviations(centering), centering.scale)
+    weight = 1.0 if noise is None else 1.0 - noise.weight
+    assert shape.means.shape == (k, d)
+    return MixtureState(np.full(k, weight / k), shape.prepared(direct=True), noise, centering)
+
+
+def from_parameters(
+    weights: Floats, covariance: Covariance, centering: Centering, noise: Noise | None = None
+) -> MixtureState:
+    """Make a state of parameters in the units of x: `covariance` with its means, such as ``Full.from_precisions``."""
+    shape = covariance.moved(centering.origin, centering.scale).prepared(direct=noise is not None)
+    return MixtureState(np.asarray(weights, dtype=np.float64), shape, noise, centering)
+
+
+# ---- one step ------------------------------------------------------------------------------------------------------
+
+
+def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
+    """Pass once over a block: responsibilities (eq. 2.5), and the sums of the M step."""
+    centers, complement = _plan(state)
+    stats = _workspace(state, len(block.points), expected=True, complement=complement)
+    _core.add_mixture(
+        block.points,
+        block.weights,
+        *state.model(),
+        centers,
+        stats.scatter,
+        complement,
+        stats.sums,
+        stats.used,
+        stats.peaks,
+        threads,
+    )
+    return stats
+
+
+def partial_labels(block: Block, labels: NDArray[np.int64], state: MixtureState, threads: int) -> MixtureSums:
+    """Sum for hard labels (m,); those below 0 count as noise. Shape, centering and centers are the state's."""
+    return _partial_assigned(block, None, np.asarray(labels, dtype=np.int64), state, threads)
+
+
+def partial_resp(block: Block, resp: Floats, state: MixtureState, threads: int) -> MixtureSums:
+    """Sum for fixed responsibilities (m, k)."""
+    return _partial_assigned(block, np.asarray(resp, dtype=np.float64), None, state, threads)
+
+
+def _partial_assigned(
+    block: Block, resp: Floats | None, labels: NDArray[np.int64] | None, state: MixtureState, threads: int
+) -> MixtureSums:
+    stats = _workspace(state, len(block.points), expected=False)
+    units = state.centering.origin, state.centering.scale
+    _core.add_responsibilities(
+        block.points,
+        block.weights,
+        resp,
+        labels,
+        *units,
+        _centers(state),
+        stats.scatter,
+        stats.sums,
+        stats.used,
+        stats.peaks,
+        threads,
+    )
+    return stats
+
+
+def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
+    """Add two sets of sums, exactly. `a` is used up: its arrays become the result's."""
+    for stats in a, b:
+        first, last = stats.used
+        stats.sums[:first] = stats.sums[last:] = 0
+        stats.used[:] = 0, _core.SUM_WORDS
+    _core.exact_merge(a.sums, b.sums, threads)
+    return replace(a, rows=a.rows + b.rows, peaks=np.maximum(a.peaks, b.peaks))
+
+
+def finish(
+    stats: MixtureSums,
+    state: MixtureState,
+    *,
+    reg_covar: float | Floats = 0.0,
+    hold_weights: bool = False,
+    shares: Shares | None = None,
+) -> tuple[MixtureState, StepReport]:
+    """Take the M step: π, μ and Σ about the new μ (eq. 2.7–2.9).
+
+    The report's objective is the log-likelihood per unit of weight of the state that went in (nan after fixed labels
+    or responsibilities), `changed` the largest change of a parameter: of π, of a mean in standard deviations, of a
+    covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `hold_weights` keeps π.
+    `shares` starts a pass over the same rows and responsibilities, for covariances that reg_covar alone keeps from
+    being singular.
+    """
+    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights, 1, shares)
+
+
+def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
+    """Return the state with better centers where the sums would lose digits, else None: they are good.
+
+    A pass with the state returned gives the same responsibilities, and sums about the new means, or of all components.
+    """
+    return _recentred(_moments(stats, state), stats, state)
+
+
+def step(
+    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float | Floats = 0.0
+) -> tuple[MixtureState, StepReport]:
+    """Take one step of EM; `blocks()` starts a pass over the data, which is made again where digits were at stake."""
+
+    def total(of: MixtureState) -> MixtureSums:
+        sums = (partial(block, of, threads) for block in blocks())
+        return functools.reduce(lambda a, b: merge(a, b, threads), sums)
+
+    stats = total(state)
+    moments = _moments(stats, state, threads)
+    better = _recentred(moments, stats, state)
+    if better is not None:
+        state, stats = better, total(better)
+        moments = _moments(stats, state, threads)
+    return _finish(moments, stats, state, reg_covar, False, threads, lambda: _shares(blocks(), state, threads))
+
+
+# ---- responsibilities and densities --------------------------------------------------------------------------------
+
+
+def expect(
+    points: NDArray[Any],
+    state: MixtureState,
+    threads: int,
+    *,
+    resp: Floats | None = None,
+    labels: NDArray[np.int64] | None = None,
+    log_prob: Floats | None = None,
+) -> None:
+    """Fill the arrays that are not None.
+
+    `resp` is (n, k), or (n, k + 1) with the noise last; `labels` (n,) int64, ties to the lowest, the noise −1;
+    `log_prob` (n,) is log p(x).
+    """
+    _core.expect_mixture(points, *state.model(), resp, labels, log_prob, None, threads)
+    if log_prob is not None:
+        log_prob += state.centering.shift
+
+
+def log_joint(points: NDArray[Any], state: MixtureState, threads: int) -> Floats:
+    """Return log π_c N(x_i | μ_c, Σ_c) as an (n, k) array."""
+    joint = np.empty((len(points), len(state.weights)))
+    _core.expect_mixture(points, *state.model(), None, None, None, joint, threads)
+    joint += state.centering.shift
+    return joint
+
+
+# ---- inside --------------------------------------------------------------------------------------------------------
+
+
+def _deviations(centering: Centering) -> Floats:
+    return np.sqrt(np.maximum(centering.covariance.diagonal(), 0.0))
+
+
+def _centers(state: MixtureState) -> Floats:
+    if state.centers is not None:
+        return state.centers
+    shape = state.covariance
+    if not shape.own_matrices or shape.means.shape[1] <= 3:
+        return shape.means
+    variances = shape.diagonals(shape.covariances_)  # (k, d)
+    near = (np.square(shape.means) <= _NEAR * variances).all(axis=1, keepdims=True)
+    return np.where(near, 0.0, shape.means)
+
+
+def _second(d: int, scatter: int) -> int:
+    return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
+
+
+def _plan(state: MixtureState) -> tuple[Floats, int]:
+    """Return the centers, and the component whose second moments need not be summed, or −1."""
+    centers, shape = _centers(state), state.covariance
+    free = state.centering.known and state.noise is None and state.centers is None
+    if not free or not shape.own_matrices or shape.means.shape[1] <= 3 or centers.any():
+        return centers, -1
+    cost = _cost(state.centering, state.weights[:, None] * shape.diagonals(shape.covariances_))
+    complement = int(cost.argmin())
+    return centers, complement if cost[complement] <= _COMPLEMENT else -1
+
+
+def _cost(centering: Centering, shares: Floats) -> Floats:
+    """Return how many times a rounding of the pooled variances counts beside shares (…, d) of them, inf for none."""
+    pooled = centering.covariance.diagonal()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        cost = (pooled / shares).max(axis=-1)
+    return np.where(cost >= 1, cost, np.inf)  # not a number where a column has no variance
+
+
+def _workspace(state: MixtureState, rows: int, expected: bool, complement: int = -1) -> MixtureSums:
+    k, d = state.covariance.means.shape
+    scatter = state.covariance.scatter
+    sums = np.empty((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))), dtype=np.int64)
+    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected, complement)
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """The moments of a pass, from its rounded sums."""
+
+    likelihood: float
+    total: float  # Σw
+    noise: float  # Σwλ of the noise
+    mass: Floats  # (k,) Σwλ, 0 for the dead
+    mean: Floats  # (k, d) eq. 2.7
+    covariance: Floats | None  # eq. 2.8, about the new mean
+    alive: NDArray[np.bool_]  # (k,)
+    far: float  # how far the new means lie from the centers, in variances
+
+
+def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Rounded:
+    k, d = state.covariance.means.shape
+    head, mass, mean, alive = np.empty(3), np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.bool_)
+    covariance = np.empty((k, {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * d}[stats.scatter]))
+    far = _core.central_moments(
+        stats.sums,
+        stats.used,
+        stats.peaks,
+        _centers(state),
+        stats.scatter,
+        stats.complement,
+        state.centering.covariance if stats.complement >= 0 else None,
+        DEAD,
+        head,
+        mass,
+        mean,
+        covariance,
+        alive,
+        threads,
+    )
+    likelihood, total, noise = head.tolist()
+    second = covariance.reshape(k, d, d) if stats.scatter == SCATTER_FULL else covariance
+    return _Rounded(likelihood, total, noise, mass, mean, second if stats.scatter else None, alive, far)
+
+
+def _recentred(moments: _Rounded, stats: MixtureSums, state: MixtureState) -> MixtureState | None:
+    if state.centers is not None:
+        return None
+    if moments.far > _FAR:
+        return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+    if stats.complement >= 0 and moments.covariance is not None:
+        share = moments.mass[stats.complement] / moments.total
+        if not _cost(state.centering, share * moments.covariance[stats.complement].diagonal()) <= _POOR:
+            return replace(state, centers=_centers(state))
+    return None
+
+
+def _shares(blocks: Iterable[Block], state: MixtureState, threads: int) -> Iterator[tuple[Block, Floats]]:
+    """Yield the rows, some at a time, with the responsibilities (m, k) that a state gives them."""
+    k, noisy = len(state.weights), state.noise is not None
+    for block in blocks:
+        for begin in range(0, len(block.points), _ROWS):
+            rows = block.rows(begin, begin + _ROWS)
+            resp = np.empty((len(rows.points), k + noisy))
+            expect(rows.points, state, threads, resp=resp)
+            yield rows, resp[:, :k]
+
+
+def _covariances_in(
+    shares: Shares, centering: Centering, threads: int, components: list[int], means: Floats, axes: Floats
+) -> Floats:
+    """Return covariances (m, d, d) of components in the coordinates A(y − μ), from μ (m, d) and A (m, d, d)."""
+    m, d = means.shape
+    eye = np.eye(d)[None]
+    white = MixtureState(np.ones(1), Full(np.zeros((1, d)), eye, eye, np.zeros(1)), None, Centering.plain(d))
+    totals: list[MixtureSums | None] = [None] * m
+    for block, resp in shares():
+        points = (np.asarray(block.points, dtype=np.float64) - centering.origin) * centering.scale
+        for i, c in enumerate(components):
+            # in one order, whatever BLAS does
+            rows = np.einsum("ij,nj->ni", axes[i], points - means[i], optimize=False)
+            share = np.ascontiguousarray(resp[:, c : c + 1])
+            stats, before = partial_resp(Block(rows, block.weights), share, white, threads), totals[i]
+            totals[i] = stats if before is None else merge(before, stats, threads)
+    found = np.empty((m, d, d))
+    for i, total in enumerate(totals):
+        assert total is not None
+        covariance = _moments(total, white).covariance
+        assert covariance is not None
+        found[i] = covariance[0]
+    return found
+
+
+def _finish(
+    moments: _Rounded,
+    stats: MixtureSums,
+    state: MixtureState,
+    reg_covar: float | Floats,
+    hold_weights: bool,
+    threads: int,
+    shares: Shares | None,
+) -> tuple[MixtureState, StepReport]:
+    centering, alive = state.centering, moments.alive
+    shape = state.covariance
+    if alive.any():
+        pooled = centering.covariance + np.outer(centering.mean, centering.mean) if moments.covariance is None else None
+        shape = shape.update(
+            Moments(
+                mass=moments.mass,
+                mean=moments.mean,
+                covariance=moments.covariance,
+                scale=_deviations(centering),
+                reg_covar=reg_covar * centering.scale * centering.scale,
+                alive=None if alive.all() else alive,
+                total=pooled,
+                threads=threads,
+                covariances_in=None
+                if shares is None
+                else functools.partial(_covariances_in, shares, centering, threads),
+            )
+        )
+    weights, noise = state.weights, state.noise
+    if not hold_weights and stats.expected:
+        weights = np.minimum(moments.mass / moments.total, 1.0)  # eq. 2.9; each sum is rounded, so a share may pass 1
+        noise = None if noise is None else replace(noise, weight=min(moments.noise / moments.total, 1.0))
+    elif not hold_weights:
+        weights = moments.mass * ((1.0 if noise is None else 1.0 - noise.weight) / moments.mass.sum())
+    shape = shape.prepared(direct=noise is not None)
+    objective = moments.likelihood / moments.total + centering.shift if stats.expected else np.nan
+    changed = max(shape.change_from(state.covariance), float(np.abs(weights - state.weights).max()))
+    return MixtureState(weights, shape, noise, centering), StepReport(objective, changed)

@@ -1,0 +1,946 @@
+"""A mixture of Gaussians: maximise log p(X | π, μ, Σ) = Σᵢ log Σ_c π_c N(xᵢ | μ_c, Σ_c)   (eq. 2.6).
+
+The numbers of equations are those of docs/theory/02-gaussian-mixture.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from knoll import _core
+from knoll._common import seeding
+from knoll._common.blocks import BlockSource
+from knoll._common.loop import History, StepReport, iterate, live
+from knoll._common.rescale import ColumnScaling, as_dtype, cast_in_range, weight_power
+from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
+from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.exceptions import (
+    BadData,
+    CollapsedComponentWarning,
+    ConvergenceWarning,
+    InvalidParameter,
+    SuspiciousResultWarning,
+)
+from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, LEAST, NARROWEST, Covariance, narrowest
+from knoll.mixture import em
+from knoll.mixture.em import Centering, MixtureState, Noise
+from knoll.mixture.init import Start, check_initial
+from knoll.mixture.preprocess import MixtureRows, summarize, summarize_blocks
+from knoll.validation import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Choice,
+    Flag,
+    Number,
+    check_parameters,
+    check_points,
+    check_weights,
+    draw_seed,
+)
+
+__all__ = ["GaussianMixture"]
+
+Floats = NDArray[np.float64]
+
+_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_DIFFERENT = 400  # powers of two between lengths whose squares no one unit has
+_SCALED = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")  # only where the data is extreme
+_LOSSY = 2.0**10  # beside a difference so many times as large, values lose three digits
+_NARROW = 2.0**26  # a component so much narrower than its distance from the origin: 2⁻⁵³ of that is half its digits
+_COARSE = 2.0**-960  # sums of weighted values below this lose digits: the numbers near them are few
+_COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
+
+
+# Shares are rounded: float32 rounds each by 2⁻²⁴ of it, a start in float32 may be off by 1e-6 in all (`check_initial`),
+# and sums of float64 by a few units of 2⁻⁵³.
+_ROUNDING = 2e-6
+
+
+def _fitted_shape(model: Any) -> type[Covariance]:
+    return COVARIANCE_TYPES[model.covariance_type_]
+
+
+def _sides(model: Any) -> str:
+    return _fitted_shape(model).sides
+
+
+def _wrong_covariances(model: Any, array: NDArray[Any]) -> str:
+    return _fitted_shape(model).covariance_fault(array)
+
+
+def _wrong_factors(model: Any, array: NDArray[Any]) -> str:
+    return _fitted_shape(model).factor_fault(array)
+
+
+def _wrong_user_factors(model: Any, array: NDArray[Any]) -> str:
+    """Factors in the units of X: where the scaled ones are read in their stead they may leave float64."""
+    if _is_scaled(model):
+        return _wrong_covariances(model, array)
+    if found := [name for name in _SCALED if name in vars(model)]:
+        return f"comes with {found[0]}, and column_exponents_ is missing"
+    return _wrong_factors(model, array) if np.isfinite(array).all() else "has entries that are not finite"
+
+
+def _is_scaled(model: Any) -> bool:
+    return getattr(model, "column_exponents_", None) is not None
+
+
+def _wrong_shares(model: Any) -> str:
+    total = float(np.sum(model.weights_, dtype=np.float64)) + float(model.noise_weight_)
+    return "" if abs(total - 1) <= _ROUNDING else f"and weights_ sum to {total:.9g}, and must sum to 1"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of EM from one start."""
+
+    state: MixtureState
+    history: History
+    converged: bool
+
+    @property
+    def bound(self) -> float:
+        """The last lower bound; −inf when no step was made."""
+        objective = self.history["objective"]
+        return float(objective[-1]) if len(objective) else -math.inf
+
+
+class GaussianMixture(DensityMixin, Estimator):
+    """A mixture of Gaussians, fitted by the EM algorithm.
+
+    The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM increases its log-likelihood from a start.
+    Parameters and attributes are those of scikit-learn's class of that name, and more.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        k, the number of Gaussians.
+    covariance_type : {"full", "tied", "diag", "spherical", "fixed"}, default="full"
+        Every Σ_c free; one Σ for all; diagonal; a multiple of I; or held at `fixed_variance` times I.
+    tol : float, default=1e-3
+        The loop ends when an iteration changes less than this: see `stop`.
+    reg_covar : float, default=1e-6
+        Added to the diagonal of every covariance. With 0 the likelihood never falls but by rounding.
+    max_iter : int, default=100
+        At most so many iterations; 0 returns the start.
+    n_init : int, default=1
+        So many starts; the one that ends with the largest lower bound is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        Where EM begins: labels of k-means; rows far apart, or any rows, as means; responsibilities by chance.
+    weights_init : array-like of shape (n_components,), optional
+        π at the start.
+    means_init : array-like of shape (n_components, n_features), optional
+        μ at the start.
+    precisions_init : array-like, optional
+        The inverses of Σ at the start, shaped like `precisions_`.
+    random_state : int, RandomState, Generator or None, default=None
+        What the start and `sample` draw from.
+    warm_start : bool, default=False
+        Begin where the last fit ended.
+    verbose : int, default=0
+        Print the start and every `verbose_interval`-th iteration.
+    verbose_interval : int, default=10
+        See `verbose`.
+    fixed_variance : float, optional
+        ε of covariance_type="fixed".
+    noise : bool or float, default=False
+        True adds a component that is uniform over the bounding box of the data, for points that belong to no Gaussian;
+        a number is its density instead. Its label is −1.
+    stop : {"likelihood", "parameters"}, default="likelihood"
+        What `tol` bounds: the change of the log-likelihood per row (eq. 2.10), or of any parameter, in the
+        standard deviations and variances of its component.
+    n_jobs : int or None, default=None
+        Threads; None uses every CPU we may use. The result has the same bits for every number.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        π. With noise they sum to 1 − `noise_weight_`. Arrays are of the data's dtype, float32 or float64.
+    means_ : ndarray of shape (n_components, n_features)
+        μ.
+    covariances_ : ndarray
+        Σ: (k, d, d) full, (d, d) tied, (k, d) diag, (k,) spherical and fixed. Of data beyond about 1e±150 its entries,
+        or those of `precisions_`, may leave float64: they are inf or 0 then, and the methods do not read them.
+    precisions_ : ndarray
+        The inverses, in the same shape.
+    precisions_cholesky_ : ndarray
+        Their factors U, Σ⁻¹ = UUᵀ, upper triangular; of diagonal shapes the square roots.
+    covariance_type_ : str
+        The `covariance_type` it was fitted with: what the arrays mean, whatever the parameter is set to since.
+    fixed_variance_ : float or None
+        The ε that was held; None unless that is "fixed". Where squared distances between rows over it would leave
+        float64, `precisions_cholesky_` and the methods have the least one over which they do not.
+    labels_ : ndarray of shape (n_samples,)
+        The component of each row, −1 for noise; what `predict` answers. Not set by `fit_blocks`.
+    noise_weight_ : float
+        π₀, the share of the noise; 0 without.
+    noise_log_density_ : float
+        The logarithm of the noise's density; −inf without.
+    noise_box_ : ndarray of shape (2, n_features)
+        The corners of the box that noise is uniform over; empty without.
+    converged_ : bool
+        Whether the last change was below `tol`.
+    n_iter_ : int
+        Iterations of the best start.
+    lower_bound_ : float
+        The log-likelihood per row at the last E step.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        The same at every E step.
+    history_ : dict of ndarray
+        iteration, objective (`lower_bounds_`), changed (the largest change of a parameter) and seconds.
+    column_exponents_ : ndarray of shape (n_features,)
+        Only set where the magnitudes of the data are extreme (beyond about 1e±60): the methods compute with the columns
+        of X divided by 2**column_exponents_.
+    scaled_means_, scaled_precisions_cholesky_ : ndarray
+        Set with `column_exponents_`: the parameters for columns so divided, which the methods read instead of `means_`
+        and `precisions_cholesky_`.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X had any.
+
+    Notes
+    -----
+    A component that collapses (onto duplicates, a constant column, too few points) is no error: reg_covar keeps its
+    covariance from being singular. Where that is 0, or negligible beside the data, its eigenvalues are clipped at 1e-6
+    of the pooled variances, and held above that from then on. A CollapsedComponentWarning names it. With `reg_covar=0`
+    the run is made again with the component held from the start, so that the likelihood never falls.
+
+    Examples
+    --------
+    >>> from knoll import GaussianMixture, datasets
+    >>> data = datasets.load("iris")
+    >>> model = GaussianMixture(3, random_state=0).fit(data.X)
+    >>> model.means_.shape, model.converged_
+    ((3, 4), True)
+    >>> bool(model.bic(data.X) < GaussianMixture(1).fit(data.X).bic(data.X))
+    True
+
+    References
+    ----------
+    docs/theory/02-gaussian-mixture.md; Bishop (2006), chapter 9; Biernacki, Celeux and Govaert (2000) for ICL.
+    """
+
+    _rules: ClassVar = {
+        "n_components": (Number(1, whole=True),),
+        "covariance_type": (Choice(COVARIANCE_TYPES),),
+        "tol": (Number(0),),
+        "reg_covar": (Number(0),),
+        "max_iter": (Number(0, whole=True),),
+        "n_init": (Number(1, whole=True),),
+        "init_params": (Choice(("kmeans", "k-means++", "random", "random_from_data")),),
+        "random_state": RANDOM_STATE,
+        "warm_start": (Flag(),),
+        "verbose": VERBOSE,
+        "verbose_interval": (Number(1, whole=True),),
+        "fixed_variance": (None, Number(0, strict=True)),
+        "noise": (Flag(), Number(0, strict=True)),
+        "stop": (Choice(("likelihood", "parameters")),),
+        "n_jobs": N_JOBS,
+    }
+    _fitted: ClassVar = {
+        "covariance_type_": Text(COVARIANCE_TYPES),
+        "column_exponents_": Array("d", "int64", low=-4096, high=4096, missing=True),
+        "means_": Array("k d"),
+        "weights_": Array("k", low=0, high=1 + _ROUNDING),
+        # squares of 1e160 are infinite, and their inverses 0: methods read the factors alone
+        "covariances_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
+        "precisions_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
+        "precisions_cholesky_": Array(
+            _sides, finite=False, also=lambda model, array: _wrong_user_factors(model, array)
+        ),
+        "scaled_means_": Array("k d", "float64", when=_is_scaled, missing=True),
+        "scaled_precisions_cholesky_": Array(
+            _sides, "float64", when=_is_scaled, missing=True, also=lambda model, array: _wrong_factors(model, array)
+        ),
+        "fixed_variance_": Real(0, strict=True, when=lambda model: _fitted_shape(model).free_type is not None),
+        "noise_log_density_": Real(high=sys.float_info.max, finite=False),  # −inf: no noise
+        "noise_weight_": Real(0, 1 + _ROUNDING, also=lambda model, _: _wrong_shares(model)),
+        "noise_box_": Array(lambda model: "2 d" if model.noise_log_density_ > -math.inf else "0 d", "float64"),
+        "labels_": Array("n", "int64", low=-1, below="k", missing=True),
+        "n_iter_": Whole(side="steps"),
+        "lower_bounds_": Array("steps", "float64", finite=False),
+        "lower_bound_": Real(finite=False),
+        "converged_": Boolean(),
+        "history_": Columns(),
+    }
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
+        fixed_variance: float | None = None,
+        noise: bool | float = False,
+        stop: str = "likelihood",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
+        self.fixed_variance = fixed_variance
+        self.noise = noise
+        self.stop = stop
+        self.n_jobs = n_jobs
+
+    # ---- fit -------------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the mixture to the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points, at least `n_components`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        GaussianMixture
+            The estimator itself.
+        """
+        self._check_parameters()
+        points = check_points(X, estimator=self, finite=False)
+        weights = check_weights(sample_weight, len(points), owner="GaussianMixture")
+        rows = summarize(points, weights, **self._summary_parameters())
+        state = self._fit(rows, draw_seed(self.random_state))
+        labels = np.empty(len(points), dtype=np.int64)
+        self._expect(points, rows.threads, labels=labels)
+        self.labels_ = labels
+        self._warn_of_collapse(state, rows, points, labels if weights is None else np.where(weights > 0, labels, -2))
+        return self
+
+    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Fit the mixture to the rows of X and return their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    @all_or_nothing
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+        """Fit to data that comes in blocks, such as a file larger than memory.
+
+        Parameters
+        ----------
+        make_blocks : callable
+            Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
+            a summary of all rows and once an iteration. The cuts do not change the result, nor does it differ from
+            `fit` from the same start. A start by name is drawn from a sample of at most 20 000 rows.
+
+        Returns
+        -------
+        GaussianMixture
+            The estimator itself, without `labels_`: `predict` gives them block by block.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from knoll import GaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(size=(5_000, 2)), rng.normal(6, 1, size=(5_000, 2))])
+        >>> model = GaussianMixture(2, random_state=0).fit_blocks(lambda: np.array_split(X, 7))
+        >>> bool((model.means_ == GaussianMixture(2, random_state=0).fit(X).means_).all())
+        True
+        """
+        self._check_parameters()
+        seed = draw_seed(self.random_state)
+        rows = summarize_blocks(BlockSource(make_blocks, self), seed=seed, **self._summary_parameters())
+        state = self._fit(rows, seed)
+        if hasattr(self, "labels_"):
+            del self.labels_  # of an earlier fit
+        self._warn_of_collapse(state, rows, None, None)
+        return self
+
+    # ---- EM --------------------------------------------------------------------------------------------------------
+
+    def _summary_parameters(self) -> dict[str, Any]:
+        """Return the parameters of `summarize`."""
+        shape = COVARIANCE_TYPES[self.covariance_type]
+        if shape.free_type is not None and self.fixed_variance is None:
+            raise InvalidParameter(
+                f"GaussianMixture: covariance_type={self.covariance_type!r} needs fixed_variance, the variance ε > 0 "
+                "that is held."
+            )
+        if shape.free_type is None and self.fixed_variance is not None:
+            raise InvalidParameter(
+                f"GaussianMixture: fixed_variance={self.fixed_variance!r} means nothing with covariance_type="
+                f"{self.covariance_type!r}. Give covariance_type='fixed', or leave it out."
+            )
+        if shape.free_type is not None and self.precisions_init is not None:
+            raise InvalidParameter(
+                f"GaussianMixture: precisions_init means nothing with covariance_type={self.covariance_type!r}. "
+                "Give fixed_variance alone."
+            )
+        held = self.reg_covar if self.fixed_variance is None else self.fixed_variance
+        box = self.noise is not False
+        return {
+            "estimator": self,
+            "box": box,
+            "unit": math.sqrt(held),
+            "one_unit": shape.isotropic,
+            "threads": self._threads(),
+        }
+
+    def _fit(self, rows: MixtureRows, seed: int) -> MixtureState:
+        """Run EM from each start, and set the fitted attributes of the best; labels are the caller's."""
+        k, d = self.n_components, len(rows.centering.origin)
+        if rows.count < k:
+            raise BadData(
+                f"GaussianMixture: Expected n_samples >= n_components but got n_components = {k}, "
+                f"n_samples = {rows.count:g}. Take fewer components."
+            )
+        initial = check_initial(k, d, self.covariance_type, self.weights_init, self.means_init, self.precisions_init)
+        shape = COVARIANCE_TYPES[self.covariance_type]
+        start = Start(self.init_params, k, shape, self.fixed_variance, self.noise, self.reg_covar, initial, seed)
+        distinct = functools.cache(lambda: seeding.multiset(*rows.sample, rows.threads))
+        warm = bool(self.warm_start and hasattr(self, "converged_"))
+        if warm:
+            self._check_warm((k, d))
+        best: _Run | None = None
+        for restart in range(1 if warm else self.n_init):
+            if warm:
+                state, before = self._warm_state(rows), self.lower_bound_ + rows.scaling.log_volume
+            else:
+                state, before = start.state(rows, distinct, restart), -math.inf
+            run = self._run_em(rows, state, before, restart)
+            if best is None or run.bound > best.bound:
+                best = run
+        assert best is not None
+        self._keep(best, rows, from_rows=not warm and self.means_init is None)
+        if not best.converged and self.max_iter > 0:
+            warn_caller(
+                "GaussianMixture: Best performing initialization did not converge. Try different init parameters, or "
+                "increase max_iter, tol, or check for degenerate data.",
+                ConvergenceWarning,
+            )
+        return best.state
+
+    def _check_warm(self, shape: tuple[int, int]) -> None:
+        """Refuse to go on from a model of another shape."""
+        k, d = shape
+        name, noisy = self.covariance_type_, self.noise_log_density_ > -math.inf
+        if self.means_.shape == shape and name == self.covariance_type and noisy == (self.noise is not False):
+            return
+        raise InvalidParameter(
+            f"GaussianMixture: warm_start cannot go on from {self.means_.shape[0]} {name} components in "
+            f"{self.means_.shape[1]} columns{' with noise' if noisy else ''} to {k} {self.covariance_type} ones in {d}"
+            f"{' with noise' if self.noise is not False else ''}. Set warm_start=False."
+        )
+
+    def _run_em(self, rows: MixtureRows, state: MixtureState, before: float, restart: int) -> _Run:
+        """Run EM from a start; `before` is the lower bound that the first iteration is compared with.
+
+        A clipped component leaves a state that had it below the floor, so that step may lower the likelihood. Without
+        reg_covar such a run is made again with the component held above the floor all along: then every step is the
+        exact maximiser among states that the one before belongs to (eq. 2.11).
+        """
+        while True:
+            run, fallen = self._run_once(rows, state, before, restart)
+            if not fallen or self.reg_covar > 0:
+                return run
+            deviations = np.sqrt(np.maximum(rows.centering.covariance.diagonal(), 0.0))
+            state = replace(state, covariance=state.covariance.with_floor(fallen, deviations))
+
+    def _run_once(
+        self, rows: MixtureRows, state: MixtureState, before: float, restart: int
+    ) -> tuple[_Run, tuple[int, ...]]:
+        """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
+        held = set(state.covariance.held)
+        reg_covar = rows.scaling.variance(self.reg_covar)
+        newest = [state]
+
+        def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
+            newest[0], report = em.step(rows.blocks, state, rows.threads, reg_covar=reg_covar)
+            return newest[0], report
+
+        def fallen(state: MixtureState) -> tuple[int, ...]:
+            return tuple(sorted({c for c, _ in set(state.covariance.held) - held}))
+
+        def settled(reports: list[StepReport]) -> bool:
+            last = reports[-1]
+            if self.reg_covar == 0 and newest[0].covariance.held and fallen(newest[0]):
+                return True
+            if self.stop == "parameters":
+                return last.changed <= self.tol
+            return abs(last.objective - (reports[-2].objective if len(reports) > 1 else before)) < self.tol  # eq. 2.10
+
+        reports: list[StepReport] = []
+        show = live(f"GaussianMixture, start {restart}", int(self.verbose))
+
+        def hook(iteration: int, report: StepReport) -> None:
+            reports.append(report)
+            if show is not None and iteration % self.verbose_interval == 0:
+                show(iteration, report)
+
+        state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
+        return _Run(state, history, bool(reports) and settled(reports)), fallen(state)
+
+    def _keep(self, best: _Run, rows: MixtureRows, from_rows: bool) -> None:
+        """Set the fitted attributes, in the units and the dtype of the data; `from_rows`: so are the initial means.
+
+        Where the data was scaled, the scaled parameters are kept as well: they are what the methods compute with.
+        """
+        state, dtype, centering = best.state, rows.dtype, rows.centering
+        moved = len(best.history["objective"]) > 0 or from_rows
+        exponents = rows.scaling.powers - centering.exponent  # of one centered unit, in each column
+        pairs, factors = state.covariance.covariance_powers(exponents), state.covariance.factor_powers(exponents)
+        means = rows.scaling.up(state.means)
+        if len(rows.box) and moved:  # a mean of values that underflow, or are subnormal, lies in the box of the data
+            coarse = np.minimum(np.abs(rows.box), np.abs(rows.scaling.down(rows.box))).max(axis=0) < _COARSE
+            inside = coarse & (state.weights[:, None] > 0)  # (k, d)
+            means = np.where(inside, np.clip(means, *rows.box), means)
+        with np.errstate(over="ignore", under="ignore"):
+            self.weights_ = state.weights.astype(dtype)
+            self.means_ = cast_in_range(means, dtype)
+            self.covariances_ = cast_in_range(np.ldexp(state.covariance.covariances_, pairs), dtype)
+            self.precisions_ = cast_in_range(np.ldexp(state.covariance.precisions_, -pairs), dtype)
+            self.precisions_cholesky_ = cast_in_range(np.ldexp(state.covariance.precisions_cholesky_, -factors), dtype)
+            if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
+                self.covariances_ = cast_in_range(np.full(self.n_components, float(self.fixed_variance)), dtype)
+        for name in _SCALED:
+            if hasattr(self, name):
+                delattr(self, name)  # of an earlier fit
+        if rows.scaling:
+            self.column_exponents_ = exponents
+            self.scaled_means_ = state.means * centering.scale
+            self.scaled_precisions_cholesky_ = state.covariance.precisions_cholesky_.copy()
+        self.covariance_type_ = str(self.covariance_type)
+        self.fixed_variance_ = None if self.fixed_variance is None else float(self.fixed_variance)
+        noise, volume = state.noise, rows.scaling.log_volume
+        self.noise_weight_ = 0.0 if noise is None else noise.weight
+        self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - volume
+        self.noise_box_ = rows.box if noise is not None else rows.box[:0]
+        history = {**best.history, "objective": best.history["objective"] - volume}
+        self.converged_ = best.converged
+        self.n_iter_ = len(history["iteration"])
+        self.lower_bounds_ = history["objective"].copy()
+        self.lower_bound_ = best.bound - volume
+        self.history_ = history
+
+    # ---- warnings --------------------------------------------------------------------------------------------------
+
+    def _warn_of_collapse(
+        self, state: MixtureState, rows: MixtureRows, points: NDArray[Any] | None, labels: NDArray[np.int64] | None
+    ) -> None:
+        """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
+        centering, names = rows.centering, getattr(self, "feature_names_in_", None)
+        reg_covar = rows.scaling.variance(self.reg_covar) * centering.scale * centering.scale
+        floored = dict(reversed(state.covariance.floored))  # component → its first column
+        propped: dict[int, int] = {}
+        pooled = centering.covariance.diagonal()
+        if pooled.any() and (pooled <= reg_covar).all():
+            with np.errstate(over="ignore", under="ignore"):
+                largest = np.ldexp(pooled / centering.scale / centering.scale, 2 * rows.scaling.powers).max()
+            self._warn(
+                f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most {largest:.3g}): "
+                "it drowns the data. Give a smaller reg_covar, or 0.",
+                SuspiciousResultWarning,
+            )
+        elif self.reg_covar > 0:
+            propped = state.covariance.singular_without(reg_covar, pooled)
+        for dead in np.flatnonzero(state.weights == 0):
+            self._warn(
+                f"component {dead} is dead: no point is left to it, and its weight is 0. "
+                "Take fewer components, or another start."
+            )
+        for c, column in sorted({**propped, **floored}.items()):
+            if c >= 0 and state.weights[c] == 0:
+                continue
+            remedy = (
+                f"its covariance was floored at {FLOOR:g} of the pooled variance."
+                if c in floored
+                else f"only reg_covar={self.reg_covar:g} keeps its covariance from being singular."
+            )
+            count = 0
+            if points is not None and labels is not None and c >= 0:
+                own = points[labels == c]
+                count = len(np.unique(own, axis=0)) if 0 < len(own) <= 10_000 else 0
+            if 0 < count <= points.shape[1]:  # type: ignore[union-attr]
+                self._warn(f"component {c} has collapsed onto {count} point{'s' if count > 1 else ''}; {remedy}")
+            else:
+                name = repr(str(names[column])) if names is not None else str(column)
+                who = f"component {c} has" if c >= 0 else "all components have"
+                self._warn(f"{who} collapsed ({state.covariance.collapse_reason(name)}); {remedy}")
+
+    def _warn(self, sentence: str, category: type[Warning] = CollapsedComponentWarning) -> None:
+        warn_caller(f"GaussianMixture: {sentence}", category)
+
+    # ---- answers ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Find the most likely component of each row; ties go to the lowest number, noise is −1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels.
+        """
+        points = self._points(X)
+        labels = np.empty(len(points), dtype=np.int64)
+        self._expect(points, self._threads(), labels=labels)
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute the responsibilities λ of the components for each row (eq. 2.5).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), or one column more
+            They sum to one. With noise the last column is the noise's.
+        """
+        points = self._points(X)
+        resp = np.empty((len(points), len(self.weights_) + (self.noise_log_density_ > -math.inf)))
+        self._expect(points, self._threads(), resp=resp)
+        return resp.astype(points.dtype, copy=False)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
+        """Compute log p(xᵢ) for each row (the logarithm of eq. 2.1).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The logarithm of the density at each point.
+        """
+        points = self._points(X)
+        return as_dtype(self._log_prob(points), points.dtype)
+
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the log-likelihood per row: the mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        float
+            Σ w log p(x) / Σ w.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        if weights is not None:
+            weights = np.ldexp(weights, -weight_power(float(weights.max())))
+        return _mean(self._log_prob(points), weights)
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        return -2 * _total(self._log_prob(points), weights) + 2 * self._n_parameters()
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the Bayesian information criterion, −2ℓ + ν log n: the smaller the better (eq. 2.13).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, also in n.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        return -2 * _total(self._log_prob(points), weights) + self._penalty(points, weights)
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the integrated completed likelihood: BIC of the points with their labels (eq. 2.14).
+
+        Components that overlap cost something here, so it counts groups where BIC counts Gaussians.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The points.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of w counts like w repetitions of the row, also in n.
+
+        Returns
+        -------
+        float
+            The criterion: the smaller the better, and never below `bic`.
+        """
+        points, weights = self._weighted(X, sample_weight)
+        (scaling, state), threads, best = self._model(), self._threads(), np.empty(len(points))
+        for begin in range(0, len(points), _ROWS):  # (n, k) is never held
+            rows = slice(begin, begin + _ROWS)
+            best[rows] = em.log_joint(scaling.down(points[rows]), state, threads).max(axis=1)
+        if state.noise is not None and state.noise.weight > 0:
+            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density_in(), out=best)
+        best -= scaling.log_volume
+        return -2 * _total(best, weights) + self._penalty(points, weights)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Draw points from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, RandomState, Generator or None, default=None
+            None takes the estimator's own.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The points, ordered by component; noise, uniform over the box of the data, comes last. What would leave the
+            range of the data's dtype is its largest number.
+        y : ndarray of shape (n_samples,)
+            Their components, −1 for noise.
+        """
+        check_is_fitted(self)
+        rules: dict[str, Any] = {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE}
+        try:
+            check_parameters("GaussianMixture.sample", {"n_samples": n_samples, "random_state": random_state}, rules)
+        except InvalidParameter as error:
+            if "n_samples" not in str(error):
+                raise
+            raise type(error)(f"Invalid value for 'n_samples': {error}") from None  # as scikit-learn's begins
+        seed = draw_seed(self.random_state if random_state is None else random_state)
+        n, (k, d) = int(n_samples), self.means_.shape
+        generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
+        shares = np.append(np.asarray(self.weights_, dtype=np.float64), self.noise_weight_)
+        y = np.sort(generator.choice(k + 1, size=n, p=shares / shares.sum()))
+        points, threads = np.empty((n, d)), self._threads()
+        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), threads)
+        cuts = np.searchsorted(y, np.arange(k + 2))
+        scaling, means, factors = self._scaled()
+        for c in range(k):
+            _fitted_shape(self).color(points[cuts[c] : cuts[c + 1]], means, factors, c, threads)
+        if cuts[k] < n:
+            low, high = scaling.down(self.noise_box_)
+            points[cuts[k] :] = low + (high - low) * generator.random((n - cuts[k], d))
+        return as_dtype(scaling.up(points), self.means_.dtype), np.where(y == k, -1, y).astype(np.int64)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _points(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        return check_points(X, estimator=self, reset=False, n_jobs=self._threads())
+
+    def _weighted(self, X: ArrayLike, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+        points = self._points(X)
+        return points, check_weights(sample_weight, len(points), owner="GaussianMixture")
+
+    def _log_prob(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        log_prob = np.empty(len(points))
+        self._expect(points, self._threads(), log_prob=log_prob)
+        return log_prob
+
+    def _expect(self, points: NDArray[Any], threads: int, **out: NDArray[Any]) -> None:
+        """Fill the arrays: see `em.expect`."""
+        scaling, state = self._model()
+        em.expect(scaling.down(points), state, threads, **out)
+        if "log_prob" in out:
+            out["log_prob"] -= scaling.log_volume
+
+    def _scaled(self) -> tuple[ColumnScaling, Floats, Floats]:
+        """Return the units that the model computes in, and its means and factors in them: mostly those of the data."""
+        check_is_fitted(self)
+        exponents = getattr(self, "column_exponents_", None)
+        if exponents is None:
+            arrays, scaling = (self.means_, self.precisions_cholesky_), ColumnScaling.none(self.means_.shape[1])
+        else:
+            arrays, scaling = (self.scaled_means_, self.scaled_precisions_cholesky_), ColumnScaling(exponents)
+        means, factors = (np.asarray(a, dtype=np.float64) for a in arrays)
+        return scaling, means, factors
+
+    def _model(self) -> tuple[ColumnScaling, MixtureState]:
+        """Return the mixture that the attributes describe, centered by itself, for points that are scaled so."""
+        scaling, means, factors = self._scaled()
+        weights = np.asarray(self.weights_, dtype=np.float64)
+        widths = 1.0 / _fitted_shape(self).diagonals(factors)
+        centering = _own_centering(weights, means, np.broadcast_to(widths, means.shape))
+        least = 0.0
+        if self.fixed_variance_ is not None:  # the factor knows what was held where fixed_variance_ was too narrow
+            rounding = 2.0**-20 if self.precisions_cholesky_.dtype == np.float32 else 2.0**-40
+            with np.errstate(over="ignore", divide="ignore"):
+                held = float(np.square(centering.scale / factors.max()))
+            least = held * (1 - rounding) if math.isfinite(held) else 0.0
+        return scaling, self._state_in(centering, scaling, means, factors, self.fixed_variance_, least)
+
+    def _warm_state(self, rows: MixtureRows) -> MixtureState:
+        """Return the same, centered as data that a fit goes on with; `fixed_variance` may be another now."""
+        scaling, means, factors = self._scaled()
+        powers = scaling.powers - rows.scaling.powers
+        means = ColumnScaling(-powers).down(means)
+        with np.errstate(over="ignore", under="ignore"):
+            factors = np.ldexp(factors, -_fitted_shape(self).factor_powers(powers))
+        sizes = np.square(_fitted_shape(self).diagonals(factors) / rows.centering.scale)
+        if not (np.isfinite(sizes) & (sizes > LEAST)).all():
+            raise InvalidParameter(
+                "GaussianMixture: warm_start cannot go on from a model of data whose size is so unlike that of X that "
+                "its variances leave float64. Set warm_start=False."
+            )
+        least = narrowest(rows.reach, means.shape[1])
+        return self._state_in(rows.centering, rows.scaling, means, factors, self.fixed_variance, least)
+
+    def _state_in(
+        self,
+        centering: Centering,
+        scaling: ColumnScaling,
+        means: Floats,
+        factors: Floats,
+        fixed_variance: float | None,
+        least: float,
+    ) -> MixtureState:
+        """Return the mixture for points that are scaled, as these means and factors are, then centered.
+
+        `least` is the least fixed variance in centered units.
+        """
+        means, factors = (means - centering.origin) * centering.scale, factors / centering.scale
+        noise = None
+        if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
+            noise = Noise(self.noise_weight_, self.noise_log_density_ + scaling.log_volume)
+        variance = None
+        if fixed_variance is not None:  # ε itself: the root of a square would round it
+            with np.errstate(under="ignore"):
+                variance = float(scaling.variance(float(fixed_variance)) * centering.scale * centering.scale)
+        shape = _fitted_shape(self).from_precisions_cholesky(means, factors, variance)
+        shape = shape.at_least(max(least, NARROWEST))
+        weights = np.asarray(self.weights_, dtype=np.float64)
+        return MixtureState(weights, shape.prepared(direct=noise is not None), noise, centering)
+
+    def _n_parameters(self) -> int:
+        """Count ν, the free numbers of the model."""
+        k, d = self.means_.shape
+        return _fitted_shape(self).n_parameters(k, d) + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
+
+    def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
+        if weights is None:
+            return self._n_parameters() * math.log(len(points))
+        power = weight_power(float(weights.max()))
+        return self._n_parameters() * (math.log(np.ldexp(weights, -power).sum()) + power * math.log(2))
+
+
+def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
+    """Return a centering for a model without its data: about its mean, in a power of two near its extent.
+
+    A column keeps its zero, so that nothing is rounded, where a component lies so far out that x − mean would lose
+    digits of rows near another, or where one is so narrow that the rounding of x − mean counts.
+    Where the extents of columns or components differ so much that squares would vanish, it lies amidst them.
+    """
+    total, d = weights.sum(), means.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        origin = weights @ means / total if total > 0 else means[0]
+    same = (means == means[0]).all(axis=0)  # a constant column, which may be near the largest number
+    origin = np.where(np.isfinite(origin) & ~same, origin, means[0])
+    with np.errstate(over="ignore"):
+        away = np.abs(means - origin)  # (k, d)
+        lossy = (away > _LOSSY * np.maximum(widths, np.abs(means))) | (away > _NARROW * widths)
+    origin = np.where(lossy[weights > 0].any(axis=0), 0.0, origin)
+    extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
+    if not 0 < extent < math.inf:
+        return Centering(origin, 1.0, np.zeros(d), np.eye(d))
+    power = math.frexp(extent)[1]
+    if narrowest > 0 and (below := power - math.frexp(narrowest)[1]) > _DIFFERENT:
+        power -= below // 2
+    power = max(power, -1000)
+    return Centering(origin, math.ldexp(1.0, -power), np.zeros(d), np.eye(d))
+
+
+def _mean(values: Floats, weights: Floats | None) -> float:
+    with np.errstate(over="ignore"):
+        mean = float(np.average(values, weights=weights))
+    if math.isfinite(mean):
+        return mean
+    return math.ldexp(float(np.average(np.ldexp(values, -60), weights=weights)), 60)  # the sum leaves float64, not it
+
+
+def _total(values: Floats, weights: Floats | None) -> float:
+    power = 0 if weights is None else weight_power(float(weights.max()))
+    with np.errstate(over="ignore"):
+        total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
+    if math.isfinite(2.0 * total):  # the criteria are of twice it
+        return total
+    if weights is None:
+        raise BadData(
+            f"GaussianMixture: the log-likelihood of {len(values)} rows leaves float64 (down to {values.min():.3g} for "
+            "one): they lie too far from every component. Fit the model to data like X."
+        )
+    raise BadData(
+        f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
+        "Divide the weights by their largest."
+    )

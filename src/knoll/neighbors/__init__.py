@@ -1,0 +1,1 @@
+"""Neighbours of rows: the index and the graphs made from it."""

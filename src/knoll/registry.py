@@ -1,0 +1,154 @@
+"""The methods, one record each: names, class, cost of a row, and where its proposals and relations are.
+
+Everything that lists methods asks here: `knoll.compare` and its plan, the terminal, the report, `knoll fit`, model
+files. To add a method, write its estimator and its proposer (`knoll.comparison.methods.Proposer`), and add a record.
+Classes are named by dotted paths and imported when they are first needed, so this module imports no estimator.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["METHODS", "Method", "compared", "display_names", "find", "title"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What the rest of knoll knows of a method.
+
+    The seconds are those of one core of 2.5 GHz at 8 columns, for a row where the work is linear in the rows, else for
+    a pair of rows.
+    """
+
+    name: str  # for options, files and keys, such as "gaussian-mixture"
+    title: str  # for people, such as "Gaussian mixture"
+    estimator: str  # the dotted path of its class
+    short: str = ""  # the name that `knoll fit` shows, if it is another
+    proposer: str = ""  # the dotted path of what proposes settings for `knoll.compare`; empty: not compared
+    row_seconds: float = 0.0
+    pair_seconds: float = 0.0
+    row_bytes: int = 0  # beyond the data, for a row
+    related: tuple[tuple[str, str], ...] = ()  # (relation, method at its other end)
+    scales: tuple[str, ...] = ()  # parameters that its relations take over from a fit
+
+    @property
+    def estimator_name(self) -> str:
+        """The name of the class."""
+        return self.estimator.rpartition(".")[2]
+
+    def estimator_class(self) -> Any:
+        """Import the class of the estimator."""
+        return _imported(self.estimator)
+
+    def make_proposer(self) -> Any:
+        """Make what proposes settings for this method."""
+        return _imported(self.proposer)()
+
+    def seconds(self, rows: int, columns: int) -> float:
+        """Estimate the processor time of a fit."""
+        width = max(1.0, columns / 8)
+        return width * (rows * self.row_seconds if self.row_seconds else rows * rows * self.pair_seconds)
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+_PROPOSERS = "knoll.comparison.methods"
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("gaussian", "Gaussian", "knoll.gaussian.Gaussian"),
+        Method(
+            "gaussian-mixture",
+            "Gaussian mixture",
+            "knoll.mixture.GaussianMixture",
+            short="gmm",
+            proposer=f"{_PROPOSERS}.MixtureProposer",
+            row_seconds=1e-5,
+            row_bytes=16,
+            related=(("mixture-to-kmeans", "kmeans"), ("mixture-distance", "kmeans")),
+        ),
+        Method(
+            "kmeans",
+            "k-means",
+            "knoll.kmeans.KMeans",
+            proposer=f"{_PROPOSERS}.KMeansProposer",
+            row_seconds=4e-6,
+            row_bytes=16,
+            related=(("kmeans-is-linear-kernel-kmeans", "kernel-kmeans"),),
+        ),
+        Method(
+            "kernel-kmeans",
+            "kernel k-means",
+            "knoll.kernel_kmeans.KernelKMeans",
+            proposer=f"{_PROPOSERS}.KernelKMeansProposer",
+            pair_seconds=1.2e-7,
+            row_bytes=120,
+            related=(("trace-relaxation", "spectral"), ("normalized-cut-is-kernel-kmeans", "spectral")),
+        ),
+        Method(
+            "spectral",
+            "spectral clustering",
+            "knoll.spectral.SpectralClustering",
+            proposer=f"{_PROPOSERS}.SpectralProposer",
+            pair_seconds=4e-7,
+            row_bytes=260,
+            related=(("spectral-is-dbscan", "dbscan"), ("gaussian-to-heaviside", "dbscan")),
+            scales=("sigma",),
+        ),
+        Method(
+            "dbscan",
+            "DBSCAN",
+            "knoll.density.DBSCAN",
+            proposer=f"{_PROPOSERS}.DBSCANProposer",
+            row_seconds=1e-5,
+            row_bytes=48,
+            related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
+            scales=("eps", "min_samples"),
+        ),
+        Method(
+            "mean-shift",
+            "Mean Shift",
+            "knoll.density.MeanShift",
+            proposer=f"{_PROPOSERS}.MeanShiftProposer",
+            pair_seconds=1e-7,
+            row_bytes=64,
+            scales=("bandwidth",),
+        ),
+    )
+}  # in the order of every table
+
+
+def compared() -> tuple[str, ...]:
+    """Return the names of the methods that `knoll.compare` fits, in the order of its tables."""
+    return tuple(name for name, method in METHODS.items() if method.proposer)
+
+
+def find(name: str) -> Method | None:
+    """Return the method of a name or a short name, if there is one."""
+    by_short = (method for method in METHODS.values() if method.short == name)
+    return METHODS.get(name) or next(by_short, None)
+
+
+def title(name: str) -> str:
+    """Return the title of a method; other names, such as "truth", are their own."""
+    return METHODS[name].title if name in METHODS else name
+
+
+def display_names(text: str) -> str:
+    """Write the methods that a sentence names by their titles.
+
+    Examples
+    --------
+    >>> from knoll.registry import display_names
+    >>> display_names("Two groups, found by kmeans; dbscan agrees.")
+    'Two groups, found by k-means; DBSCAN agrees.'
+    """
+    names = "|".join(map(re.escape, sorted(compared(), key=len, reverse=True)))
+    return re.sub(rf"(?<![\w-])(?:{names})(?![\w-])", lambda found: METHODS[found[0]].title, text)

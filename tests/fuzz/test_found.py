@@ -1,0 +1,31 @@
+"""Cases in which the random search once found a defect, or a law that was wrong."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from fuzz.case import make_case  # noqa: E402
+from fuzz.runner import check_case  # noqa: E402
+
+FOUND = {
+    "kmeans": [1000034, 1000214, 1001019, 1001427, 1001446, 1001887, 2000370, 2001035, 2500626, 2700765, 2801014],
+    "kernel_kmeans": [1000462, 2501482, 2501820, 2502387],
+    "spectral": [1000483, 1000727, 2000088, 2700116, 2701644],
+    "dbscan": [1001512, 1002688, 1002915, 2000407, 2700120, 2700739, 2701235, 2801369],
+    "mean_shift": [1000641, 1002370, 1003429, 1003488, 2700535],
+    "scales": [1000074, 1000896, 1000897, 1004838],
+}
+
+
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in FOUND.items() for seed in seeds])
+def test_what_was_found_stays_fixed(name, seed):
+    family = importlib.import_module(f"fuzz.families.{name}").FAMILY
+    assert [f"{failure.law}: {failure.text}" for failure in check_case(make_case(family, seed))] == []
