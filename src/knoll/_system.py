@@ -142,8 +142,12 @@ def free_memory() -> int:
 
 def peak_memory() -> int:
     """Return the most bytes that this process has used so far."""
+    for line in _lines("/proc/self/status"):
+        if line.startswith("VmHWM:"):
+            return 1024 * int(line.split()[1])
     import resource  # not on Windows
 
+    # On Linux, ru_maxrss survives exec, so a child starts with the peak of the process that forked it: use VmHWM there.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak  # bytes on macOS, kilobytes elsewhere
 

@@ -16,7 +16,7 @@ import pytest
 import threadpoolctl
 
 from knoll import Gaussian, _core
-from knoll import _system as knoll_threads
+from knoll import _system
 from knoll._system import available_threads, free_memory, peak_memory, resolve_threads
 from knoll.exceptions import InvalidParameter
 
@@ -107,8 +107,8 @@ print(knoll._system.resolve_threads(None))
 def test_the_quota_of_a_control_group_counts(tmp_path, monkeypatch, files, expected):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(knoll_threads, "_quota_files", lambda: (str(tmp_path / next(iter(files))),))
-    assert knoll_threads._quotas() == expected
+    monkeypatch.setattr(_system, "_quota_files", lambda: (str(tmp_path / next(iter(files))),))
+    assert _system._quotas() == expected
 
 
 def test_two_python_threads_may_call_at_once():
@@ -288,7 +288,17 @@ def test_memory_is_in_bytes(monkeypatch):
     block = np.ones(10**7)  # 80 MB, touched
     assert block.nbytes < peak_memory() < 1 << 40
     assert 1 << 20 < free_memory() < 1 << 50
+    monkeypatch.setattr(_system, "_lines", lambda file: [])  # no /proc: the figure of getrusage
     there = peak_memory()
+    assert block.nbytes < there < 1 << 40
     monkeypatch.setattr(sys, "platform", "darwin")  # where the system counts bytes, not kilobytes
     assert peak_memory() == pytest.approx(there / 1024, rel=0.01)
     assert block.all()
+
+
+def test_peak_memory_is_not_inherited():
+    """A small program that a large process starts reports its own peak."""
+    block = np.ones(6 * 10**7)  # 480 MB, touched
+    code = "from knoll._system import peak_memory; print(peak_memory())"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(shown) < block.nbytes / 2
