@@ -166,9 +166,9 @@ def thin_out(ends: Ends, eps: float) -> tuple[Floats, Floats]:
     populated = ends.weight > 0
     points, weight = ends.points[populated], ends.weight[populated]
     unique = find_unique_rows(points)
-    last = np.empty(len(unique.index), np.int64)
-    last[unique.inverse] = np.arange(len(points))  # of equal ends, reached from different balls, the last one's weight
-    points, weight = points[unique.index], weight[last]
+    most = np.zeros(len(unique.index))
+    np.maximum.at(most, unique.inverse, weight)  # equal ends may be reached from different balls
+    points, weight = points[unique.index], most
     order = _by_intensity(points, weight)
     points, weight = points[order], weight[order]
     if eps == 0:
