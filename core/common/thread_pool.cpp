@@ -156,7 +156,7 @@ void forget_pool_in_child() {
 }
 
 Pool& pool() {
-  // Acquire pairs with the release below: a thread that sees the pointer sees the pool behind it. Looked at once more
+  // Acquire pairs with the release below: a thread that sees the pointer sees the pool behind it. Tested again
   // under the lock, since another caller may have made the pool in between.
   if (Pool* p = the_pool.load(std::memory_order_acquire)) return *p;
   std::lock_guard lock(making);

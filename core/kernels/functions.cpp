@@ -53,6 +53,7 @@ KernelRule kernel_rule(const std::string& function, double a, double b, double c
     if (!(cutoff >= 0)) throw std::invalid_argument("cutoff must be >= 0");
     rule.unit = unit_for(a);
     // κ = 0 above the smaller of cutoff² and the r² where 2^(factor·r²) < 2^−1021 would be subnormal.
+    // r = cutoff is kept, r beyond it is not: the decision of D2 in docs/numerics/rounding.md, on fused sums.
     const double reach = cutoff > 0 && cutoff < kInfinity ? largest_square(cutoff * rule.unit) : kInfinity;
     rule.factor = exponent_factor(a * rule.unit);
     rule.limit = std::min(reach, -1021.0 / rule.factor);

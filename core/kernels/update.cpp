@@ -17,6 +17,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
   // The columns of g that change, numbered as `slot`s, and the listed points in the order of the tree: batches of 32 of
   // them then have small boxes, which `apart` can rule out.
   std::vector<int32_t> slot(static_cast<size_t>(g.shape[1]), -1), column;
+  // Only the columns that change are copied for a leaf: a few of k.
   const auto slot_of = [&](int32_t c) {
     if (c < 0) return int32_t{-1};
     if (slot[static_cast<size_t>(c)] < 0) {
@@ -45,6 +46,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
     for (int64_t j = 0; j < d; ++j) {
       const double value = point[j * kPoints];
       coords[static_cast<size_t>(t * d + j)] = value;
+      // The first point of a batch sets the box.
       box[j] = t % kPoints == 0 ? value : std::min(box[j], value);
       box[d + j] = t % kPoints == 0 ? value : std::max(box[d + j], value);
     }

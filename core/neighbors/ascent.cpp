@@ -31,7 +31,7 @@ class SetCache {
   explicit SetCache(int64_t starts)
       : slots_(std::bit_ceil(static_cast<size_t>(std::clamp<int64_t>(4 * starts, 1 << 8, 1 << 18)))) {}
 
-  // A hit compares all 128 bits, so two sets in one slot are told apart.
+  // A hit compares all 128 bits, so two sets in one slot are distinguished.
   const Entry* find(const Fingerprint& set) const {
     const Entry& entry = slots_[slot(set)];
     return entry.path >= 0 && entry.set == set ? &entry : nullptr;

@@ -140,6 +140,7 @@ class GridDbscan {
           put(p, cluster_[static_cast<size_t>(cell)], true);
       const int64_t middle = grid_.start_of_block(block) + cores_in_block(block), end = grid_.start_of_block(block + 1);
       if (middle == end) return;
+      // Only core points of touching blocks can be within ε (docs/numerics/index.md, X3).
       const bool any = border != Border::noise && clusters > 0;
       if (any) gather_core_spans(block, chunk);
       for (int64_t p = middle; p < end; ++p) {
@@ -559,6 +560,7 @@ class GridDbscan {
     for (size_t s = 0; s < chunk.spans.size(); s += 2) chunk.distances += chunk.spans[s + 1] - chunk.spans[s];
     const double least = kernels_.least_spans(grid_.columns(), grid_.stride(), d, chunk.spans.data(),
                                               static_cast<int64_t>(chunk.blocks.size()), q);
+    // D = square_ is within: the ball is closed (docs/numerics/rounding.md, D2).
     if (least > square_) return -1;
     if (chunk.one_cluster) return known_[static_cast<size_t>(chunk.blocks[0])];
     int32_t cluster = -1;

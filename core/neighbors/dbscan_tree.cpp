@@ -32,6 +32,7 @@ class TreeDbscan {
   // 1. Core points. first_core_ of a node is the left child's if it has one: children come after their parents, so
   // going backwards both are known.
   void find_cores() {
+    // A node that is within ε as a whole then adds one number to each of the 32 sums.
     if (weights_.present()) weigh_nodes();
     each_leaf([&](int64_t leaf) { weights_.present() ? weigh(leaf) : count(leaf); });
     for (size_t node = first_core_.size(); node-- > 0;) {
@@ -64,6 +65,7 @@ class TreeDbscan {
     const int64_t clusters = number_components(
         sets_, static_cast<int64_t>(cores.size()), [&](int64_t i) { return cores[static_cast<size_t>(i)]; },
         [&](int64_t i) { return tree_.row(cores[static_cast<size_t>(i)]); }, number);
+    // The plain find may be used again: all unions are made, and one thread numbers the components.
     cluster_.assign(static_cast<size_t>(tree_.size()), -1);
     for (int32_t p : cores) cluster_[static_cast<size_t>(p)] = number[static_cast<size_t>(sets_.find(p))];
     if (border == Border::first) lowest_clusters();
@@ -220,6 +222,7 @@ class TreeDbscan {
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           const auto& box = tree_.nodes()[static_cast<size_t>(node)];
+          // Term by term: a node's float64 sum is rounded, and the exact sum must not be.
           for (int64_t p = tree_.begin(box); p < tree_.end(box); ++p) sum.add(weight(p));
           return false;
         },
@@ -296,6 +299,7 @@ class TreeDbscan {
         [&](int64_t other) {
           uint32_t bits[kPoints];
           bits_of(leaf, other, bits);
+          // Read once: it can only become true, and then one union per point would have been enough.
           const bool one = joined(home);
           for_bits(core_[static_cast<size_t>(other)], [&](int t) {
             // Lanes that are one component need one union for all.
@@ -382,6 +386,7 @@ class TreeDbscan {
         for_bits(others, [&](int l) {
           const auto lane = static_cast<size_t>(l);
           double key = distances[t * kPoints + l];
+          // Beyond the radius by the bound; within the band the metric decides below.
           if (key > within_.outside) return;
           const int64_t candidate = other * kPoints + t;
           if (!metric.direct()) {

@@ -95,7 +95,7 @@ Grid::Grid(View<const T, 2> x, double eps, Run run, GridWorkspace workspace)
 
   const Extent grid = extent(x, eps, run);
   with_dims(d_, [&](auto d) {
-    // Numbers below 2^62 leave room for a neighbour's offset, of either sign, in an int64.
+    // Below 2^62, so that a neighbour's number, an offset of either sign away, fits an int64.
     if (grid.few && grid.all_cells < 0x1p62) {
       CellNumber<d, T> key{x, {}, 1 / grid.side, 0, {}};
       for (int64_t j = 0, step = 1; j < d; step *= grid.width[j++]) {

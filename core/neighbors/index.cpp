@@ -44,6 +44,7 @@ int64_t components_of(View<const T, 2> x, double radius, View<const uint8_t, 1> 
   // Through DBSCAN, so that components use the grid where it is the fastest.
   const DbscanReport report = dbscan(x, radius, 1, {}, metric, Border::noise, "auto", vector_view(found.data(), m),
                                      vector_view(core.data(), m), run);
+  // Rows keep their order, so the numbering by lowest row carries over.
   for (int64_t i = 0; i < labels.shape[0]; ++i) labels(i) = -1;
   for (int64_t i = 0; i < m; ++i) labels(rows[static_cast<size_t>(i)]) = found[static_cast<size_t>(i)];
   return report.clusters;
@@ -84,6 +85,7 @@ class TreeIndex : public Index {
       const Within w = metric_.within(radius, query.largest);
       ExactSum sum;
       int64_t found = 0;
+      // Exact, so the order of the walk does not matter, and rounded once (docs/numerics/sums.md, S4).
       const auto weigh = [&](int64_t position) { sum.add(weights(tree_.row(position))); };
       walk(
           query, w, [](int32_t, double) { return false; },
@@ -96,6 +98,7 @@ class TreeIndex : public Index {
           },
           [&](int64_t leaf) {
             const uint32_t bits = bits_at(query, leaf, w);
+            // A leaf at a time: the count may pass `stop_at`.
             found += std::popcount(bits);
             if (!weights.empty()) for_bits(bits, [&](int t) { weigh(leaf * kPoints + t); });
             return weights.empty() && static_cast<double>(found) >= stop_at;
@@ -136,6 +139,7 @@ class TreeIndex : public Index {
       for (size_t node = allowed.size(); node-- > 0;) {
         const auto& box = tree_.nodes()[node];
         if (box.child >= 0)
+          // A node without an allowed row is skipped like one that is too far away.
           allowed[node] = allowed[static_cast<size_t>(box.child)] | allowed[static_cast<size_t>(box.child) + 1];
         else
           for (int64_t p = tree_.begin(box); p < tree_.end(box); ++p) allowed[node] |= mask(tree_.row(p)) != 0;
@@ -227,6 +231,7 @@ class TreeIndex : public Index {
       reduced_at(query, leaf, w, reduced);
       for (int64_t t = 0; t < tree_.points_in(leaf); ++t) {
         const int64_t position = leaf * kPoints + t;
+        // `limit` is a reference: body lowers it as better rows are found.
         if (reduced[t] <= limit && row_allowed(tree_.row(position)))
           body(metric_.direct() ? reduced[t] : metric_.distance(query.raw.data(), tree_.raw(position)), position);
       }
@@ -258,6 +263,7 @@ class TreeIndex : public Index {
           }
           heap.push_back(candidate);
           std::push_heap(heap.begin(), heap.end());
+          // Before there are k rows any row gets in.
           if (heap.size() == k) limit = reduced_limit(heap.front().first, query);
         });
     std::sort_heap(heap.begin(), heap.end());
@@ -379,6 +385,7 @@ class TilesIndex : public Index {
   // The filter compares squares, which must be normal numbers; an infinite radius has no square to lose.
   static double checked_square(double radius) {
     if (radius < 0x1p-450 || (radius > 0x1p450 && radius < kInfinity))
+      // The tree scales differences instead (docs/numerics/index.md, X6).
       throw std::invalid_argument("the square of the radius is no normal number: use backend tree");
     return radius == kInfinity ? kInfinity : largest_square(radius);
   }

@@ -83,6 +83,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
       const int64_t m = points_in(leaf);
       double* const out = tiles_.get() + leaf * dims_ * kPoints;
       double* const low = boxes_.get() + int64_t{leaf_node(leaf)} * 2 * dims_;
+      // An empty box: the first point sets both ends.
       std::fill(low, low + dims_, kInfinity);
       std::fill(low + dims_, low + 2 * dims_, -kInfinity);
       for (int64_t t = 0; t < kPoints; ++t) {
@@ -101,6 +102,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
     }
   });
   for (size_t node = nodes_.size(); node-- > 0;) {  // children come after their parents
+    // The box of two children is the smallest around both, so bounds are never looser than the points allow.
     const int32_t child = nodes_[node].child;
     if (child < 0) continue;
     double* const low = boxes_.get() + static_cast<int64_t>(node) * 2 * dims_;
@@ -144,6 +146,7 @@ void KdTree::cut(const double* embedded, Run run) {
       int64_t longest = 0;
       double length = -1;
       for (int64_t j = 0; j < dims_; ++j) {
+        // The first of equally long sides: the tree is a function of the points alone.
         const double side = 0.5 * high[static_cast<size_t>(j)] - 0.5 * low[static_cast<size_t>(j)];  // cannot overflow
         if (side > length) length = side, longest = j;
       }
@@ -211,6 +214,7 @@ int KdTree::compare(int64_t position, int64_t other) const {
   const double *x = direct ? coords(position) : raw(position), *y = direct ? coords(other) : raw(other);
   const int64_t step = direct ? kPoints : 1;
   for (int64_t j = 0; j < metric_.columns(); ++j)
+    // By value: −0 was made 0 when the tree was built, and there is no NaN.
     if (x[j * step] != y[j * step]) return x[j * step] < y[j * step] ? -1 : 1;
   return 0;
 }

@@ -48,6 +48,7 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
   std::vector<int64_t> counts(panels.rows.size(), r2 >= 0 ? 1 : 0);  // a row is its own neighbour
   std::vector<uint8_t> done(static_cast<size_t>(panels.count));
   const auto at = [&](int64_t position) { return std::atomic_ref<int64_t>(counts[static_cast<size_t>(position)]); };
+  // docs/numerics/concurrency.md, T7.
   const auto enough = [&](int64_t panel) {
     std::atomic_ref<uint8_t> flag(done[static_cast<size_t>(panel)]);
     if (flag.load(std::memory_order_relaxed) != 0) return true;
@@ -75,6 +76,7 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
       // Open pairs by D; `sure` is exact for the pairs of `rows` afterwards (docs/numerics/pairs.md, P6).
       block.recheck(k, rows, r2, tile);
       for (int l = 0; l < kPairPanel; ++l) rows[l] &= tile.sure[l];
+      // Row l of the one panel counts the bits of rows[l], row t of the other those of columns[t].
       transpose_bits(rows, columns);
       for (int l = 0; l < kPairPanel; ++l) {
         if (rows[l] != 0) at(i * kPairPanel + l).fetch_add(count_bits(rows[l]), std::memory_order_relaxed);
@@ -139,6 +141,7 @@ PairStats PairFilter<T>::count(View<const T, 2> queries, double r2, int64_t stop
       }
       tally.add(block.stats);
     });
+    // Rows with enough neighbours are done; the others start again from zero among their candidates.
     std::erase_if(positions, [&](int64_t position) { return out(q->rows[static_cast<size_t>(position)]) >= stop_at; });
   }
   // Where most rows are left, symmetric tiles need half the work; where few are, they are packed 32 to a block.
@@ -222,6 +225,7 @@ PairStats PairFilter<T>::weigh(View<const T, 2> queries, double r2, View<const d
     total += std::abs(weights(i));
     whole = weights(i) == std::trunc(weights(i)) && total < 0x1p53;
   }
+  // One set of sums per block of 32 queries, which one thread has: nothing is shared.
   struct Sums {
     const Block<T>& block;
     View<const double, 1> weights;

@@ -33,6 +33,7 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
     block.fill(positions.data() + begin, end - begin);
     auto found = make(block);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
+    // In units of x̂, as `gap` is.
     double reach = panels.bounds.reach(r2);
     std::vector<double> d2(kPairPanel * kPairPanel);
     for (const auto& candidate : block.candidates(r2, bits.data())) {
@@ -53,6 +54,7 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
           if (here <= found.radius(l))
             found.offer(l, panels.rows[static_cast<size_t>(candidate.panel * kPairPanel + t)], here);
         });
+        // R is part of the row's thresholds alone, so each query has its own (docs/numerics/pairs.md, P5).
         block.set_radius(l, found.radius(l));  // the filter of the next panels is tighter
       }
       double most = -1;
