@@ -104,7 +104,7 @@ double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used,
       for (at = 0; c != complement && at < per - 1 - d; ++at) remaining[at] -= remaining[at + (c - complement) * per];
   }
   std::vector<double> far(size_of(k), 0.0);
-  // One component, after all sums are rounded. A component's bits depend on its own sums alone.
+  // One component, after all sums are rounded. Its bits depend on its own sums, those of the complement on all.
   auto finish = [&](int64_t c) {
     const double* const sum = rounded.data() + kMixtureHead + c * per;
     const double* second = sum + 1 + d;
@@ -127,8 +127,8 @@ double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used,
     if (scatter == Scatter::full)
       for (int64_t i = 0; i < d; ++i)
         for (int64_t j = i; j < d; ++j) {
-          // The relative error of S₂/m grows by 1 + (μ − o)²/Σ: `seen` records it, and beyond 10⁴ the caller makes the
-          // pass again (docs/numerics/mixture.md, M5).
+          // The relative error of S₂/m grows by the factor 1 + (μ − o)²/Σ: `seen` records it, and beyond 10⁴ the caller
+          // makes the pass again (docs/numerics/mixture.md, M5).
           double value = *second++ / divisor - offset[size_of(i)] * offset[size_of(j)];
           if (i == j) seen(i, value = std::max(value, 0.0));
           covariance(c, i * d + j) = covariance(c, j * d + i) = value;

@@ -30,8 +30,8 @@ KNOLL_INLINE void load_square(const T* x, int64_t stride, int64_t there, f64 o, 
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Count>(x + t * stride) - o) * s;
   } else {
-#pragma GCC unroll 4
     // Rows past the end are zeros and not copies: their responsibility is made 0, and 0·0 adds nothing.
+#pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) v[t] = t < there ? (load_some_as_f64<Count>(x + t * stride) - o) * s : f64{};
   }
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLeaf = 32;     // points of a leaf of the tree
 constexpr uint64_t kSeed = 2024;  // of the keys: arbitrary and fixed, so that runs are reproducible
 
-// Only spreads sums over slots and tells sets apart beside the key; it needs no cryptographic strength.
+// Distributes sums over slots and distinguishes sets beside the key; it needs no cryptographic strength.
 uint64_t mixed(uint64_t h, uint64_t v) {  // a round of multiply and fold, as hashes have them
   h ^= v + 0x9e3779b97f4a7c15;
   h *= 0xff51afd7ed558ccd;

@@ -35,7 +35,8 @@ double side_of(double eps, int64_t d) {
 
 // Buckets of about kBucketPoints points, which fit in the second cache level.
 constexpr int64_t kBucketPoints = 2048, kMostInBucket = 1 << 16, kBucketsAtOnce = 8;
-// One bucket is sorted by one thread while it is in the cache; more than 2^16 points and n/8 in one are not.
+// One thread sorts a bucket while it is in the cache. With more than max(2^16, n/8) points in one, another sort is
+// used.
 constexpr int kMostLeading = 11, kDigit = 11;  // bits: 2^11 write positions are as many lines as the caches hold
 
 // body(d) with a number of columns that the compiler knows.

@@ -111,7 +111,7 @@ class TreeIndex : public Index {
     const int64_t k = row.shape[1];
     each(queries, run, [&](int64_t i, const Query& query) {
       Within w = metric_.anywhere(query.largest);
-      // Rounds after the first search the `finer` nearest rows again; the others keep their places. X7 of
+      // Rounds after the first search the `finer` nearest rows again; the others keep their positions. X7 of
       // docs/numerics/index.md.
       for (int64_t wanted = k, finer = 0; wanted > 0; wanted = finer) {
         const std::vector<Found> found = closest(query, w, static_cast<size_t>(wanted));
@@ -357,7 +357,7 @@ class TilesIndex : public Index {
   void knn(View<const double, 2> queries, View<double, 2> distance, View<int64_t, 2> row, Run run) const override {
     pairs_.knn(queries, distance, row, run);
     for (int64_t i = 0; i < distance.shape[0]; ++i)
-      // Squares are ordered by bits, and √ is monotone: the order stays (docs/numerics/rounding.md, D3).
+      // Rows are sorted by D, and √ is monotone: the order stays (docs/numerics/rounding.md, D3).
       for (int64_t c = 0; c < distance.shape[1]; ++c) distance(i, c) = std::sqrt(distance(i, c));
   }
 
