@@ -10,6 +10,7 @@
 
 namespace knoll::python {
 
+// Contiguous float64: the ascent keeps digits and blocks of its own, so a copy of another layout costs little.
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Weights = std::optional<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
 
@@ -38,6 +39,7 @@ static void must_be_finite(const Rows& x, const Weights& weights, Run run) {
 }
 
 // A rough number of operations: a path of about ten balls, each with at most a few thousand checks.
+// Only compared with kShort (convert.hpp): too small a figure delays Ctrl-C, too large a one costs a thread.
 static double ascent_work(const Rows& x, double starts) {
   return 10 * starts * std::min(static_cast<double>(x.shape(0)), 4096.0) * static_cast<double>(x.shape(1)) +
          100 * static_cast<double>(x.size());
@@ -59,6 +61,7 @@ static int64_t py_ascend(const Rows& x, const Weights& weights, const In<double,
   const AscentEnds ends{view<2>(point), view<1>(steps), view<1>(weight), view<1>(end)};
   int64_t distances = 0;
   call(threads, ascent_work(x, static_cast<double>(m)), [&](Run run) {
+    // Inside the call and so without the GIL: the check is a pass over x.
     must_be_finite(x, weights, run);
     must_be_finite(view<2>(starts), "starts", run);
     if (gaussian)
@@ -80,6 +83,7 @@ static std::vector<std::vector<double>> py_ascent_paths(const Rows& x, const Wei
   const AscentRules rules = rules_of(eps, level, tol, max_steps);
   const int64_t n = rows_of(x), d = columns_of(x), m = rows_of(starts);
   std::vector<std::vector<double>> paths(static_cast<size_t>(m));
+  // Paths are independent; each thread writes vectors of its own rows.
   const auto each = [&](Run run, auto&& one) {
     for_chunks(m, 4, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(starts.data() + i * d, paths[static_cast<size_t>(i)], run);
@@ -117,6 +121,7 @@ static void py_kth_distances(const In<double, 2>& x, const std::optional<In<doub
   check_memory({array("x", x), array("weights", weights), array("out", out)});
   need(!weights || w.shape[0] == points.shape[0], "weights must have one entry per row");
   need(out.shape(0) == x.shape(0), "out must have one entry per row");
+  // −∞ and ∞ are allowed: the nearest row, and the farthest.
   need_number(mass, "mass");
   const auto n = static_cast<double>(points.shape[0]);
   call(threads, n * n * static_cast<double>(points.shape[1] + 4), [&](Run run) {

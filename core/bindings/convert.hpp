@@ -17,6 +17,7 @@
 
 namespace knoll::python {
 
+// Arrays of any strides on the CPU. `const` makes nanobind accept read-only arrays.
 template <class T, int R>
 using In = nb::ndarray<const T, nb::ndim<R>, nb::device::cpu>;
 template <class T, int R>
@@ -65,6 +66,7 @@ void call(int threads, double work, Kernel&& kernel) {
   const Run run{threads, &cancel};
   std::mutex mutex;
   std::condition_variable ended;
+  // Guarded by the mutex; `failure` is read after join, which orders it.
   bool done = false;
   std::exception_ptr failure;
   std::thread driver;
@@ -95,11 +97,14 @@ void call(int threads, double work, Kernel&& kernel) {
       std::unique_lock lock(mutex);
       waiting = !ended.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; });
     }
+    // Only the main thread runs handlers; in others the call returns 0. Once it has failed, the exception is pending
+    // and must not be replaced while the kernel comes to its end.
     if (waiting && !interrupted && PyErr_CheckSignals() != 0) {
       interrupted = true;
       cancel = true;
     }
   }
+  // The kernel refers to this frame, so it must have ended before the frame does, interrupted or not.
   driver.join();
   if (interrupted) throw nb::python_error();
   if (failure) std::rethrow_exception(failure);

@@ -19,6 +19,7 @@
 
 // The limit that threadpoolctl sets and reads (knoll/_system.py); 0: none.
 static std::atomic<int> thread_limit{0};
+// Plain C names: threadpoolctl finds them in the shared object by name.
 extern "C" __attribute__((visibility("default"))) int knoll_get_num_threads() { return thread_limit.load(); }
 extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int n) {
   thread_limit.store(n < 0 ? 0 : n);
@@ -26,6 +27,8 @@ extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int
 
 namespace knoll::python {
 
+// `sums` is additive state: the caller owns it, and blocks or workers are merged by adding it (docs/numerics/sums.md,
+// S3).
 template <class T>
 static void py_add_moments(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, const In<double, 1>& origin,
                            const Out<int64_t, 2>& sums, int threads) {
@@ -59,6 +62,7 @@ template <class T>
 static bool py_all_finite(const In<T, 2>& x, int threads) {
   check_memory({array("x", x)});
   bool finite = true;
+  // A pass at the speed of memory: four numbers for the price of an operation.
   call(threads, static_cast<double>(x.size()) / 4, [&](Run run) { finite = all_finite(view<2>(x), run); });
   return finite;
 }
@@ -82,6 +86,7 @@ static void py_exact_round(const In<int64_t, 2>& sums, const Out<double, 1>& out
        [&](Run run) { exact_round_columns(view<2>(sums), view<1>(out), run, view_or_empty<1>(low)); });
 }
 
+// One thread: the matrices are small, and the order of operations is part of the result.
 static int64_t py_cholesky(const Out<double, 2>& a, double tolerance) {
   check_memory({array("a", a)});
   need(a.shape(0) == a.shape(1), "a must be square");
@@ -116,12 +121,14 @@ static void py_silhouette(const In<T, 2>& x, const In<double, 1>& weights, const
   check_memory({array("x", x), array("weights", weights), array("starts", starts), array("out", out)});
   need(static_cast<int64_t>(weights.shape(0)) == n && static_cast<int64_t>(out.shape(0)) == n,
        "weights and out must have one entry per row");
+  // The core takes starts as offsets into rows without a test.
   need(k >= 1 && begins(0) == 0 && begins(k) == n, "starts must go from 0 to the number of rows");
   for (int64_t c = 0; c < k; ++c) need(begins(c) < begins(c + 1), "starts must rise: no cluster may be empty");
   call(threads, static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(d + 4),
        [&](Run run) { silhouette(points, view<1>(weights), begins, view<1>(out), run); });
 }
 
+// Any number is a valid purpose: it is part of a counter, not an index.
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
   check_memory({array("out", out)});
   call(threads, 20.0 * static_cast<double>(out.shape(0)),
@@ -163,6 +170,7 @@ NB_MODULE(_core, m) {
 
   m.attr("version") = KNOLL_VERSION;
   m.attr("SUM_WORDS") = kSumWords;
+  // Python cuts blocks at multiples of it, so that their sums have the bits of the whole.
   m.attr("GRAIN") = kGrain;
   m.attr("PURPOSE_SAMPLE") = static_cast<uint32_t>(rng::Purpose::sample);
   m.def("build_info", &build_info, "Compiler, version and instruction sets of this build.");
@@ -170,6 +178,7 @@ NB_MODULE(_core, m) {
   m.def("set_num_threads", &knoll_set_num_threads, nb::arg("n"), "Set the limit on threads; 0: none.");
   m.def("pool_workers", &pool_workers, "How many worker threads the pool has now.");
 
+  // An interrupted call raises what the signal's handler raised (convert.hpp); this is for a Cancelled from elsewhere.
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

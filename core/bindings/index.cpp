@@ -25,6 +25,7 @@ Border border_named(const std::string& name) {
 Metric metric_of(const std::string& name, double p, int64_t d) { return Metric(Metric::named(name), p, d); }
 
 // A view of numpy's bool as bytes.
+// NumPy stores a bool as one byte, 0 or 1, and the core writes no other values.
 template <class B>
 View<uint8_t, 1> bytes(const Out<B, 1>& array) {
   static_assert(sizeof(B) == 1);
@@ -49,16 +50,19 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(static_cast<int64_t>(labels.shape(0)) == n && static_cast<int64_t>(core.shape(0)) == n,
        "labels and core must have one entry per row");
+  // Also refuses NaN, which no comparison holds for.
   need(eps > 0, "eps must be > 0");
   need_number(min_samples, "min_samples");
   need(!columns || (static_cast<int64_t>(columns->shape(0)) == d * (n + 4) && columns->stride(0) == 1),
        "columns must be contiguous with n_features * (n_samples + 4) entries");
   need(!entries || (static_cast<int64_t>(entries->shape(0)) == n && entries->stride(0) == 1),
        "entries must be contiguous with one entry per row");
+  // Memory that the caller lends: page faults of fresh arrays cost more than a pass over them (decision 0011).
   const GridWorkspace workspace{columns ? columns->data() : nullptr, entries ? entries->data() : nullptr};
   const Metric measure = metric_of(metric, p, d);
   const Border rule = border_named(border);
   DbscanReport report;
+  // An assumed hundred candidates a row; only compared with kShort.
   call(threads, 100.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
     must_be_finite(w, "weights", run);
@@ -117,6 +121,7 @@ struct PyIndex {
     need(x.shape(1) >= 1, "x must have a column");
     need_number(radius_hint, "radius_hint");
     const Metric measure = metric_of(metric, p, points.shape[1]);
+    // Made aside, so that an exception leaves no half-made object behind.
     auto made = std::make_unique<PyIndex>();
     made->kept = nb::cast(x);
     made->still_finite = [points](Run run) { must_be_finite(points, "x", run); };
@@ -139,6 +144,7 @@ struct PyIndex {
   }
 
   // Answers for queries, which must be finite as the rows are.
+  // The index itself was finite when it was made and holds copies; components read x again, hence still_finite there.
   template <class Kernel>
   void answer(View<const double, 2> queries, int threads, Kernel&& kernel) const {
     const double work = 1000.0 * static_cast<double>(queries.shape[0]) * static_cast<double>(queries.shape[1]);
@@ -152,6 +158,7 @@ struct PyIndex {
              const Out<double, 1>& out, int threads) const {
     check_memory({array("queries", queries), array("weights", weights), array("out", out)});
     need_radius(radius, "radius");
+    // ∞ counts all rows.
     need_number(stop_at, "stop_at");
     const auto q = check(queries);
     need(!weights || static_cast<int64_t>(weights->shape(0)) == index->size(), "weights must have one entry per row");

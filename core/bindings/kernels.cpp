@@ -22,6 +22,7 @@
 namespace knoll::python {
 namespace {
 
+// Of sizes whose product may leave 64 bits, as a rough amount of work.
 double product(std::initializer_list<size_t> sizes) {
   double result = 1;
   for (const size_t size : sizes) result *= static_cast<double>(size);
@@ -35,6 +36,7 @@ void py_kernel_tile(const In<T, 2>& x, const In<T, 2>& y, const std::string& fun
   need(x.shape(1) == y.shape(1), "x and y must have the same columns");
   need(out.shape(0) == x.shape(0) && out.shape(1) == y.shape(0), "out must be (rows of x, rows of y)");
   const KernelRule rule = kernel_rule(function, a, b);
+  // An exponential costs about as much as twenty columns.
   call(threads, product({x.shape(0), y.shape(0), x.shape(1) + 20}),
        [&](Run run) { kernel_tile(view<2>(x), view<2>(y), rule, view<2>(out), run); });
 }
@@ -49,6 +51,7 @@ void py_kernel_diagonal(const In<T, 2>& x, const std::string& function, double a
        [&](Run run) { kernel_diagonal(view<2>(x), rule, view<1>(out), run); });
 }
 
+// Holds a copy of the points in the order of a tree, so x need not outlive it.
 struct PyKernelOperator {
   KernelRule rule;
   std::unique_ptr<KernelPoints> points;
@@ -79,6 +82,7 @@ struct PyKernelOperator {
     need(b.shape(0) == n(), "b must have one row per row of x");
     need(out.shape(0) == n() && out.shape(1) == b.shape(1), "out must have the shape of b");
     check_memory({array("b", b), array("out", out)});
+    // Each pair once, its value used for both triangles: two products per pair.
     call(threads, product({n(), n(), d() + 20 + 2 * b.shape(1)}) / 2,
          [&](Run run) { kernel_apply(*points, rule, view<2>(b), view<2>(out), run); });
   }
@@ -103,6 +107,7 @@ struct PyKernelOperator {
     const auto columns = static_cast<int64_t>(g.shape(1));
     check_memory(
         {array("rows", rows), array("old", old), array("new", fresh), array("weights", weights), array("g", g)});
+    // Used as positions in arrays of the core, which trusts them.
     need_range(listed, 0, points->n, "rows must be rows of x");
     need_range(from, INT32_MIN, columns, "old and new must be columns of g, or negative");
     need_range(to, INT32_MIN, columns, "old and new must be columns of g, or negative");
@@ -121,6 +126,7 @@ struct PyKernelOperator {
     const auto rank = static_cast<double>(max_rank);
     call(threads, static_cast<double>(n()) * (rank + 1) * (rank + 1) + 5e6,
          [&](Run run) { *result = pivoted_cholesky(*points, rule, max_rank, tol, run); });
+    // Three arrays of one result share an owner: it is freed when the last of them is.
     PivotedCholesky* const kept = result.get();
     const nb::capsule owner(result.release(), [](void* p) noexcept { delete static_cast<PivotedCholesky*>(p); });
     const auto r = static_cast<size_t>(kept->rank);

@@ -10,6 +10,7 @@
 
 namespace knoll::python {
 
+// Codes from Python: for a number without a case no kernel would be called.
 static Shape shape_of(int code) {
   need(code >= 0 && code <= 3, "shape must be 0, 1, 2 or 3");
   return static_cast<Shape>(code);
@@ -38,6 +39,7 @@ static MixtureModel model_of(int shape, const In<double, 1>& origin, double scal
                                                                        : 1),
        "factors must fit the shape");
   need(model.constants.shape[0] == k, "constants must have one entry per component");
+  // Without a living component log-sum-exp would have no largest term, and a row no responsibilities.
   bool alive = noise > -HUGE_VAL;
   for (int64_t c = 0; c < k; ++c) alive |= model.constants(c) > -HUGE_VAL;
   need(alive, "there must be a living component");
@@ -55,11 +57,13 @@ static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const Vie
                        Scatter scatter) {
   need(sums.shape[0] == kSumWords && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
        "sums must be (limbs, sums)");
+  // The words in use are cleared and walked by these numbers.
   need(used.shape[0] == 2 && 0 <= used(0) && used(0) <= kSumWords && 0 <= used(1) && used(1) <= kSumWords,
        "used must be two numbers from 0 to limbs");
   need(peaks.shape[0] == k, "peaks must have one entry per component");
 }
 
+// The kernels up to three columns sum all second moments at once (docs/numerics/mixture.md, M7).
 static void check_complement(int64_t complement, int64_t k, int64_t d, Scatter scatter) {
   need(complement >= -1 && complement < k, "complement must be a component or -1");
   need(complement < 0 || (scatter == Scatter::full && d > 3),
@@ -112,6 +116,7 @@ static void py_add_responsibilities(const In<T, 2>& x, const std::optional<In<do
   need(resp.has_value() != labels.has_value(), "give responsibilities or labels");
   need(!resp || (lambda.shape[0] == n && lambda.shape[1] == k), "responsibilities must be (n, k)");
   need(!labels || assigned.shape[0] == n, "labels must have one entry per row");
+  // A negative label is no component's: such a row counts in the mass alone.
   need_range(assigned, INT64_MIN, k, "labels must be below k");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
   const Centering centering = centering_of(origin, scale, d);

@@ -19,6 +19,7 @@ struct DenseRows {
   void check_memory(std::initializer_list<Extent> others) const { python::check_memory({array("x", x)}, others); }
   View<const T, 2> points() const { return view<2>(x); }
 
+  // noconvert: an array of another dtype must choose another overload, not be copied.
   template <class R, class... Args, class... Extra>
   static void def(nb::module_& m, const char* name, const char* doc, R (*f)(const DenseRows&, Args...),
                   const Extra&... extra) {
@@ -39,6 +40,7 @@ struct CsrRows {
     python::check_memory({array("data", data), array("indices", indices), array("indptr", indptr)}, others);
   }
   Points points() const {
+    // Rows are compared entry by entry there, which needs one order of columns and no duplicates.
     constexpr bool canonical = requires(Points p) { p.shape; };
     const int64_t n = static_cast<int64_t>(indptr.shape(0)) - 1;
     need_csr(view<1>(indices), view<1>(indptr), static_cast<int64_t>(data.shape(0)), n_columns, canonical);

@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kDigit = 0xffffffff;  // 32 bits
 
 // Does any word lie outside [−2^60, 2^60)? Written so that it runs over vectors.
+// Adding 2^60 maps that range to [0, 2^61); any other word has one of the upper three bits set afterwards. Words within
+// it may be added to each other and to kSafeAdds digits (docs/numerics/sums.md, S3).
 bool grown(const int64_t* words) {
   uint64_t seen = 0;
   for (int i = 0; i < kFiniteWords; ++i) seen |= static_cast<uint64_t>(words[i]) + (uint64_t{1} << 60);
@@ -23,6 +25,7 @@ using Words = std::array<int64_t, kSumWords>;
 // A block of neighbouring columns of an array of sums, copied word by word: the array may be far larger than the
 // caches, and one column of it touches as many pages as there are words.
 struct Columns {
+  // A row of 64 words is eight cache lines, and all 70 rows are 35 KB: they stay in the second cache level.
   static constexpr int64_t kWidth = 64;
   int64_t words[kSumWords][kWidth];
 
@@ -47,6 +50,7 @@ struct Columns {
 };
 
 // body(first, width) for blocks of columns.
+// Columns are independent of each other, so the grain affects the speed alone.
 template <class F>
 void for_column_blocks(int64_t columns, Run run, F&& body) {
   for_chunks(columns, 16 * Columns::kWidth, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -57,6 +61,9 @@ void for_column_blocks(int64_t columns, Run run, F&& body) {
 
 }  // namespace
 
+// Makes digits in [0, 2^32) of all words but the top one, from the lowest up. word = (word & kDigit) + 2^32·(word >>
+// 32) holds for negative words too, since both operations round towards −∞: the value stays, and the top word has its
+// sign.
 void exact_normalise(int64_t* words) {
   int64_t carry = 0;
   for (int i = 0; i < kFiniteWords - 1; ++i) {
@@ -83,6 +90,7 @@ void exact_merge(int64_t* into, const int64_t* from) {
 
 double exact_round(const int64_t* words) {
   constexpr double inf = std::numeric_limits<double>::infinity();
+  // What IEEE addition gives: ∞ − ∞ and anything with a NaN is NaN, else an infinity stays.
   const bool plus = words[kPlusInf] != 0, minus = words[kMinusInf] != 0;
   if (words[kNan] != 0 || (plus && minus)) return std::numeric_limits<double>::quiet_NaN();
   if (plus || minus) return plus ? inf : -inf;
@@ -93,10 +101,12 @@ double exact_round(const int64_t* words) {
   std::copy_n(words, kSumWords, sum.begin());
   exact_normalise(sum.data());
   const bool negative = sum[kFiniteWords - 1] < 0;
+  // A negative sum is negated first, so that the digits below are those of its magnitude.
   if (negative) {
     for (int64_t& word : sum) word = static_cast<int64_t>(-static_cast<uint64_t>(word));
     exact_normalise(sum.data());
   }
+  // Two zeros below the lowest word: digits top − 1 and top − 2 exist for every top.
   constexpr int below = 2;
   std::array<uint64_t, below + kFiniteWords + 1> digits{};
   std::copy_n(sum.begin(), kFiniteWords, digits.begin() + below);
@@ -121,14 +131,19 @@ double exact_round(const int64_t* words) {
   if (length <= 53) {
     bits = window >> (64 - length);
   } else {
+    // Eleven of the 64 bits are cut off. Above half: up. Exactly half with nothing below: to even. `sticky` tells a
+    // tail of exactly half from one that is longer (docs/numerics/sums.md, S4).
     const uint64_t mantissa = window >> 11, cut = window & 0x7ff, half = 0x400;
     const bool up = cut > half || (cut == half && (sticky || (mantissa & 1) != 0));
     bits = (static_cast<uint64_t>(length - 53) << 52) + mantissa + (up ? 1 : 0);
   }
+  // Patterns at or beyond that of ∞ are sums too large for a double.
   const double magnitude = bits < std::bit_cast<uint64_t>(inf) ? std::bit_cast<double>(bits) : inf;
   return negative ? -magnitude : magnitude;
 }
 
+// V − rounded, exactly, and then rounded once: |low| ≤ ½ ulp(rounded). Carried first, since words may be close to the
+// limit of kSafeAdds.
 double exact_low(const int64_t* words, double rounded) {
   if (!std::isfinite(rounded)) return 0.0;
   Words sum;
@@ -151,6 +166,7 @@ void exact_normalise_columns(View<int64_t, 2> sums, Run run) {
   });
 }
 
+// Only words that change are written: `into` may be a fresh array of which the system has given no page yet.
 void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from, Run run) {
   for_column_blocks(into.shape[1], run, [&](int64_t first, int64_t width) {
     Columns a, b;

@@ -1,5 +1,6 @@
 // Order-free exact sums: a sum is kept as one wide integer and rounded once, so any order, grouping, number
-// of threads or distribution over workers gives the same double (docs/decisions/0004).
+// of threads or distribution over workers gives the same double (docs/numerics/sums.md, S1 to S5; the reasons:
+// docs/decisions/0004).
 //
 // A sum is kSumWords plain int64, and its value is Σ_i words[i]·2^(32 i − 1074), i < kFiniteWords. A double is a
 // 53-bit integer times a power of two at or above 2^−1074, so it falls on at most three neighbouring words,
@@ -34,6 +35,7 @@ inline void add_to_word(int64_t& word, int64_t digit) {
 }
 
 // words += x; word i lies at words[i · stride], so that a sum may also be a column of an array (kSumWords, m).
+// Digits 0 and 1 are in [0, 2^32), digit 2 is below 2^20 in magnitude and has the sign (docs/numerics/sums.md, S1).
 inline void exact_add(int64_t* words,  // in, out (kSumWords)
                       double x, int64_t stride = 1) {
   const auto bits = std::bit_cast<uint64_t>(x);

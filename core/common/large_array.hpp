@@ -33,6 +33,7 @@ LargeArray<T> make_large_array(size_t n) {
   if (n > static_cast<size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
   const size_t bytes = n * sizeof(T), large = bytes / kLargePage * kLargePage;
   // The tail is in small pages: what is not used is not touched.
+  // bytes + 1: malloc(0) may return null, which is no failure. aligned_alloc needs a multiple of the alignment.
   void* p = large == 0 ? std::malloc(bytes + 1)
                        : std::aligned_alloc(kLargePage, (bytes + kLargePage - 1) / kLargePage * kLargePage);
   if (p == nullptr) throw std::bad_alloc();
@@ -44,6 +45,8 @@ LargeArray<T> make_large_array(size_t n) {
 
 // Touches all pages of an array that holds nothing yet, each by one thread. Threads that write all over an array come
 // to its pages at the same time, and the system may make a large page ready once for each, to throw all but one away.
+// A chunk is one large page of the address space, so no page is begun by two threads; within it one byte of every small
+// page is written, which is enough where the system has small pages only.
 inline void touch_pages(void* array, size_t bytes, Run run) {
   const auto first = reinterpret_cast<uintptr_t>(array), end = first + bytes, base = first / kLargePage * kLargePage;
   for_chunks(static_cast<int64_t>(end - base), static_cast<int64_t>(kLargePage), run,

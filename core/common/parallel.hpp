@@ -17,6 +17,7 @@ inline int64_t chunk_count(int64_t n, int64_t grain) { return n <= 0 ? 0 : (n - 
 // body(chunk, begin, end) for every chunk of [0, n).
 template <class F>
 void for_chunks(int64_t n, int64_t grain, Run run, F&& body) {
+  // The pool takes a plain function and a pointer, so that it is compiled once and not for every body.
   struct Context {
     std::remove_reference_t<F>& body;
     int64_t n, grain;
@@ -42,6 +43,8 @@ inline int64_t fair_grain(int64_t n, int64_t work, int64_t most) {
 template <class S, class F, class M>
 S reduce_chunks(int64_t n, int64_t grain, F&& make, M&& merge, Run run) {
   const int64_t chunks = chunk_count(n, grain);
+  // Four chunks per thread in a wave: threads of unequal speed still balance, and memory stays bounded. The merge is in
+  // chunk order whatever the wave, so its length does not reach the bits.
   const int64_t wave = std::max<int64_t>(1, 4 * static_cast<int64_t>(run.threads));
   S total{};
   std::vector<S> partials;

@@ -9,6 +9,7 @@ Processors::Processors() { CPU_ZERO(&taken_); }
 bool Processors::take() {
   const int here = sched_getcpu();
   if (here < 0 || here >= CPU_SETSIZE) return true;  // not known: then nothing is done about it
+  // A thread may have moved by the time this returns. It is a hint: nothing but the speed depends on it.
   const bool first = !CPU_ISSET(here, &taken_);
   CPU_SET(here, &taken_);
   return first;
@@ -17,6 +18,7 @@ bool Processors::take() {
 void Processors::step_aside() const {
   cpu_set_t allowed, others;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  // others = allowed without taken: allowed XOR (allowed AND taken). An empty mask is not accepted by the system.
   CPU_AND(&others, &allowed, &taken_);
   CPU_XOR(&others, &allowed, &others);
   if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kBits = 8;  // 256 write positions: as many as a first-level cache holds lines for
 constexpr size_t kBuckets = size_t{1} << kBits;
+// Counts of at most 64 chunks are 128 KB, within the second cache level; a chunk has at least as many keys as make its
+// 256 counts cheap.
 constexpr int64_t kMostChunks = 64, kLeastGrain = 1 << 14;
 
 using Counts = std::array<int64_t, kBuckets>;
@@ -32,6 +34,7 @@ KeySummary<K> summarize(const K* keys, int64_t n, int64_t grain, Run run) {
       n, grain,
       [&](int64_t, int64_t begin, int64_t end) {
         KeySummary<K> s;
+        // The key before the chunk, so that a fall between two chunks is seen too.
         K last = keys[std::max<int64_t>(0, begin - 1)];
         bool falls = false;
         for (int64_t i = begin; i < end; ++i) {
@@ -50,6 +53,8 @@ KeySummary<K> summarize(const K* keys, int64_t n, int64_t grain, Run run) {
 }
 
 // One pass: (keys, values) into (keys_out, values_out), stably by the eight bits from `shift` on.
+// Chunks write to disjoint positions: those of bucket b that were counted for it. No two threads share one, and no lock
+// is needed.
 template <class K, class V>
 void pass(const K* keys, const V* values, K* keys_out, V* values_out, int64_t n, int shift, int64_t grain,
           std::vector<Counts>& offsets, Run run) {
@@ -80,16 +85,19 @@ void radix_sort(K* keys, V* values, int64_t n, Run run) {
   if (n < 2) return;
   const int64_t grain = std::max(kLeastGrain, (n - 1) / kMostChunks + 1);
   const KeySummary<K> summary = summarize(keys, n, grain, run);
+  // Keys that are in order, equal ones included, are their own stable sort.
   if (summary.ordered) return;
 
   const auto key_scratch = std::make_unique_for_overwrite<K[]>(static_cast<size_t>(n));
   const auto value_scratch = std::make_unique_for_overwrite<V[]>(static_cast<size_t>(n));
   std::vector<Counts> offsets(static_cast<size_t>(chunk_count(n, grain)));  // (chunks, buckets)
+  // Passes go back and forth between the two arrays; an odd number of them ends in the scratch.
   K *from = keys, *to = key_scratch.get();
   V *values_from = values, *values_to = value_scratch.get();
   for (int shift = 0; shift < std::numeric_limits<K>::digits && summary.varying >> shift != 0; shift += kBits) {
     // Bits that all keys share need no pass.
     shift += std::countr_zero(static_cast<K>(summary.varying >> shift));
+    // Eight bits from the lowest that varies on. Higher bits among them that do not vary cost nothing.
     pass(from, values_from, to, values_to, n, shift, grain, offsets, run);
     std::swap(from, to);
     std::swap(values_from, values_to);

@@ -28,6 +28,7 @@ constexpr int kBuffer = kBlock + 2 * kLanes;
 
 // The product of the low 32 bits of a word or of each lane with m, all 64 bits of it. Every x86-64 has that
 // instruction for lanes, but from the plain product the compiler would make three of them.
+// For a single counter: the compiler makes one multiplication of it.
 inline uint64_t multiply(uint64_t a, uint32_t m) { return (a & 0xffffffff) * m; }
 KNOLL_INLINE u64 multiply(u64 a, uint32_t m) {
 #ifdef __SSE2__
@@ -65,6 +66,7 @@ KNOLL_INLINE Word joined(Word low_word, Word high_word) {
   return (high_word << 32) | (low_word & uint64_t{0xffffffff});
 }
 
+// A block of 128 bits serves two indices, so that no bits are thrown away: word pairs (0, 1) and (2, 3).
 uint64_t bits_of(uint64_t seed, Purpose purpose, uint64_t index) {
   const uint64_t block = index / 2;
   uint64_t word[4] = {block, block >> 32, static_cast<uint64_t>(purpose), 0};
@@ -75,6 +77,8 @@ uint64_t bits_of(uint64_t seed, Purpose purpose, uint64_t index) {
 // bits of the indices first … first+n−1, n ≤ kBlock, into a buffer of kBuffer.
 void bits_block(uint64_t seed, Purpose purpose, uint64_t first, uint64_t* out, int n) {
   int done = 0;
+  // An odd first index is the second half of a block; from there on blocks are whole. The last step may write past n,
+  // which kBuffer allows for.
   if (n > 0 && first % 2 != 0) out[done++] = bits_of(seed, purpose, first);
   for (; done < n; done += 2 * kLanes) {
     const uint64_t index = first + static_cast<uint64_t>(done);  // even
@@ -126,6 +130,7 @@ inline f64 quotient(const double (&num)[kTerms], const double (&den)[kTerms], f6
 // |z| for a tail probability t = min(p, 1−p) below 0.075.
 inline f64 tail_quantile(f64 t) {
   const f64 log_t = vlog(t);
+  // Lane by lane: √ is correctly rounded on every machine, by whatever instruction.
   const f64 r = {__builtin_sqrt(-log_t[0]), __builtin_sqrt(-log_t[1]), __builtin_sqrt(-log_t[2]),
                  __builtin_sqrt(-log_t[3])};
   const f64 one = broadcast(1.0);
@@ -152,6 +157,7 @@ void quantile_block(double* values, int n) {
     position[tails] = i;
     tails += __builtin_fabs(p - 0.5) > 0.425;
   }
+  // All lanes, tails among them: what this formula gives for those is overwritten below.
   for (int i = 0; i < padded; i += kLanes) {
     const f64 q = load(values + i) - broadcast(0.5);
     store(values + i, quotient(kA, kB, q, broadcast(0.180625) - q * q));

@@ -1,6 +1,6 @@
 // A float32 that is certainly ≥ (above) or ≤ (below) a float64, for bounds: v + |v|·2⁻²² before rounding exceeds v by
-// more than float32 rounds, 2⁻²⁴ of its magnitude. NaN has the bound ±inf, and what exceeds the range of float32 stays
-// on its side.
+// more than float32 rounds, 2⁻²⁴ of its magnitude (docs/numerics/rounding.md, D4). NaN has the bound ±inf, and what
+// exceeds the range of float32 stays on its side.
 #pragma once
 
 #include <cmath>

@@ -39,6 +39,7 @@ class ScratchPool {
   }
 
  private:
+  // The object is made outside of the lock: making one may take long, and may throw.
   std::unique_ptr<S> take() {
     {
       std::lock_guard lock(mutex_);
@@ -54,6 +55,7 @@ class ScratchPool {
     free_.reserve(made_);  // put_back must not throw
     return object;
   }
+  // Called from a destructor, also while an exception passes.
   void put_back(std::unique_ptr<S> object) noexcept {
     std::lock_guard lock(mutex_);
     free_.push_back(std::move(object));

@@ -28,6 +28,8 @@ struct Job {
   Run run;
   void (*body)(void*, int64_t);
   void* context;
+  // The number of the next chunk. fetch_add gives each number to one thread, so each chunk runs once; the order may be
+  // relaxed because results are published by the pool's mutex (docs/numerics/concurrency.md, T1).
   std::atomic<int64_t> next{0};
   std::atomic<bool> stop{false};
 
@@ -40,6 +42,8 @@ struct Job {
   int users = 0;  // workers that have joined and not left
   Processors processors;
 
+  // Takes chunks until there are none, or somebody failed or cancelled. A chunk that was taken is run even if another
+  // has failed.
   void work() {
     for (;;) {
       if (stop.load(std::memory_order_relaxed)) return;
@@ -53,6 +57,8 @@ struct Job {
         body(context, chunk);
       } catch (...) {
         std::lock_guard lock(mutex);
+        // Of several failures that of the lowest chunk is kept, so that the message does not depend on timing more than
+        // it must.
         if (chunk < failed_chunk) failed_chunk = chunk, failure = std::current_exception();
         stop.store(true, std::memory_order_relaxed);
       }
@@ -60,6 +66,8 @@ struct Job {
   }
 };
 
+// Whether this thread is in the body of a job. Work that such a body starts runs on its own thread: workers that wait
+// for workers could all be waiting.
 thread_local bool inside_job = false;
 
 struct InsideJob {
@@ -70,6 +78,8 @@ struct InsideJob {
 
 class Pool {
  public:
+  // The job lives on the caller's stack, so it may not return while a worker has a pointer to it. Workers join and
+  // leave under mutex_; once the job is off the list and users is 0, none has one (docs/numerics/concurrency.md, T2).
   void run(Job& job) {
     const int seats = job.seats;  // the job's own count falls as soon as the lock is let go
     {
@@ -81,6 +91,7 @@ class Pool {
       (void)job.processors.take();
       jobs_.push_back(&job);
     }
+    // One notice per seat and not notify_all: workers beyond the seats would wake for nothing.
     for (int i = 0; i < seats; ++i) wake_.notify_one();
     {
       InsideJob mark;
@@ -113,6 +124,7 @@ class Pool {
         (void)job->processors.take();  // where it is now, for those who come after it
       }
       lock.unlock();
+      // Without the lock: bodies may be long. `users` keeps the job alive meanwhile.
       job->work();
       lock.lock();
       if (--job->users == 0) left_.notify_all();
@@ -139,10 +151,13 @@ std::mutex making;
 
 void forget_pool_in_child() {
   the_pool.store(nullptr);
+  // The lock may have been held by a thread that the child does not have: it is made anew, never unlocked.
   new (&making) std::mutex;
 }
 
 Pool& pool() {
+  // Acquire pairs with the release below: a thread that sees the pointer sees the pool behind it. Tested again
+  // under the lock, since another caller may have made the pool in between.
   if (Pool* p = the_pool.load(std::memory_order_acquire)) return *p;
   std::lock_guard lock(making);
   if (Pool* p = the_pool.load(std::memory_order_acquire)) return *p;
@@ -160,6 +175,7 @@ Pool& pool() {
 void pool_run(int64_t chunks, Run run, void (*body)(void*, int64_t), void* context) {
   if (run.cancelled()) throw Cancelled();
   if (chunks <= 0) return;
+  // No more helpers than chunks: the caller takes one itself.
   const int64_t helpers = inside_job ? 0 : std::min<int64_t>(run.threads - 1, chunks - 1);
   Job job(chunks, run, body, context, static_cast<int>(std::max<int64_t>(helpers, 0)));
   if (job.seats > 0) {

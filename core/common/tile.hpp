@@ -12,6 +12,8 @@
 
 namespace knoll {
 
+// Every sum over rows is cut at multiples of it, so blocks cut there give the bits of the whole
+// (docs/numerics/rounding.md, D6).
 constexpr int64_t kGrain = 4096;  // rows of the global grid: sums are taken over its cells, then merged order-free
 
 inline int64_t padded(int64_t d) { return (d + 3) / 4 * 4; }

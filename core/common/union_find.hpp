@@ -32,6 +32,7 @@ class UnionFind {
   int64_t size() const { return size_; }
 
   // The lowest member of i's component. Every node passed is hung two steps higher (path halving).
+  // parent ≤ child on the whole way, so the loop ends at the lowest member (docs/numerics/concurrency.md, T4).
   I find(I i) {
     while (at(i) != i) {
       at(i) = at(at(i));
@@ -45,6 +46,7 @@ class UnionFind {
     i = find(i);
     j = find(j);
     if (i == j) return false;
+    // The larger root goes below the smaller one.
     if (i < j) std::swap(i, j);
     at(i) = j;
     return true;
@@ -53,8 +55,11 @@ class UnionFind {
   bool same(I i, I j) { return find(i) == find(j); }
 
   // As find, while other threads unite: a root of i that was its root at some time during the call.
+  // Parents only fall and are at least 0, so the walk ends whatever other threads do (docs/numerics/concurrency.md,
+  // T5).
   I find_shared(I i) {
     for (;;) {
+      // `above` may be stale: it was an ancestor of i at some time, and ancestors are of one set for good.
       I up = load(i);
       const I above = load(up);
       if (up == above) return up;
@@ -77,6 +82,8 @@ class UnionFind {
   }
 
   // As same: true for good; false as of a moment during the call.
+  // If the larger root is still a root, j's root at that moment is at most j < larger: two sets
+  // (docs/numerics/concurrency.md, T6).
   bool same_shared(I i, I j) {
     for (;;) {
       i = find_shared(i);
@@ -104,6 +111,7 @@ class UnionFind {
     for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
       first[static_cast<size_t>(chunk)] = roots(begin, end);
     });
+    // From counts to the label of each chunk's first root: roots are numbered upward over all chunks.
     int64_t components = 0;
     for (int64_t& chunk : first) chunk = std::exchange(components, components + chunk);
 

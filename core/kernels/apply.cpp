@@ -21,6 +21,7 @@ class KernelColumns {
     int64_t offset;
   };
 
+  // Twelve columns as long as there are eleven or more: the widest block is the fastest per column.
   KernelColumns(int64_t leaves, int64_t columns) : leaves_(leaves) {
     int64_t offset = 0;
     for (int64_t first = 0; first < columns;) {
@@ -29,6 +30,7 @@ class KernelColumns {
       offset += leaves * kPoints * width;
       first += count;
     }
+    // One array for all groups; pack or clear writes it before it is read.
     data_ = make_large_array<double>(static_cast<size_t>(offset));
   }
 
@@ -131,6 +133,7 @@ struct Walk {
   Pair& pair;
   Whole& whole;
 
+  // A node with itself: each child with itself, and the two with each other; so every pair of leaves is visited once.
   void within(int32_t index) const {
     if (whole(index, index)) return;
     const auto& node = points.nodes[static_cast<size_t>(index)];
@@ -183,6 +186,7 @@ void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const
   const auto pair = [&](int64_t i, int64_t j) {
     run.poll();
     // κ is symmetric to the bit, so one tile serves both triangles: V·B_j adds to leaf i, Vᵀ·B_i to leaf j.
+    // 8 KB: both products read it from the first cache level.
     alignas(64) double v[kPoints * kPoints];  // v[t, l] = κ of point l of leaf i and point t of leaf j
     gram.values(&rule, points.tile(i), points.tile(j), 1, kPoints, kPoints, points.d, v);
     for (const auto& g : in.groups()) {
@@ -191,12 +195,14 @@ void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const
                        i == j ? nullptr : sums.leaf(g, j));
         continue;
       }
+      // The same tile by rows and by columns: steps (1, kPoints) and (kPoints, 1) read V and Vᵀ.
       gram.add_product(v, 1, kPoints, kPoints, kPoints, in.leaf(g, j), g.width, sums.leaf(g, i));
       if (i != j) gram.add_product(v, kPoints, 1, kPoints, kPoints, in.leaf(g, i), g.width, sums.leaf(g, j));
     }
   };
   const auto whole = [](int32_t, int32_t) { return false; };
   const Walk<decltype(pair), decltype(whole)> walk{points, rule, pair, whole};
+  // docs/numerics/kernels.md, K3.
   RoundRobin(points).visit(run, [&](int32_t a) { walk.within(a); }, [&](int32_t a, int32_t c) { walk.between(a, c); });
   sums.unpack(points, out, run);
 }
@@ -213,6 +219,7 @@ void kernel_apply_rows(const KernelPoints& points, const KernelRule& rule, View<
     alignas(64) double v[kPoints * kPoints];  // v[t, l] = κ of query l and point t of a leaf
     const double* const box = queries.box(queries.leaf_node[static_cast<size_t>(i)]);
     std::vector<int32_t> stack;
+    // The right child is pushed first, so leaves come from left to right.
     if (points.n > 0) stack.push_back(0);
     // Leaves in their order. A leaf that is skipped has κ = 0 throughout, and s + 0·b = s: so a row's chain of
     // additions has the same bits whichever queries share its box.

@@ -1,5 +1,5 @@
 // Products with a kernel matrix that is never stored: K·B over the points themselves, each pair evaluated once, and
-// K(Y, X)·B for other points Y (docs/decisions/0014).
+// K(Y, X)·B for other points Y (docs/numerics/kernels.md, K1 to K3).
 #pragma once
 
 #include <cstdint>

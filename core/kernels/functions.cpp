@@ -22,6 +22,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 double exponent_factor(double s) {
   constexpr double high = 0x1.71547652b82fep-1, low = 0x1.777d0ffda0d24p-57;  // 1 / (2 ln 2)
   const double square = s * s, lost = std::fma(s, s, -square);
+  // q·square − high by one fused step is exact to a rounding; the correction makes up for it, for the bits of s² that
+  // `square` lost, and for the low part of the constant (docs/numerics/functions.md, E4).
   const double q = high / square;
   return -(q + (std::fma(-q, square, high) - q * lost + low) / square);
 }
@@ -29,6 +31,7 @@ double exponent_factor(double s) {
 // 1 where squares of numbers near x stay normal, [2^−900, 2^900]; else the power of two that brings x near 1.
 double unit_for(double x) {
   if (x >= 0x1p-450 && x <= 0x1p450) return 1.0;
+  // A power of two: coordinates keep their bits, and κ does not change.
   return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000));
 }
 
@@ -50,6 +53,7 @@ KernelRule kernel_rule(const std::string& function, double a, double b, double c
     if (!(cutoff >= 0)) throw std::invalid_argument("cutoff must be >= 0");
     rule.unit = unit_for(a);
     // κ = 0 above the smaller of cutoff² and the r² where 2^(factor·r²) < 2^−1021 would be subnormal.
+    // r = cutoff is kept, r beyond it is not: the decision of D2 in docs/numerics/rounding.md, on fused sums.
     const double reach = cutoff > 0 && cutoff < kInfinity ? largest_square(cutoff * rule.unit) : kInfinity;
     rule.factor = exponent_factor(a * rule.unit);
     rule.limit = std::min(reach, -1021.0 / rule.factor);
@@ -71,6 +75,7 @@ KernelRule kernel_rule(const std::string& function, double a, double b, double c
   }
   rule.limit = kInfinity;
   if (function == "poly") {
+    // Whole, so that a negative base is defined.
     if (!(b >= 1) || b != std::floor(b) || b > 0x1p52)
       throw std::invalid_argument("the degree must be a whole number >= 1");
     rule.function = kPoly;
@@ -85,6 +90,7 @@ KernelRule kernel_rule(const std::string& function, double a, double b, double c
 
 double kernel_coordinate(double x, const KernelRule& rule) {
   constexpr double most = std::numeric_limits<double>::max();
+  // Two points at ±DBL_MAX have an infinite r², hence κ = 0; two at ∞ would have NaN.
   return std::clamp(x * rule.unit, -most, most) + 0.0;
 }
 
@@ -98,6 +104,8 @@ void kernel_tile(View<const T, 2> x, View<const T, 2> y, const KernelRule& rule,
       pack_points(y, t * kPoints, std::min<int64_t>(kPoints, m - t * kPoints), rule, columns.get() + t * size);
   });
   for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
+    // x as rows and y as column tiles: κ has the same bits as in apply, where both are tiles (docs/numerics/kernels.md,
+    // K1).
     std::vector<double> rows(static_cast<size_t>(size));
     alignas(64) double tile[kPoints * kPoints];
     for (int64_t i = begin; i < end; ++i)

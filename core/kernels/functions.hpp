@@ -1,5 +1,5 @@
 // Kernel functions κ(x, y): the Gaussian exp(−½ (r²/σ²)^p), the Heaviside [r ≤ ε], the polynomial (xᵀy + c)^b and the
-// linear xᵀy, each by one arithmetic wherever its values appear (docs/decisions/0014).
+// linear xᵀy, each by one arithmetic wherever its values appear (docs/numerics/kernels.md, K1).
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Panels of pivots: candidates are factorised among themselves, then one product of matrices brings all rows up to
+// date. docs/numerics/kernels.md, K4.
 #include "kernels/pivoted_cholesky.hpp"
 
 #include <algorithm>
@@ -10,7 +12,9 @@
 namespace knoll {
 namespace {
 
-constexpr int64_t kWide = 48;         // pivots of a panel, at most
+// 48 columns are four panels of the widest small product.
+constexpr int64_t kWide = 48;  // pivots of a panel, at most
+// Regions are ranges of the tree's order, so candidates are spread over the data.
 constexpr int64_t kCandidates = 256;  // regions
 constexpr double kHopeless = 0.1;     // of the trace: with more than this left, the factor is of no use
 constexpr double kShare = 0.5;        // of the largest diagonal: the least that a pivot must have
@@ -33,6 +37,7 @@ struct Factorisation {
 
   // The best pivot of each region; the best of all rows is among them.
   std::vector<int64_t> candidates() const {
+    // Fixed ranges of positions: a function of n alone.
     const int64_t regions = std::min(kCandidates, points.n);
     std::vector<int64_t> best(static_cast<size_t>(regions));
     for_chunks(regions, 8, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -48,6 +53,7 @@ struct Factorisation {
 
   const double* factor_row(int64_t position) const { return factor.get() + position * capacity; }
 
+  // Row-major with `capacity` columns, so that a row of F is contiguous; a larger factor is a copy.
   void grow(int64_t columns) {
     auto larger = make_large_array<double>(static_cast<size_t>(points.n * columns));
     for_chunks(points.n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -85,6 +91,7 @@ struct Factorisation {
                    from[static_cast<size_t>(best)]))
           best = i;
       const double pivot = left[static_cast<size_t>(best)];
+      // A weaker pivot may be far from the greedy choice: the other rows are brought up to date first.
       if (!(pivot > tol && pivot >= kShare * top)) break;
       const auto k = static_cast<int64_t>(taken.size());
       const double* const y = coords.data() + (best / kPoints * d) * kPoints + best % kPoints;
@@ -132,6 +139,7 @@ struct Factorisation {
       for (int64_t k = 0; k < old; ++k) minus[static_cast<size_t>(k * width + i)] = -known[k];
       for (int64_t j = 0; j < d; ++j) coords.push_back(points.coords(fresh[static_cast<size_t>(i)])[j * kPoints]);
     }
+    // −F_P, so that one chain computes K(·, P) − F F_Pᵀ.
     const TallPanels products(matrix_view(static_cast<const double*>(minus.data()), old, width));
     View<const double, 2> transposed = matrix_view(static_cast<const double*>(inverse.data()), width, width);
     std::swap(transposed.stride[0], transposed.stride[1]);
@@ -160,11 +168,13 @@ struct Factorisation {
             sum += to[k] * to[k];
           }
           double& left = diagonal[static_cast<size_t>(first + l)];
+          // Falls with every panel; where rounding would make it negative it is 0, and such a row is no pivot any more.
           left = std::max(left - sum, 0.0);
         }
       }
     });
     pivots.insert(pivots.end(), fresh.begin(), fresh.end());
+    // Exactly 0, as in exact arithmetic: a pivot is never taken twice.
     for (const int64_t p : fresh) diagonal[static_cast<size_t>(p)] = 0;
   }
 
@@ -194,6 +204,7 @@ struct Factorisation {
     return std::move(factor);
   }
 
+  // On one thread in the order of positions: stopping depends on it, so it has one value.
   double trace() const {
     double sum = 0;
     for (const double value : diagonal) sum += value;
@@ -228,6 +239,7 @@ PivotedCholesky pivoted_cholesky(const KernelPoints& points, const KernelRule& r
     // than the target at max_rank, the kernel has no such rank.
     auto half = traces.end() - 1;
     while (half->first > now / 2) --half;
+    // A heuristic: it decides whether to go on, never the numbers of the factor.
     const double last = traces.back().second,
                  pace = std::log(last / half->second) / static_cast<double>(now - half->first);
     const double target = std::max(static_cast<double>(n) * tol, kHopeless * traces.front().second);

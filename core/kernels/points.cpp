@@ -9,6 +9,8 @@ namespace knoll {
 
 template <class T>
 KernelPoints::KernelPoints(View<const T, 2> x, const KernelRule& rule, Run run) : n(x.shape[0]), d(x.shape[1]) {
+  // Of the data as it is; coordinates, boxes among them, are then scaled by the rule's power of two, which is monotone,
+  // so boxes still contain their points.
   const KdTree tree(x, Metric(MetricName::euclidean, 2, d), run);
   leaves = tree.leaves();
   nodes = tree.nodes();
@@ -51,6 +53,7 @@ bool apart(const double* a, const double* b, int64_t d, const KernelRule& rule) 
     const double gap = std::max({0.0, b[j] - a[d + j], a[j] - b[d + j]});
     sum += gap * gap;
   }
+  // docs/numerics/kernels.md, K2. False for NaN: then the pair is evaluated.
   return sum * (1 - static_cast<double>(d + 2) * 0x1p-51) > rule.limit;
 }
 

@@ -1,3 +1,4 @@
+// Products with a long side: fixed chunks of rows, merged in order, by the 4 × 12 blocks of kernels-inl.hpp.
 #include "kernels/tall.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ void copy_row(View<const double, 2> a, int64_t i, int64_t first, int64_t count, 
 // Blocks of A that fit the second cache level are copied first, with rows 8 numbers longer than the block is wide: so a
 // step from row to row is never a multiple of a page, and neighbouring rows do not evict each other.
 void tall_inner(View<const double, 2> a, View<const double, 2> b, View<double, 2> out, Run run) {
-  constexpr int64_t kCell = 1024;                 // rows of a chunk: the unit of summation, whatever the threads
+  constexpr int64_t kCell = 1024;  // rows of a chunk: the unit of summation, whatever the threads
+  // 64 × 264 doubles are 132 KB: within the second cache level, while a panel of B, 6 KB, stays in the first.
   constexpr int64_t kHeight = 64, kAcross = 256;  // of a block of A
   const int64_t n = a.shape[0], p = a.shape[1], m = b.shape[1];
   if (p == 0 || m == 0) return;
@@ -45,6 +47,7 @@ void tall_inner(View<const double, 2> a, View<const double, 2> b, View<double, 2
             const int64_t across = std::min(kAcross, p - i), rounded = std::min(kAcross, lp - i);
             for (int64_t r = 0; r < rows; ++r) copy_row(a, from + r, i, across, left.data() + r * step);
             for (const auto& [first, width] : panels)
+              // Read as Aᵀ: steps (1, step). Each entry is one chain over the rows of the chunk.
               kernels().gram.add_product(left.data(), 1, step, rounded, rows, right.data() + first * kHeight, width,
                                          sums.data() + first * lp + i * width);
           }
@@ -69,6 +72,7 @@ void tall_times(View<const double, 2> a, View<const double, 2> c, View<double, 2
   const int64_t n = a.shape[0], p = a.shape[1], m = c.shape[1];
   if (m == 0) return;
   const TallPanels panels(c);
+  // Sums of 128 rows × 12 columns are 12 KB beside a panel of C of 24 KB.
   constexpr int64_t kRows = 128;
   for_chunks(n, kRows, run, [&](int64_t, int64_t begin, int64_t end) {
     const int64_t rows = end - begin, step = panels.width();

@@ -14,6 +14,7 @@ struct TallWidth {
   int64_t first, width;
 };
 // How m columns are cut into panels; the last may have free columns.
+// Widths of the small products; nine columns take one panel of 12 rather than 8 and 4.
 inline std::vector<TallWidth> tall_widths(int64_t m) {
   std::vector<TallWidth> cuts;
   for (int64_t first = 0; first < m; first += cuts.back().width)
@@ -35,6 +36,7 @@ class TallPanels {
   int64_t width() const { return cuts_.empty() ? 0 : cuts_.back().first + cuts_.back().width; }
 
   // out[i, j] += Σ_k a[i·stride + k]·C[from + k, j] for k < count ≤ kDeep, i < rows, j < width().
+  // Free columns of the last panel are zeros: they are computed and not read.
   void add(const double* a, int64_t stride, int64_t rows, int64_t from, int64_t count, double* out,
            int64_t out_stride) const {
     for (const auto& [first, width] : cuts_)

@@ -10,6 +10,7 @@
 namespace knoll {
 namespace {
 
+// Rows are independent, so this affects the balance of threads alone.
 constexpr int64_t kRows = 512;  // of a chunk
 
 // Rows of B side by side, the last panel filled up with zeros.
@@ -45,6 +46,7 @@ void row_sums(const SparseRows& m, int64_t i, const Block& b, int64_t first, dou
   for (int64_t e = m.begin.data[i]; e < m.begin.data[i + 1]; ++e) {
     const double v = m.value.data[e];
     const double* other = b.row(m.column.data[e]) + first;
+    // W independent sums in registers; a product and a sum, since this file is compiled for every machine alike.
     for (int j = 0; j < W; ++j) acc[j] += v * other[j];
   }
   for (int j = 0; j < W; ++j) sums[j] = acc[j];
@@ -89,6 +91,7 @@ void sparse_chebyshev(const SparseRows& m, double cut, int64_t degree, View<cons
   for (int64_t power = 0; power < degree; ++power) {
     const double factor = (power == 0 ? 1 : 2) / half, own = -factor * middle;
     double next = (power == 0 ? 1 : 2) * one * number - number_before, scale = 1;
+    // docs/numerics/spectral.md, L5.
     if (next > 0x1p100) scale = 0x1p-100;
     for_chunks(m.rows(), kRows, run, [&](int64_t, int64_t begin, int64_t end) {
       run.poll();
@@ -105,6 +108,7 @@ void sparse_chebyshev(const SparseRows& m, double cut, int64_t degree, View<cons
     number_before = number, number = next;
     if (scale != 1) {
       number *= scale, number_before *= scale;
+      // T_{j−1} keeps step with T_j: the recurrence is linear.
       for (double& value : before.data) value *= scale;
     }
   }

@@ -1,3 +1,4 @@
+// Rows that change cluster move their column of K: n values each, where a new G takes n²/2 for all.
 #include "kernels/update.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
   // The columns of g that change, numbered as `slot`s, and the listed points in the order of the tree: batches of 32 of
   // them then have small boxes, which `apart` can rule out.
   std::vector<int32_t> slot(static_cast<size_t>(g.shape[1]), -1), column;
+  // Only the columns that change are copied for a leaf: a few of k.
   const auto slot_of = [&](int32_t c) {
     if (c < 0) return int32_t{-1};
     if (slot[static_cast<size_t>(c)] < 0) {
@@ -27,6 +29,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
   std::vector<int64_t> order(static_cast<size_t>(m));
   std::iota(order.begin(), order.end(), 0);
   const auto position = [&](int64_t t) { return points.positions[static_cast<size_t>(rows(t))]; };
+  // In the order of the tree, equal positions in the list's order: an entry of G sees its terms in one order.
   std::stable_sort(order.begin(), order.end(), [&](int64_t s, int64_t t) { return position(s) < position(t); });
   const int64_t batches = chunk_count(m, kPoints);
   std::vector<int32_t> from(static_cast<size_t>(m)), to(static_cast<size_t>(m));
@@ -43,6 +46,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
     for (int64_t j = 0; j < d; ++j) {
       const double value = point[j * kPoints];
       coords[static_cast<size_t>(t * d + j)] = value;
+      // The first point of a batch sets the box.
       box[j] = t % kPoints == 0 ? value : std::min(box[j], value);
       box[d + j] = t % kPoints == 0 ? value : std::max(box[d + j], value);
     }
@@ -65,6 +69,7 @@ void kernel_update(const KernelPoints& points, const KernelRule& rule, View<cons
     const double* const box = points.box(points.leaf_node[static_cast<size_t>(leaf)]);
     for (int64_t t = 0; t < m; t += kPoints) {
       run.poll();
+      // κ = 0 for all of them: adding w·0 would change no bit (docs/numerics/kernels.md, K2).
       if (apart(box, boxes.data() + t / kPoints * 2 * d, d, rule)) continue;
       const int64_t count = std::min<int64_t>(kPoints, m - t);
       kernels().gram.values(&rule, points.tile(leaf), coords.data() + t * d, d, 1, count, d, v);

@@ -21,8 +21,11 @@ inline void subtract(double* __restrict y, double a, const double* __restrict x,
 }
 
 // The factorisation over rows that lie `step` apart. columns (kPanel, d): the panel's columns of L, as rows.
+// Order of an element's subtractions: docs/numerics/mixture.md, M11. Within a panel a column is finished before the
+// next one begins; the columns after the panel then see its kPanel columns in order, in one sweep.
 int64_t factorise(double* a, int64_t d, int64_t step, double tolerance, Run run) {
   std::vector<double> diagonal(static_cast<size_t>(d)), columns(static_cast<size_t>(kPanel * d));
+  // The variances before anything is subtracted: what a pivot is compared with.
   for (int64_t j = 0; j < d; ++j) diagonal[static_cast<size_t>(j)] = a[j * step + j];
 
   for (int64_t first = 0; first < d; first += kPanel) {
@@ -31,6 +34,7 @@ int64_t factorise(double* a, int64_t d, int64_t step, double tolerance, Run run)
     for (int64_t k = first; k < last; ++k) {
       double* column = columns.data() + (k - first) * d;
       const double pivot = a[k * step + k];
+      // What a column keeps when those before it are known; below `tolerance` of its variance that is rounding.
       if (!(pivot > 0 && pivot > tolerance * diagonal[static_cast<size_t>(k)])) return k;  // false for NaN too
       const double root = std::sqrt(pivot);
       a[k * step + k] = root;
@@ -51,6 +55,7 @@ int64_t factorise(double* a, int64_t d, int64_t step, double tolerance, Run run)
       }
     }
   }
+  // The upper triangle held a_ij: callers read L as a whole matrix.
   for (int64_t i = 0; i < d; ++i) std::fill(a + i * step + i + 1, a + i * step + d, 0.0);
   return -1;
 }
@@ -61,6 +66,7 @@ struct Dense {
   const double* data;
   int64_t step;
 
+  // A copy changes no bit: the same numbers in the same order of operations.
   explicit Dense(View<const double, 2> a) : data(a.data), step(a.stride[0]) {
     if (a.rows_contiguous()) return;
     const int64_t d = a.shape[1];

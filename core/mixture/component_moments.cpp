@@ -17,6 +17,7 @@ using mixture::size_of;
 
 namespace {
 
+// One word of 512 columns is 4 KB, a page: a scan reads each page of the array once.
 constexpr int64_t kBlock = 512;  // columns whose limbs are scanned together
 
 // The double nearest to one sum whose limbs are zero outside of [low, high]: the value of exact_round, without a walk
@@ -24,6 +25,7 @@ constexpr int64_t kBlock = 512;  // columns whose limbs are scanned together
 constexpr int kShort = 12;
 double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   uint64_t digits[kShort + 2];
+  // count digits, and the carry out of the highest.
   const int count = high - low + 1;
   auto carry = [&](int64_t sign) {  // 32-bit digits of sign · sum; returns the carry out of the highest
     int64_t above = 0;
@@ -44,6 +46,7 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   if (digits[top] == 0) return 0.0;
   // 64 bits from the leading one on, the last of them sticky: set if any lower bit is. 64 > 53 + 1, so the conversion
   // to double rounds correctly, ties to even included.
+  // Below the lowest word there is nothing: every word outside of [low, high] is zero.
   auto digit = [&](int i) { return i < 0 ? 0 : digits[i]; };
   const int shift = std::countl_zero(digits[top]) - 32;
   const uint64_t two = digit(top) << 32 | digit(top - 1);
@@ -51,6 +54,7 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   bool more = (digit(top - 2) & ((uint64_t{1} << (32 - shift)) - 1)) != 0;
   for (int i = top - 3; i >= 0; --i) more = more || digits[i] != 0;
   head |= more ? 1 : 0;
+  // A product with a power of two that stays normal rounds nothing: low ≥ 4 (docs/numerics/sums.md, S4).
   return sign * std::ldexp(static_cast<double>(head), 32 * (low + top - 1) - shift - 1074);
 }
 
@@ -68,6 +72,8 @@ void round_columns(View<const int64_t, 2> sums, View<const int64_t, 1> used, dou
         out[j] = high < 0 ? 0.0 : round_short(&sums(low, j), sums.stride[0], low, high);
       return;
     }
+    // The general case, for numbers of very different size, infinities and NaN. Words outside of the used ones were
+    // never cleared, so they are not copied.
     std::vector<int64_t> all(size_of(kSumWords * (end - begin)), 0);
     const auto block = matrix_view(all.data(), kSumWords, end - begin);
     for (int i = low; i <= high; ++i)
@@ -89,6 +95,7 @@ double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used,
   for (int64_t i = 0; i < kMixtureHead; ++i) head(i) = rounded[size_of(i)];
   // Second moments of the complement: m·pooled − Σ of the others', since responsibilities add up to 1.
   if (complement >= 0) {
+    // The error of the others' sums counts r times here; the caller has checked r ≤ 12 (docs/numerics/mixture.md, M7).
     double* const remaining = rounded.data() + kMixtureHead + complement * per + 1 + d;
     int64_t at = 0;
     for (int64_t i = 0; i < d; ++i)
@@ -97,6 +104,7 @@ double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used,
       for (at = 0; c != complement && at < per - 1 - d; ++at) remaining[at] -= remaining[at + (c - complement) * per];
   }
   std::vector<double> far(size_of(k), 0.0);
+  // One component, after all sums are rounded. Its bits depend on its own sums, those of the complement on all.
   auto finish = [&](int64_t c) {
     const double* const sum = rounded.data() + kMixtureHead + c * per;
     const double* second = sum + 1 + d;
@@ -119,11 +127,14 @@ double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used,
     if (scatter == Scatter::full)
       for (int64_t i = 0; i < d; ++i)
         for (int64_t j = i; j < d; ++j) {
+          // The relative error of S₂/m grows by the factor 1 + (μ − o)²/Σ: `seen` records it, and beyond 10⁴ the caller
+          // makes the pass again (docs/numerics/mixture.md, M5).
           double value = *second++ / divisor - offset[size_of(i)] * offset[size_of(j)];
           if (i == j) seen(i, value = std::max(value, 0.0));
           covariance(c, i * d + j) = covariance(c, j * d + i) = value;
         }
   };
+  // About a thousand sums per chunk: less is not worth a thread.
   for_chunks(k, 1 + 2 * kBlock / per, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) finish(c);
   });

@@ -15,6 +15,7 @@ KNOLL_INLINE void transpose(f64 v[4]) {
 
 // Four points (the rows of v) and four columns: into the strip as they are, into the columns transposed.
 KNOLL_INLINE void put_square(f64 v[4], int64_t l, int64_t points, double* columns, double* strip) {
+  // Strips as they are, row after row, for products over the points; columns transposed, for work in lanes.
   if (strip != nullptr)
     for (int t = 0; t < 4; ++t) store(strip + (l + t) * 4, v[t]);
   transpose(v);
@@ -29,6 +30,7 @@ KNOLL_INLINE void load_square(const T* x, int64_t stride, int64_t there, f64 o, 
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Count>(x + t * stride) - o) * s;
   } else {
+    // Rows past the end are zeros and not copies: their responsibility is made 0, and 0·0 adds nothing.
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) v[t] = t < there ? (load_some_as_f64<Count>(x + t * stride) - o) * s : f64{};
   }
@@ -39,6 +41,7 @@ template <int Last, class T>
 KNOLL_INLINE void pack_squares(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                                const double* origin, double scale, double* columns, double* strips) {
   const int64_t whole = d - Last;
+  // scale is a power of two, so the product is exact: y errs by the rounding of x − origin alone.
   const f64 s = broadcast(scale), last = load_tail(origin + whole, Last, 0.0);
   f64 v[4];
   for (int64_t l = 0; l < points; l += 4, x += 4 * stride) {
@@ -69,6 +72,7 @@ KNOLL_INLINE void pack_plane(const T* x, int64_t points, const double* origin, d
 template <class T>
 KNOLL_INLINE void mixture_pack(const T* x, int64_t stride, int64_t rows, int64_t points, int64_t d,
                                const double* origin, double scale, double* columns, double* strips) {
+  // The most common small case: no transposition of half-empty squares.
   if (d == 2 && stride == 2 && rows == points && strips == nullptr) {
     pack_plane(x, points, origin, scale, columns);
     return;
@@ -90,6 +94,7 @@ static void mixture_pack_f32(const float* x, int64_t stride, int64_t rows, int64
 // ---- the E step ----
 
 // constant − ½ q. An overflow of q counts as kMixtureFarthest, so the result is finite and log-sum-exp has no ∞ − ∞.
+// at_most keeps a NaN, which `Tile::has_far` finds. docs/numerics/mixture.md, M1.
 KNOLL_INLINE f64 log_density(f64 q, double constant) {
   return fma(at_most(q, broadcast(kMixtureFarthest)), broadcast(-0.5), broadcast(constant));
 }
@@ -100,6 +105,7 @@ KNOLL_INLINE f64 log_density(f64 q, double constant) {
 // broadcast fill the sixteen registers.
 //
 // z[t] += f[t] y for the rows t ≥ First of a block, twelve points.
+// Twelve chains, each over the columns in one order: the bits of a row of F u do not depend on the block.
 template <int First>
 KNOLL_INLINE void lower_column(const double* f, const double* y, f64 z[4][3]) {
   const f64 y0 = load(y), y1 = load(y + kLanes), y2 = load(y + 2 * kLanes);
@@ -120,6 +126,7 @@ KNOLL_INLINE void lower_block(const double* u, int64_t points, int64_t i, const 
 #pragma GCC unroll 4
   for (int t = 0; t < 4; ++t) z[t][0] = z[t][1] = z[t][2] = broadcast(start[t]);
   const double *const f = factor + 4 * i, *const y = u + i * points;
+  // Column i has four rows below the diagonal, column i + 1 three, and so on.
   lower_column<0>(f, y, z);
   lower_column<1>(f + 4, y + points, z);
   lower_column<2>(f + 8, y + 2 * points, z);
@@ -136,6 +143,7 @@ constexpr double kZeros[4] = {};
 template <class F>
 KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const double* factor, const double* start,
                                F&& body) {
+  // The first block has no columns before its diagonal: its own instance, without the loop.
   for (int64_t l = 0; l < points; l += 3 * kLanes) {
     f64 z[4][3];
     lower_block<false>(u + l, points, 0, factor, start == nullptr ? kZeros : start, z);
@@ -151,6 +159,7 @@ KNOLL_INLINE void lower_blocks(const double* u, int64_t points, int64_t d, const
 }
 
 // ‖F (x − μ)‖² for d ≤ 3, where everything fits in registers.
+// Differences first, so the error is relative to the distance.
 template <int D>
 KNOLL_INLINE void full_small(const double* columns, int64_t points, const double* mean, const double* factor,
                              double constant, double* out) {
@@ -175,6 +184,7 @@ static void mixture_full(const double* columns, int64_t points, int64_t d, const
   if (d == 2) return full_small<2>(columns, points, mean, factor, constant, out);
   if (d == 3) return full_small<3>(columns, points, mean, factor, constant, out);
   if (start == nullptr) {
+    // Where x and μ are within a factor of two, x − μ is exact (Sterbenz); F x − F μ would cancel instead.
     const int64_t ld = (d + 3) / 4 * 4;
     for (int64_t j = 0; j < ld; ++j) {
       const f64 m = broadcast(j < d ? mean[j] : 0.0);
@@ -183,6 +193,7 @@ static void mixture_full(const double* columns, int64_t points, int64_t d, const
     columns = centered;
   }
   for (int64_t l = 0; l < points; l += kLanes) store(out + l, f64{});
+  // Squares are added block by block in the order of the rows of F.
   lower_blocks(columns, points, d, factor, start,
                [&](int64_t, int64_t l, const f64 z[4][3]) __attribute__((always_inline)) {
                  for (int v = 0; v < 3; ++v) {
@@ -218,12 +229,14 @@ static void mixture_whiten(const double* columns, int64_t points, int64_t d, con
 // latency.
 static void mixture_diagonal(const double* columns, int64_t points, int64_t d, const double* mean, const double* factor,
                              double constant, double* out) {
+  // points is a multiple of 48 = two rounds of six vectors of four.
   constexpr int kVectors = 6;
   for (int64_t l = 0; l < points; l += kVectors * kLanes) {
     f64 q[kVectors] = {};
     for (int64_t j = 0; j < d; ++j) {
       const f64 m = broadcast(mean[j]), f = broadcast(factor[j]);
       for (int v = 0; v < kVectors; ++v) {
+        // A difference, then the factor: no expanded squares, whatever the shape.
         const f64 z = (load(columns + j * points + l + v * kLanes) - m) * f;
         q[v] = fma(z, z, q[v]);
       }
@@ -258,6 +271,7 @@ KNOLL_INLINE void exponentials(double* rows, int64_t k, int64_t points, double* 
     store(tops + l, top);
     store(sums + l, f64{});
   }
+  // Row after row, so that the chains of neighbouring vectors overlap in the exponential.
   for (int64_t c = 0; c < k; ++c, rows += points)
     for (int64_t l = 0; l < points; l += kLanes) {
       const f64 e = vexp_down(load(rows + l) - load(tops + l));
@@ -267,6 +281,7 @@ KNOLL_INLINE void exponentials(double* rows, int64_t k, int64_t points, double* 
 }
 
 // The same for three rows: the largest exponential is 1, so two are computed.
+// The order of the addition is largest, middle, lowest: the same for any order of the components.
 KNOLL_INLINE void exponentials_of_three(double* rows, int64_t points, double* tops, double* sums) {
   const f64 one = broadcast(1.0);
   for (int64_t l = 0; l < points; l += kLanes, rows += kLanes) {
@@ -290,6 +305,7 @@ KNOLL_INLINE void exponentials_of_three(double* rows, int64_t points, double* to
 // peaks (k, 4): the largest λ_lc with w_l > 0, by lanes. Weights may be null: then all are 1.
 static void mixture_normalise(double* rows, int64_t k, int64_t points, const double* weights, double* log_p,
                               double* likelihood, double* peaks) {
+  // docs/numerics/mixture.md, M3.
   double tops[kMixturePoints], sums[kMixturePoints];
   if (k == 3)
     exponentials_of_three(rows, points, tops, sums);
@@ -304,6 +320,7 @@ static void mixture_normalise(double* rows, int64_t k, int64_t points, const dou
       const f64 sum = load(sums + l);
       total += load(tops + l);
       product *= sum;
+      // One division per point instead of one per point and component: a rounding more, 2⁻⁵³ of λ.
       store(sums + l, broadcast(1.0) / sum);
     }
     total += vlog(product);
@@ -327,6 +344,7 @@ static void mixture_normalise(double* rows, int64_t k, int64_t points, const dou
       }
     else
       for (int64_t l = 0; l < points; l += kLanes) {
+        // A row of weight 0 does not keep a component alive: its λ does not count for the peak.
         const f64 lambda = load(row + l) * load(sums + l), w = load(weights + l);
         peak = at_least(peak, select(less(f64{}, w), lambda, f64{}));
         store(row + l, lambda * w);
@@ -337,12 +355,14 @@ static void mixture_normalise(double* rows, int64_t k, int64_t points, const dou
 
 // best[l] = the row whose value at l is the largest, ties to the lowest; −1 where the second is within
 // close·(1 + |largest|), a bound on the rounding of both: such a label is decided again by recheck_joint (expect.cpp).
+// The bound: docs/numerics/mixture.md, M4. NaN fails the last comparison, so it is decided again as well.
 static void mixture_best(const double* rows, int64_t k, int64_t points, double close, double* best) {
   for (int64_t l = 0; l < points; l += kLanes) {
     f64 top = load(rows + l), next = broadcast(-__builtin_inf()), which = {};
     for (int64_t c = 1; c < k; ++c) {
       const f64 value = load(rows + c * points + l);
       which = select(less(top, value), broadcast(static_cast<double>(c)), which);
+      // The runner-up: the smaller of the new value and the largest so far.
       next = at_least(next, at_most(value, top));
       top = at_least(top, value);
     }

@@ -30,6 +30,7 @@ class CellSums {
         scatter_(scatter),
         peaks(size_of(k_), 0.0) {
     const int64_t small = 1 + d_ + d_ * (d_ + 1) / 2, by_column = 1 + 2 * ld_;
+    // Sums by lanes (four of each) up to three columns and for variances; else one of each, summed in strips.
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
     sums_.resize(size_of(k_ * size_));
     reach_.resize(size_of(strips() ? 2 * ld_ : 0));
@@ -65,6 +66,7 @@ class CellSums {
     const MixtureKernels& kernel = kernels().mixture;
     double* const sums = sums_.data() + c * size_;
     const double* const center = centers_[size_of(c)].data();
+    // The complement needs its mass and first moments only: its second moments follow from the others'.
     if (scatter_ != Scatter::full || c == complement_) {
       kernel.column_sums(tile.columns.data(), tile.points, d_, lambda, center, scatter_ == Scatter::columns, sums);
     } else if (!strips()) {
@@ -77,6 +79,7 @@ class CellSums {
   }
 
   // Adds the next piece of the same cell.
+  // reach_ and spent_ stay those of each piece: the budget of what is left out is one per piece (M6).
   void add(const CellSums& next) {
     likelihood += next.likelihood, mass += next.mass, noise += next.noise;
     for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += next.sums_[i];
@@ -124,6 +127,8 @@ struct Total {
 
   void add(const std::vector<double>& values) {
     // A double occupies three limbs of 32 bits, from (exponent − 1) / 32 on; what is not finite is counted in the last.
+    // The smallest and the largest exponent of what is added, hence the words that are touched. A subnormal counts as
+    // exponent 0, whose word is that of the smallest normal number.
     uint64_t least = kBeyond, most = 0;
     for (const double value : values) {
       const uint64_t exponent = std::bit_cast<uint64_t>(value) >> 52 & kBeyond;
@@ -140,6 +145,7 @@ struct Total {
  private:
   static constexpr uint64_t kBeyond = 0x7ff;  // the exponent of what is not finite
 
+  // Extends [used(0), used(1)) and clears what comes in, so that fresh memory outside stays untouched.
   void use(int64_t first, int64_t last) {
     if (used(0) >= used(1)) used(0) = used(1) = first;
     while (used(0) > first) clear(--used(0));
@@ -152,6 +158,7 @@ struct Total {
 
 // Wide points take long, and few cells balance badly over threads. So a cell is cut into pieces of whole tiles, at
 // fixed rows, and the thread that finishes the last of them adds them in their order: the bits depend on no schedule.
+// 22 tiles are 2112 or 1056 rows: two or four pieces to a cell. The grid is a function of d alone (M10).
 inline int64_t piece_rows(int64_t d) { return d <= 12 ? kGrain : 22 * tile_points(d); }
 
 // Accumulators of pieces: finished ones wait for the others of their cell, free ones are reused.
@@ -164,6 +171,7 @@ class Pieces {
     done_.resize(left_.size() * size_of(in_cell));
   }
 
+  // Reused, since one has about k·d² sums, and fresh memory costs more than clearing it.
   std::unique_ptr<CellSums> take() {
     {
       std::lock_guard lock(mutex_);
@@ -184,10 +192,12 @@ class Pieces {
     done_[size_of(index)] = std::move(sums);
     if (left_[size_of(cell)].fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     auto* const pieces = &done_[size_of(cell * in_cell_)];
+    // In the order of the rows, whoever finished first: plain sums depend on it (docs/numerics/concurrency.md, T8).
     for (int64_t p = 1; p < in_cell_ && pieces[p]; ++p) pieces[0]->add(*pieces[p]);
     std::vector<double> values;
     pieces[0]->list(values);
     std::lock_guard lock(mutex_);
+    // Exact from here on, so cells may come in any order.
     total.add(values);
     for (int64_t c = 0; c < peaks.shape[0]; ++c) peaks(c) = std::max(peaks(c), pieces[0]->peaks[size_of(c)]);
     for (int64_t p = 0; p < in_cell_ && pieces[p]; ++p) free_.push_back(std::move(pieces[p]));
@@ -212,6 +222,7 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Centering cent
   for_chunks(chunk_count(n, kGrain) * in_cell, 1, run, [&](int64_t index, int64_t, int64_t) {
     const int64_t cell = index / in_cell * kGrain, begin = cell + index % in_cell * piece;
     const int64_t end = std::min({begin + piece, cell + kGrain, n});
+    // The last cell may have fewer pieces.
     if (begin >= end) return;
     auto sums = pieces.take();
     Tile<T> tile(d, centering, rows_of_joint, sums->strips());
@@ -219,6 +230,7 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Centering cent
       run.poll();
       const int64_t rows = std::min(tile.points, end - from);
       tile.pack(x.rows(from, from + rows));
+      // What is prefetched may belong to the next piece, which another thread may take: only time is lost.
       tile.expect_next(x, from + rows);
       sums->mass += tile.weigh(weights, from, rows);
       sums->update_reach(tile);
@@ -242,6 +254,7 @@ void add_mixture(View<const T, 2> x, View<const double, 1> weights, const Mixtur
     tile.fill_joint(prepared);
     tile.normalise(likelihood, false);
     cell.likelihood += lanes_sum(likelihood);
+    // Only living components have a row of responsibilities; dead ones keep sums of zero.
     int64_t a = 0;
     for (const Component& c : prepared.alive) {
       cell.add(tile, c.index, tile.row(a));
@@ -268,6 +281,7 @@ void add_responsibilities(View<const T, 2> x, View<const double, 1> weights, Vie
       const double w = tile.weighted ? tile.weights[size_of(l)] : 1.0;
       auto put = [&](int64_t c, double lambda) {
         tile.row(c)[l] = w * lambda;
+        // As in mixture_normalise: a row without weight keeps nobody alive.
         if (w > 0) peak[size_of(c)] = std::max(peak[size_of(c)], lambda);
       };
       if (!labels.empty()) {

@@ -1,11 +1,13 @@
 // The sums of the M step over a tile of points, about a centre o (docs/theory/02-gaussian-mixture.md, eq. 2.7–2.8;
-// docs/decisions/0010). The variance is Σλ(x−o)²/Σλ − (μ−o)²: with |μ − o| ≤ 3σ the subtraction costs at most a factor
-// of 10 of the relative error, so o may be the origin, and no differences are taken, wherever that holds.
+// docs/numerics/mixture.md, M5 and M6). The variance is Σλ(x−o)²/Σλ − (μ−o)²: with |μ − o| ≤ 3σ the subtraction costs
+// at most a factor of 10 of the relative error, so o may be the origin, and no differences are taken, wherever that
+// holds.
 
 // sums by lanes: mass (4), then first (ld, 4) += λ (x − o)_j, then, if `second`, (ld, 4) += λ (x − o)_j².
 static void mixture_column_sums(const double* columns, int64_t points, int64_t d, const double* lambda,
                                 const double* center, bool second, double* sums) {
   const int64_t ld = (d + 3) / 4 * 4;
+  // Sums by lanes: lane l has the points l, l + 4, …; the four are added once, at the end of a cell.
   f64 mass = load(sums);
   for (int64_t l = 0; l < points; l += kLanes) mass += load(lambda + l);
   store(sums, mass);
@@ -23,6 +25,7 @@ static void mixture_column_sums(const double* columns, int64_t points, int64_t d
       for (int64_t l = 0; l < points; l += kLanes) {
         const f64 r = load(lambda + l);
         for (int t = 0; t < 4; ++t) {
+          // λu enters both sums, so that S₂ = Σ(λu)u has the weight once. Four columns share the load of λ.
           const f64 u = load(y + t * points + l) - o[t], ru = r * u;
           s[t] += ru;
           q[t] = fma(ru, u, q[t]);
@@ -54,6 +57,7 @@ KNOLL_INLINE void small_sums_of(const double* columns, int64_t points, const dou
     s[0] += r;
     int at = 1 + D;
     for (int i = 0; i < D; ++i) {
+      // The upper triangle of λ u uᵀ, row by row.
       const f64 ru = r * u[i];
       s[1 + i] += ru;
       for (int j = i; j < D; ++j, ++at) s[at] = fma(ru, u[j], s[at]);
@@ -120,6 +124,7 @@ struct StripSums {
   }
 
   // Into the first moments and the upper triangle of the square at c.
+  // `apart` has its entries twice, of one row in lanes 0 and 1 and of the other in lanes 2 and 3.
   __attribute__((always_inline)) void put(double* moments, double* c, int64_t ld) const {
     store(moments, load(moments) + first);
     for (int t = 0; t < 4; ++t) c[t * (ld + 1)] += same[t];
@@ -204,6 +209,8 @@ KNOLL_INLINE void weigh_rows(const Weighing& w) {
 }
 
 // reach[j] = max(reach[j], largest |x_j| of the tile); reach[ld + j] = 1 / reach[j]².
+// |y_j| ≤ reach_j bounds what a point can add to a second moment (docs/numerics/mixture.md, M6). Columns from d on are
+// not read. The root of the bound is never needed, so its square's inverse is kept.
 static void mixture_reach(const double* columns, int64_t points, int64_t d, double* reach) {
   double* const inverse = reach + (d + 3) / 4 * 4;
   for (int64_t j = 0; j < d; ++j, columns += points) {
@@ -232,6 +239,7 @@ constexpr double kNegligible = 0x1p-47;
 KNOLL_INLINE double least_share(int64_t d, const double* center, const double* reach, const double* second,
                                 double mass) {
   const int64_t ld = (d + 3) / 4 * 4;
+  // The smallest of all columns: a point is negligible only if it is so for each.
   double least = mass;  // an upper bound: second[j, j] ≤ mass · reach²
   auto seen = [&](double share) __attribute__((always_inline)) {
     if (!(share >= least)) least = share >= 0 ? share : 0.0;  // 0 for 0/0, where all of a column equals the centre
@@ -249,6 +257,7 @@ KNOLL_INLINE double least_share(int64_t d, const double* center, const double* r
 // Sets `bar` so that all shares ≤ bar add up to at most `budget`, and returns that sum. Tries budget and budget/8; the
 // last, budget/points, satisfies it always: at most `points` shares of at most budget/points each.
 KNOLL_INLINE double choose_bar(const double* shares, int64_t points, double budget, double& bar) {
+  // Two guesses, and then the bar that always holds.
   bar = budget;
   for (int tries = 0; tries < 2; ++tries, bar *= 0.125) {
     f64 sum = {};
@@ -275,6 +284,8 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
                                double* spent, double* mass, double* first, double* second) {
   const int64_t ld = (d + 3) / 4 * 4;
   double shares[kMixturePoints];
+  // The sums before this tile: what is left out is compared with what is there already, so early tiles of a piece leave
+  // out little.
   const double before = hsum(load(mass));
   const f64 bar = broadcast(kNegligible * before);  // L ≤ mass, so a λ above this is not negligible in any case
   f64 m[2] = {load(mass), f64{}};
@@ -298,11 +309,13 @@ static int64_t mixture_scatter(const double* strips, int64_t points, int64_t d, 
     for (int64_t l = 0; l < points; ++l) {
       shares[kept] = shares[l];
       from[kept] = static_cast<int32_t>(l);
+      // Written for every row and kept for some: no branch. kept ≤ l, so no share is overwritten before it is read.
       kept += lambda[l] > least ? 1 : 0;
     }
     if (kept == 0) return 0;
     if (kept % 2 != 0) shares[kept] = 0.0, from[kept] = from[kept - 1];  // an even number of rows, the last with λ = 0
   }
+  // √λ is rounded once, so its square errs by 2⁻⁵² of λ.
   const bool rooted = d > kRooted;
   if (rooted)
     for (int64_t r = 0; r < kept; r += kLanes) store(shares + r, root(load(shares + r)));

@@ -14,9 +14,11 @@ using namespace mixture;
 
 // A lead below this share of the value could be rounding: the pivots of a factorised covariance are at least 1e-12 of
 // its variances, so a distance has a relative error of about √1e12·2⁻⁵³·d ≈ 2⁻³³·d at most.
+// docs/numerics/mixture.md, M4.
 constexpr double kClose = 0x1p-30;
 
 // Entry (i, j), j ≤ i, of a triangle that `blocked` laid out.
+// The inverse of the layout in em_tile.hpp: block b begins at 8b(b + 1), since block i has 4·(4i + 4) numbers.
 double entry(const std::vector<double>& factor, int64_t d, int64_t i, int64_t j) {
   const int64_t b = i / 4;
   return factor[size_of(d <= 3 ? i * (i + 1) / 2 + j : 8 * b * (b + 1) + 4 * j + i % 4)];
@@ -28,6 +30,7 @@ template <class T>
 double recheck_joint(const Tile<T>& tile, const Prepared& model, const Component& c, int64_t l) {
   const int64_t d = model.d;
   auto y = [&](int64_t j) { return tile.columns[size_of(j * tile.points + l)]; };
+  // Differences first and plain operations: this is the value that defines a label where two are close.
   double q = 0;
   for (int64_t i = 0; i < d; ++i) {
     const double mean = c.mean[size_of(i)];
@@ -59,6 +62,7 @@ template <class T>
 int64_t winner(Tile<T>& tile, const Prepared& model, int64_t l) {
   const int64_t rows = model.rows(), living = static_cast<int64_t>(model.alive.size());
   int64_t best = 0;
+  // The largest and its bar as mixture_best has them, then all rows above the bar: there may be more than two.
   for (int64_t a = 1; a < rows; ++a)
     if (tile.row(a)[l] > tile.row(best)[l]) best = a;
   const double bar = tile.row(best)[l] - kClose * (1 + std::fabs(tile.row(best)[l]));
@@ -82,6 +86,7 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
                     View<double, 1> log_prob, View<double, 2> log_joint, Run run) {
   const Prepared prepared(model);
   const int64_t rows_of_joint = prepared.rows(), living = static_cast<int64_t>(prepared.alive.size());
+  // Each row's outputs depend on that row alone, so chunks and threads do not matter.
   for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     Tile<T> tile(x.shape[1], model.centering, rows_of_joint, false);
     double likelihood[kLane] = {};
@@ -108,6 +113,7 @@ void expect_mixture(View<const T, 2> x, const MixtureModel& model, View<double, 
           labels(from + l) = best < living ? prepared.alive[size_of(best)].index : -1;
         }
       }
+      // Labels need no exponential.
       if (resp.empty() && log_prob.empty()) continue;
       tile.normalise(likelihood, true);
       if (!log_prob.empty())

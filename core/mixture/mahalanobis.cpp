@@ -1,3 +1,4 @@
+// Groups of kPoints rows in lanes; a row's value is one chain of operations, whatever group it is in.
 #include "mixture/mahalanobis.hpp"
 
 #include <vector>
@@ -23,6 +24,7 @@ struct Affine {
 };
 
 // body(from, rows) for groups of at most kPoints rows, in parallel; make_body() makes one with scratch for each chunk.
+// Scratch is made once per chunk of kGrain rows, not per group.
 template <class F>
 void for_point_groups(int64_t n, Run run, F&& make_body) {
   for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -60,6 +62,7 @@ void colour(View<double, 2> x, View<const double, 1> mean, View<const double, 2>
     const auto size = static_cast<size_t>(d * kPoints);
     return
         [&, columns = std::vector<double>(size), out = std::vector<double>(size)](int64_t from, int64_t rows) mutable {
+          // A copy, since x is overwritten: entry i of L x needs entries 0 … i of the old x.
           pack_columns<double>(x.rows(from, from + rows), nullptr, columns.data());
           kernels().lower_product(columns.data(), d, map.lower.data(), out.data());
           for (int64_t j = 0; j < d; ++j)

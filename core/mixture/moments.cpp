@@ -1,3 +1,4 @@
+// Plain sums within chunks of kGrain rows, exact sums over chunks (docs/numerics/rounding.md, D6).
 #include "mixture/moments.hpp"
 
 #include <mutex>
@@ -24,6 +25,7 @@ struct CellMoments {
     std::fill(second.begin(), second.end(), 0.0);
   }
 
+  // The upper triangle row by row, which is the order of moment_count.
   void add_to(View<int64_t, 2> sums) const {
     int64_t column = 0;
     auto add = [&](double value) { exact_add(&sums(0, column++), value, sums.stride[0]); };
@@ -41,6 +43,7 @@ struct CellMoments {
 template <class T>
 void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const double, 1> origin, View<int64_t, 2> sums,
                  Run run) {
+  // x − origin: an origin near the mean keeps the digits that the subtraction of eq. 1.7 would lose.
   const int64_t d = x.shape[1], ld = padded(d), step = tile_rows(ld);
   std::vector<double> center(static_cast<size_t>(ld), 0.0);
   for (int64_t j = 0; j < d; ++j) center[static_cast<size_t>(j)] = origin(j);
@@ -67,6 +70,7 @@ void add_moments(View<const T, 2> x, View<const double, 1> weights, View<const d
       kernels().tall_product(left, ld, tile.data(), ld, step, rows, cell.second.data(), ld, true,
                              x.data + next * x.stride[0], ahead_size);
     }
+    // A count needs no additions, and is exact.
     if (weights.empty()) cell.mass = static_cast<double>(end - begin);
     std::lock_guard lock(mutex);
     cell.add_to(sums);

@@ -12,6 +12,7 @@ KNOLL_INLINE u64 load_u64(const int64_t* p) {
 KNOLL_INLINE void store_u64(int64_t* p, u64 v) { __builtin_memcpy(p, &v, sizeof v); }
 
 // Whether a lane is set.
+// A single instruction where there is one: it decides whether a block is read further.
 KNOLL_INLINE bool any(i64 mask) {
 #ifdef __FMA__
   return _mm256_testz_si256((__m256i)mask, (__m256i)mask) == 0;
@@ -20,7 +21,7 @@ KNOLL_INLINE bool any(i64 mask) {
 #endif
 }
 
-// ‖x − y‖² of four points, added for j = 0 … d−1 and never fused: the one distance (docs/decisions/0003).
+// ‖x − y‖² of four points, added for j = 0 … d−1 and never fused: the one distance (docs/numerics/rounding.md, D1).
 KNOLL_INLINE f64 block_distance(const double* coords, int64_t d, const double* y) {
   f64 sum = broadcast(0.0);
   for (int64_t j = 0; j < d; ++j) {
@@ -38,6 +39,7 @@ KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, c
   const f64 limit = broadcast(bound);
   f64 at[D];
   for (int j = 0; j < D; ++j) at[j] = broadcast(y[j]);
+  // Sums by lanes, in registers over all ranges; integers modulo 2⁶⁴, so lanes may be added later in any order.
   u64 rows = load_u64(sums), sum[C];
   for (int c = 0; c < C; ++c) sum[c] = load_u64(sums + (1 + c) * kLanes);
   for (int64_t r = 0; r < count; ++r) {
@@ -50,6 +52,7 @@ KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, c
         const f64 difference = load(x + j * kLanes) - at[j];
         distance = j == 0 ? difference * difference : distance + difference * difference;
       }
+      // "Not beyond", so that D = bound counts: the ball is closed. y is finite, so ∞ − y is never NaN.
       const u64 inside = ~(u64)less(limit, distance);
       rows -= inside;
       for (int c = 0; c < C; ++c) sum[c] += inside & load_u64(column + c * kLanes);
@@ -60,6 +63,7 @@ KNOLL_INLINE void add_ball_small(const double* coords, const int64_t* columns, c
 }
 
 // Any number of dimensions and columns; a block without a point inside is left at once.
+// With many columns most blocks near the sphere have no point inside, and the test saves reading their digits.
 KNOLL_INLINE void add_ball_any(const double* coords, const int64_t* columns, const BlockRange* ranges, int64_t count,
                                int64_t d, int64_t c, const double* y, double bound, int64_t* sums) {
   const f64 limit = broadcast(bound);
@@ -102,6 +106,7 @@ KNOLL_INLINE void add_split(const double* coords, const int64_t* keys, const Blo
                             const double* y, double bound, const double* split, int64_t* sums) {
   const f64 limit = broadcast(bound);
   f64 at[D], low[D], high[D];
+  // Sums of digits stay below 2⁶¹ in magnitude (docs/numerics/sums.md, S7).
   u64 rows = {}, key = load_u64(sums + kLanes), digits[2 * D] = {};
   for (int j = 0; j < D; ++j) {
     at[j] = broadcast(y[j]);
@@ -130,6 +135,7 @@ KNOLL_INLINE void add_split(const double* coords, const int64_t* keys, const Blo
   }
   store_u64(sums + kLanes, key);
   for (int j = 0; j < D; ++j) {
+    // Each row added the pattern of the constant once: rows · pattern, per lane, is taken off again.
     digits[2 * j] -= rows * (u64)low[j];
     digits[2 * j + 1] -= rows * (u64)high[j];
   }
@@ -148,6 +154,7 @@ static void add_ball_split(const double* coords, const int64_t* keys, const Bloc
 }
 
 // prefix[end] − prefix[begin] of every range, V vectors of a row at a time: O(1) per range, however many points.
+// Differences are exact for the digits and right modulo 2⁶⁴ for the keys (docs/numerics/balls.md, B2).
 template <int V>
 KNOLL_INLINE void add_prefix_vectors(const int64_t* prefix, int64_t width, const BlockRange* ranges, int64_t count,
                                      int64_t* sums) {
@@ -168,6 +175,8 @@ static void add_prefix(const int64_t* prefix, int64_t width, const BlockRange* r
 }
 
 // κ = exp(−‖x − y‖²·scale). Points with an exponent below `least` (log 1e-16) are skipped.
+// Plain float64 sums: their order is that of the blocks, hence of the tree, and one for all threads. exp is within 1
+// ulp, so bits differ between instruction sets by rounding alone (docs/numerics/balls.md, B7).
 static void add_gauss(const double* coords, const double* weights, int64_t blocks, int64_t d, const double* y,
                       double scale, double least, double* sums) {
   const f64 zero = broadcast(0.0);

@@ -13,6 +13,7 @@
 namespace knoll {
 namespace {
 
+// Starts that take their steps in turn: their balls are read from the caches, and 128 share what is common to them.
 constexpr int64_t kStarts = 128;  // of a chunk
 constexpr size_t kTogether = 8;   // paths from which on sharing the common rows of their balls pays
 constexpr double kNear = 0.05;    // the diagonal of their box for that, in ε
@@ -30,6 +31,7 @@ class SetCache {
   explicit SetCache(int64_t starts)
       : slots_(std::bit_ceil(static_cast<size_t>(std::clamp<int64_t>(4 * starts, 1 << 8, 1 << 18)))) {}
 
+  // A hit compares all 128 bits, so two sets in one slot are distinguished.
   const Entry* find(const Fingerprint& set) const {
     const Entry& entry = slots_[slot(set)];
     return entry.path >= 0 && entry.set == set ? &entry : nullptr;
@@ -41,6 +43,7 @@ class SetCache {
   }
 
  private:
+  // key is a sum of random numbers and mix a hash: any bits of them are as good as others.
   size_t slot(const Fingerprint& set) const { return static_cast<size_t>(set.mix ^ set.key) & (slots_.size() - 1); }
 
   std::vector<Entry> slots_;
@@ -48,7 +51,8 @@ class SetCache {
 
 // The state of one path.
 struct Path {
-  std::vector<double> y, before;     // (d) the current and the previous position
+  std::vector<double> y, before;  // (d) the current and the previous position
+  // Of this path alone, without limit: a cycle must be found whatever the shared table has lost.
   std::vector<Fingerprint> visited;  // the fingerprint of N_ε at every position
   int64_t steps = 0;
   double weight = 0;
@@ -115,10 +119,12 @@ struct AscentWorker {
       return path.stop(End::empty);
     }
     path.weight = points.weight(sums.data());
+    // Before the set is looked up: a path that begins inside the level makes no step.
     if (rules.level > 0 && path.weight >= rules.level) return path.stop(End::level);
     const Fingerprint set = points.fingerprint(sums.data());
     // The set repeats: a fixed point if it was the last one. An earlier one is a cycle, which only rounding makes: in
     // exact arithmetic every step that changes the set raises f (eq. 6.1).
+    // Linear, because paths have some ten steps.
     const auto same = std::find(path.visited.begin(), path.visited.end(), set);
     if (same != path.visited.end()) {
       path.cycle = same + 1 != path.visited.end();
@@ -144,6 +150,7 @@ struct AscentWorker {
   }
 
   // Sets the box of the paths' positions; whether its diagonal is small beside ε, so that their balls share most rows.
+  // Where the box is 0.05 ε wide, only rows near the sphere, in a shell of about that width, differ from ball to ball.
   bool box(const std::vector<int64_t>& members) {
     common.lo = common.hi = paths[static_cast<size_t>(members[0])].y;
     for (const int64_t k : members)
@@ -181,8 +188,11 @@ std::vector<int64_t> along_curve(View<const double, 2> starts, double eps, Run r
     for (int64_t i = begin; i < end; ++i) {
       uint64_t key = 0;
       for (int64_t j = 0; j < d; ++j) {
+        // 128 cells to ε: starts of one cell soon share their sets. Numbers wrap around, which may put far starts next
+        // to each other and costs time only.
         const double cell = std::floor(starts(i, j) / eps * kCells);
         const auto number = static_cast<uint64_t>(cell - std::floor(cell / kWrap) * kWrap) & 0xfffff;
+        // Bits of the coordinates interleaved: starts that agree in the leading bits of all are neighbours.
         for (int64_t bit = 0; bit < 20; ++bit) key |= (number >> bit & 1) << (bit * d + j);
       }
       keys[static_cast<size_t>(i)] = key;
@@ -227,6 +237,7 @@ void ascend_batch(AscentWorker& c, View<const double, 2> starts, const int64_t* 
   while (!moving.empty()) {
     // The first path of a round sums its whole ball; if the others are near, its rows are split into S and C
     // (BallSums::Common), and each further ball checks C alone.
+    // Below eight paths the gathering of C costs more than it saves.
     const bool near = moving.size() >= kTogether && c.box(moving);
     bool first = true, shared = false;
     std::erase_if(moving, [&](int64_t k) {
@@ -257,6 +268,7 @@ void ascend_batch(AscentWorker& c, View<const double, 2> starts, const int64_t* 
     progress = std::erase_if(waiting, [&](int64_t k) {
                  Path& path = c.paths[static_cast<size_t>(k)];
                  if (path.leader < 0) {
+                   // docs/numerics/balls.md, B6: entries of such a path must not lead others to its end.
                    const bool open = path.cycle || path.end == End::unfinished;
                    if (open || path.end == End::empty)
                      for (const Fingerprint& set : path.visited) c.cache.erase(set, rows[k]);
@@ -265,6 +277,7 @@ void ascend_batch(AscentWorker& c, View<const double, 2> starts, const int64_t* 
                  }
                  const int64_t i = rows[k], leader = path.leader;
                  if (ends.end(leader) == kOpen || ends.end(leader) == static_cast<uint8_t>(End::empty)) return false;
+                 // Steps are counted as if the path had gone on by itself, so results do not depend on who came first.
                  const int64_t steps = path.steps + ends.steps(leader) - path.joined;
                  if (steps > c.rules.max_steps) return false;
                  ends.steps(i) = steps;
@@ -295,6 +308,7 @@ int64_t ascend(const BallSums& points, View<const double, 2> starts, const Ascen
   const int64_t m = starts.shape[0];
   const std::vector<int64_t> order = along_curve(starts, rules.eps, run);
   std::mutex mutex;
+  // A table per thread: sharing one would need locks, and a lost entry costs time only.
   std::vector<std::unique_ptr<AscentWorker>> idle;  // one per active thread, with its cache
   for_chunks(m, kStarts, run, [&](int64_t, int64_t begin, int64_t end) {
     std::unique_ptr<AscentWorker> worker;

@@ -11,6 +11,8 @@ namespace knoll {
 namespace {
 
 constexpr double kLeast = -36.841361487904734;  // log 1e-16: smaller terms do not change a double sum of size 1
+// The kernel reaches 8.6 h (κ = 1e-16), and every point within is summed one by one: long ranges rather than few
+// points.
 constexpr int64_t kLeaf = 64;
 // A mass Σκw below kFaint = 2^−300: κ·w·x may be subnormal and lose bits. Every w near y is then below 2^−300/κ <
 // 2^−246, since κ > 2^−54; times kLift = 2^700 it is at most 2^454, and products are normal again. The quotient does
@@ -24,6 +26,7 @@ GaussianAscent::GaussianAscent(const double* x, const double* weights, int64_t n
   if (weights == nullptr) return;
   for (const int64_t i : tree_.blocks().row) weights_.push_back(i < 0 ? 0.0 : weights[i]);
   if (*std::min_element(weights, weights + n) < kFaint)
+    // Capped at 2^500: a heavy row near y makes the mass large, and then these weights are not used.
     for (const double w : weights_) lifted_.push_back(std::min(w * kLift, kHeaviest));
 }
 
@@ -51,6 +54,7 @@ bool GaussianAscent::step(const double* y, Scratch& scratch, double* mass) const
   };
   double sum = summed(weights_);
   *mass = sum;
+  // docs/numerics/balls.md, B7.
   if (!lifted_.empty() && sum < kFaint) {
     sum = summed(lifted_);
     *mass = sum / kLift;
@@ -69,6 +73,7 @@ End GaussianAscent::walk(double* y, const AscentRules& rules, Scratch& scratch, 
     run.poll();
     if (!step(y, scratch, mass)) return End::empty;
     const std::vector<double>& next = scratch.next;
+    // Differences of coordinates of one size; a step whose square underflows is no longer than any tol > 0.
     double moved = 0;
     for (size_t j = 0; j < d; ++j) moved += (next[j] - y[j]) * (next[j] - y[j]);
     std::copy(next.begin(), next.end(), y);

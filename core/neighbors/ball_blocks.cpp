@@ -7,6 +7,7 @@
 namespace knoll {
 
 // A group's last block is filled with points at infinity, which no ball contains.
+// ∞ − y is ∞, its square too, and ∞ ≤ bound is false: the lanes need no mask.
 void Blocks::pack(const double* x, const std::vector<int64_t>& order, const std::vector<int64_t>& ends) {
   size = 0;
   group_end.clear();
@@ -30,6 +31,7 @@ void Blocks::pack(const double* x, const std::vector<int64_t>& order, const std:
 }
 
 // Cut at the median of the widest column; a leaf is at most `leaf` points, or any number of equal ones.
+// A box is that of the points themselves, not of the cuts: gaps are as large as they can be.
 BlockTree::BlockTree(const double* x, int64_t n, int64_t d, int64_t leaf, Run run) {
   std::vector<int64_t> order(static_cast<size_t>(n)), ends;
   std::iota(order.begin(), order.end(), 0);
@@ -60,6 +62,7 @@ BlockTree::BlockTree(const double* x, int64_t n, int64_t d, int64_t leaf, Run ru
       }
       box[2 * j] = low;
       box[2 * j + 1] = high;
+      // The first of equally wide columns: the tree is a function of the points.
       if (high - low > width) width = high - low, widest = j;
     }
     Node& node = nodes_[static_cast<size_t>(task.node)];
@@ -70,6 +73,7 @@ BlockTree::BlockTree(const double* x, int64_t n, int64_t d, int64_t leaf, Run ru
     }
     // A multiple of `leaf` on the left, ties by row number: a total order, so both sides are the same sets whatever
     // std::nth_element does.
+    // All leaves but the last of a branch are full, so blocks have few free lanes.
     const int64_t middle = task.begin + (task.end - task.begin + 2 * leaf - 1) / (2 * leaf) * leaf;
     const auto before = [&](int64_t a, int64_t b) {
       const double u = x[a * d + widest], v = x[b * d + widest];

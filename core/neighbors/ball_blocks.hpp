@@ -53,6 +53,7 @@ class BlockTree {
       const double* const box = box_of(at);
       double near = 0, far = 0;
       for (int64_t j = 0; j < blocks_.d; ++j) {
+        // docs/numerics/index.md, X1: the same order of j as the one distance, and nothing fused.
         const double gap = std::max(std::max(box[2 * j] - hi[j], lo[j] - box[2 * j + 1]), 0.0);
         const double reach = std::max(hi[j] - box[2 * j], box[2 * j + 1] - lo[j]);
         near += gap * gap;

@@ -19,6 +19,7 @@ struct Decoded {
   bool negative;
 };
 
+// Of a finite number. A subnormal one has no hidden bit and the exponent of the smallest normal number.
 Decoded decode(double x) {
   const auto bits = std::bit_cast<uint64_t>(x);
   const int field = static_cast<int>(bits >> 52 & 0x7ff);
@@ -37,11 +38,13 @@ void BitRange::include(double x) {
 Digits::Digits(int low, int high, int64_t terms) {
   if (low > high) return;
   // |a sum of digits| ≤ terms · 2^bits ≤ 2^61. At most 41 bits, so that three digits, 123 bits, fit into 128.
+  // docs/numerics/sums.md, S7.
   bits_ = std::min(41, 61 - static_cast<int>(std::bit_width(static_cast<uint64_t>(terms))));
   low_ = low;
   count_ = std::max(1, (high - low_ + bits_ - 1) / bits_);
   if (bits_ < 1 || count_ > kMost - 3) throw std::length_error("there are too many rows to sum exactly");
   unit_ = low_ >= -1022 && low_ <= 1023 ? std::ldexp(1.0, low_) : 0.0;
+  // The shifters 1.5·2^(52 + …) and what is added to them must be normal numbers.
   if (count_ == 2 && low_ > -1000 && low_ + bits_ < 900) {
     high_shifter_ = std::ldexp(0x1.8p52, low_ + bits_);
     low_shifter_ = std::ldexp(0x1.8p52, low_);
@@ -50,6 +53,8 @@ Digits::Digits(int low, int high, int64_t terms) {
 
 void Digits::add(double x, int64_t* digits, int64_t stride) const {
   if (high_shifter_ != 0) {
+    // rounded − high_shifter_ is exact, both being multiples of 2^(low + bits) below 2^(53 + low + bits), and so is x
+    // minus it, which has at most `bits` bits.
     const double rounded = x + high_shifter_, low_part = x - (rounded - high_shifter_) + low_shifter_;
     digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(low_part) - std::bit_cast<uint64_t>(low_shifter_));
     digits[stride] += static_cast<int64_t>(std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(high_shifter_));
@@ -80,6 +85,7 @@ void Digits::add_product(double x, double y, int64_t* digits, int64_t stride) co
 // sign · mantissa · 2^shift units, cut into digits from digit shift / bits on.
 void Digits::add_shifted(uint64_t mantissa, int shift, bool negative, int64_t* digits, int64_t stride) const {
   const int64_t sign = negative ? -1 : 1;
+  // At most 64 + 40 bits.
   UWide whole = static_cast<UWide>(mantissa) << shift % bits_;
   for (int64_t* digit = digits + shift / bits_ * stride; whole != 0; digit += stride, whole >>= bits_)
     *digit += sign * static_cast<int64_t>(static_cast<uint64_t>(whole) & ((uint64_t{1} << bits_) - 1));
@@ -101,6 +107,7 @@ Digits::Rounded Digits::nearest(const int64_t* sums) const {
   // Digits in [0, 2^bits) of the magnitude.
   uint64_t digits[kMost];
   const int64_t mask = (int64_t{1} << bits_) - 1;
+  // Sums of digits are signed and up to 2^61; the carry out of the highest says the sign of the whole.
   const auto carry_all = [&](int64_t sign) {
     int64_t carry = 0;
     for (int i = 0; i < count_; ++i) {

@@ -17,6 +17,7 @@ constexpr double kStrip = 50;
 
 double height(const double* x, int64_t n, int64_t d, double bound, int64_t& distances) {
   // The mean number of neighbours, estimated from evenly spaced rows. Only the speed depends on it.
+  // 131 072 distances at most, whatever n is: enough for a height whose optimum is flat.
   const int64_t centres = std::min<int64_t>(n, 64), others = std::min<int64_t>(n, 2048);
   int64_t within = 0;
   distances += centres * others;
@@ -33,6 +34,7 @@ double height(const double* x, int64_t n, int64_t d, double bound, int64_t& dist
       static_cast<double>(within) / static_cast<double>(centres * others) * static_cast<double>(n) + 1;
   const double share = d == 2 ? std::sqrt(kStrip * std::numbers::pi / neighbours)
                               : std::cbrt(kStrip * 4 / 3 * std::numbers::pi / neighbours);
+  // A strip higher than 2 ε cannot lie inside a ball; below ε/256 the walk over strips would dominate.
   return std::clamp(share, 1.0 / 256, 2.0);
 }
 
@@ -47,12 +49,14 @@ BallStrips::BallStrips(const double* x, int64_t n, int64_t d, double eps, Run ru
   std::vector<double> low(static_cast<size_t>(d), HUGE_VAL);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < d; ++j) low[static_cast<size_t>(j)] = std::min(low[static_cast<size_t>(j)], x[i * d + j]);
+  // Only groups points: bounds are taken from the points of a strip, so the rounding of the quotient does not matter.
   const auto strip = [&](int64_t i, int64_t j) {
     const double v = x[i * d + j];
     return step > 0 ? std::floor((v - low[static_cast<size_t>(j)]) / step) : v;
   };
   std::vector<uint64_t> keys(static_cast<size_t>(n));
   // Stable sorts by the least significant criterion first: x, then strip, then slab.
+  // order_key maps −0 to +0, so equal coordinates are equal keys.
   const auto sort_by = [&](auto&& value) {
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = order_key(value(order[k]));
     radix_sort(keys.data(), order.data(), n, run);
@@ -107,6 +111,7 @@ BallStrips::BallStrips(const double* x, int64_t n, int64_t d, double eps, Run ru
     row.right = last_[static_cast<size_t>(row.end - 1)];
     row.buckets = row.end - row.begin;
     row.scale = static_cast<double>(row.buckets) / (row.right - row.left);
+    // All x equal, or so close that the quotient overflows: one bucket.
     if (!std::isfinite(row.scale)) row.scale = 0;
     const auto fill = [&](const std::vector<double>& edge) {
       const int32_t* const filled = table;

@@ -64,6 +64,7 @@ class BallStrips {
   static double square(double v) { return v * v; }
 
   // The first range that is not wholly below the ball: a binary search, for ranges rise and do not overlap.
+  // The comparison is by the computed distance, so it is monotone along the ranges (docs/numerics/rounding.md, D3).
   template <class R>
   static size_t first_not_below(const std::vector<R>& ranges, size_t begin, size_t end, double y, double other,
                                 double bound) {
@@ -107,6 +108,7 @@ class BallStrips {
            Inside&& inside, Check&& check) const {
     constexpr double kSlack = 1e-12, kUlp = 0x1p-52;
     // Beyond [left, right] everything is outside: (left − lo)² + near > bound, with near at the strip's nearest edge.
+    // docs/numerics/balls.md, B3.
     const double wide = std::sqrt(std::max(bound - (near1 + near2), 0.0)) * (1 + kSlack);
     double left = lo - wide, right = hi + wide;
     left -= std::abs(left) * kUlp;

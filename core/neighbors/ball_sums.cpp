@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kLeaf = 32;     // points of a leaf of the tree
 constexpr uint64_t kSeed = 2024;  // of the keys: arbitrary and fixed, so that runs are reproducible
 
+// Distributes sums over slots and distinguishes sets beside the key; it needs no cryptographic strength.
 uint64_t mixed(uint64_t h, uint64_t v) {  // a round of multiply and fold, as hashes have them
   h ^= v + 0x9e3779b97f4a7c15;
   h *= 0xff51afd7ed558ccd;
@@ -54,6 +55,7 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
       BitRange v;
       v.include(x[i * d + j]);
       if (v.empty()) continue;
+      // A product of integers a·2^p and b·2^q is a multiple of 2^(p + q).
       if (weights != nullptr) v = {v.low + w.low, v.high + w.high};
       range[static_cast<size_t>(j)].include(v);
     }
@@ -67,6 +69,7 @@ BallSums::BallSums(const double* x, const double* weights, int64_t n, int64_t d,
   if (weights != nullptr) weight_ = Digits(weight.low, weight.high, 2 * n);
   width_ += weight_.count();
   for (const BitRange& r : range) {
+    // 2 n terms: a product may enter as two doubles, its value and its rounding error.
     coordinate_.emplace_back(r.low, r.high, 2 * n);
     first_.push_back(width_);
     width_ += coordinate_.back().count();
@@ -89,10 +92,12 @@ void BallSums::make_columns(const double* x, const double* weights, int64_t n, R
   const Blocks& b = blocks();
   const int64_t c = width_ - 1;
   std::vector<uint64_t> keys(static_cast<size_t>(n));
+  // A key per row, not per content: equal rows are different members of a set.
   rng::fill_bits(kSeed, rng::Purpose::fingerprint, 0, vector_view(keys.data(), n), run);
   const int64_t kept = split_.empty() ? c : 1;
   columns_.assign(static_cast<size_t>(b.size * kept * kBlock), 0);
   prefix_.assign(static_cast<size_t>((b.size + 1) * stride_), 0);
+  // Sums of each block, in parallel; the prefix sum over blocks follows on one thread, a pass of additions.
   for_chunks(b.size, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<int64_t> lanes(static_cast<size_t>(c * kBlock));
     // Column k of the sums is at lanes[k − 1]: the number of rows is counted, not stored.
@@ -169,6 +174,8 @@ void BallSums::sum(const double* y, double bound, Scratch& scratch, int64_t* sum
 }
 
 // After a call of sum() for y, whose ranges are still in `scratch`.
+// docs/numerics/balls.md, B4. `most` limits C to half of the lanes that the first ball has checked: beyond, each
+// further ball would cost as much as on its own.
 bool BallSums::prepare(const double* y, double bound, const int64_t* sums, Scratch& scratch, Common& common) const {
   // C, gathered into blocks: rows with near ≤ bound < far, where near and far are the computed squared distances to the
   // nearest and the farthest corner of the box (ball_blocks.hpp: they bound those to all its positions). S follows by
@@ -247,6 +254,7 @@ void BallSums::mean(const int64_t* sums, double* point) const {
   for (int64_t j = 0; j < d_; ++j) {
     const auto at = static_cast<size_t>(j);
     if (plain_) {
+      // Two roundings and a division: the same for every order and every set of threads (docs/numerics/balls.md, B5).
       point[j] = coordinate_[at].round(sums + first_[at]) / w;
       continue;
     }

@@ -1,4 +1,5 @@
-// The rows within a ball: their number, their exact sums, and a fingerprint of the set (docs/decisions/0013).
+// The rows within a ball: their number, their exact sums, and a fingerprint of the set (docs/numerics/balls.md, B1 to
+// B5).
 //
 // The next position of an ascent is a function of the *set* N_ε(y) alone, so a ball is summarized by integers that no
 // order changes: the number of rows, the sum of a random 64-bit key per row, and the digits of Σ w and Σ w x. Prefix

@@ -31,6 +31,7 @@ struct Tally {
 
 // Numbers the components 0 … c−1 by their lowest row and returns c. node(i) and row(i) are the union-find node and the
 // data row of the i-th core point; number[root] becomes the component's number.
+// Numbers follow the lowest row and not the lowest node: nodes are positions in an order that the backend chose.
 template <class I, class NodeOf, class RowOf>
 int64_t number_components(UnionFind<I>& sets, int64_t cores, NodeOf&& node, RowOf&& row, std::vector<int32_t>& number) {
   constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
@@ -63,7 +64,7 @@ template <class T>
 DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                           Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run);
 
-// Whether filtered tiles of all pairs find ε-neighbours faster than a tree (docs/decisions/0011).
+// Whether filtered tiles of all pairs find ε-neighbours faster than a tree (docs/decisions/0011-index.md).
 template <class T>
 bool prefer_tiles(View<const T, 2> x, const Metric& metric, double eps, Run run);
 

@@ -1,8 +1,8 @@
 // DBSCAN over a grid: most core points and most unions follow from the grid cells alone.
 //
-// Two facts of the grid (grid.hpp) are used throughout: any two points of a cell are within ε, and all points within ε
-// of a point are in its block or in blocks that touch it. So a cell with min_samples points is core as a whole, its
-// core points are one component, and components are unions of cells.
+// Two facts of the grid (docs/numerics/index.md, X2 and X3) are used throughout: any two points of a cell are within ε,
+// and all points within ε of a point are in its block or in blocks that touch it. So a cell with min_samples points is
+// core as a whole, its core points are one component, and components are unions of cells.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +17,7 @@
 namespace knoll {
 namespace {
 
+// Walks move forward within a chunk; a chunk pays one binary search per row of blocks.
 constexpr int64_t kBlocksAtOnce = 128;
 
 class GridDbscan {
@@ -51,6 +52,7 @@ class GridDbscan {
       int64_t seen =
           block_end - block_begin;  // points in the spans: while they are fewer than least_, none can be core
       for (int64_t cell = grid_.first_cell(block), cells_end = grid_.first_cell(block + 1); cell < cells_end;) {
+        // Runs of cells that are all full, or all not, are handled together: long spans for the kernels.
         const bool full = is_full(cell);
         const int32_t begin = grid_.start(cell);
         while (++cell < cells_end && is_full(cell) == full) {
@@ -58,6 +60,7 @@ class GridDbscan {
         const int32_t end = grid_.start(cell);
         std::fill(is_core_.get() + begin, is_core_.get() + end, static_cast<uint8_t>(full));
         if (full) continue;
+        // While fewer than min_samples points are in sight, nobody can be core: counting waits until there are.
         if (weights_.present() || seen < least_)
           chunk.open.add(begin, end);
         else
@@ -69,6 +72,7 @@ class GridDbscan {
       chunk.walk.move_to(block);
       for (int r = 0; r < chunk.walk.rows() && chunk.open.size > 0;) {  // the block's row, then all other rows
         const size_t before = chunk.spans.size();
+        // The block's own row without the block itself, which has been counted: its two parts.
         if (r == 0) {
           const auto [first, end] = chunk.walk.row(r++);
           if (first < block) add_span(chunk.spans, grid_.start_of_block(first), block_begin);
@@ -100,8 +104,10 @@ class GridDbscan {
     each_block(false, [&](Chunk& chunk, int64_t block) { core_points_first(block, chunk); });
     each_block(false, [&](Chunk& chunk, int64_t block) {
       if (cores_in_block(block) > 0) unite(block, block, false, chunk);
+      // Read by other threads only in the next pass, after all blocks have theirs.
       known_[static_cast<size_t>(block)] = one_of(block);
     });
+    // Core points are the first of each block now, so the flags, a byte per point, are not needed any more.
     is_core_.reset();
     each_block(true, [&](Chunk& chunk, int64_t block) {
       if (cores_in_block(block) == 0) return;
@@ -111,6 +117,7 @@ class GridDbscan {
         for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
           if (cores_in_block(other) == 0) continue;
           const int32_t theirs = known_[static_cast<size_t>(other)];
+          // Two blocks that are one component each need one close pair, or none if they are joined by then.
           const bool one_each = mine >= 0 && theirs >= 0;
           if (!one_each || !sets_.same_shared(mine, theirs)) unite(block, other, one_each, chunk);
         }
@@ -125,6 +132,7 @@ class GridDbscan {
     if (labels.stride[0] == 1) touch_pages(labels.data, static_cast<size_t>(grid_.size()) * sizeof(int64_t), run_);
     each_block(false, [&](Chunk& chunk, int64_t block) {
       const auto put = [&](int64_t p, int32_t cluster, bool is_core) {
+        // One random write per row instead of two: writes to anywhere are what this pass waits for.
         labels(grid_.row(p)) = 2 * int64_t{cluster} + is_core;
       };
       for (int64_t cell = grid_.first_cell(block); cell < grid_.first_cell(block + 1); ++cell)
@@ -132,6 +140,7 @@ class GridDbscan {
           put(p, cluster_[static_cast<size_t>(cell)], true);
       const int64_t middle = grid_.start_of_block(block) + cores_in_block(block), end = grid_.start_of_block(block + 1);
       if (middle == end) return;
+      // Only core points of touching blocks can be within ε (docs/numerics/index.md, X3).
       const bool any = border != Border::noise && clusters > 0;
       if (any) gather_core_spans(block, chunk);
       for (int64_t p = middle; p < end; ++p) {
@@ -232,6 +241,7 @@ class GridDbscan {
     open.reserve(end - begin);
     chunk.counts.assign(static_cast<size_t>(m), 0);
     chunk.distances += int64_t{end - begin} * (chunk.spans[1] - chunk.spans[0]);
+    // The queries are positions of the columns themselves: nothing is copied for the block's own points.
     kernels_.count_each(grid_.columns() + begin, grid_.stride(), m, grid_.columns(), grid_.stride(), grid_.dims(),
                         chunk.spans.data(), 1, square_, least_, chunk.counts.data());
     for (int32_t p = begin; p < end; ++p) {
@@ -240,6 +250,7 @@ class GridDbscan {
       is_core_[static_cast<size_t>(p)] = enough;
       open.position[static_cast<size_t>(open.size)] = p;
       open.count[static_cast<size_t>(open.size)] = count;
+      // Written for every point, kept where it is still open: no branch.
       open.size += !enough;
     }
   }
@@ -334,6 +345,7 @@ class GridDbscan {
     is_core_[static_cast<size_t>(chunk.open.position[i])] = sum.round() >= level_;
   }
 
+  // The one distance, for loops that add weights (docs/numerics/rounding.md, D1).
   double square_to(const double* q, int64_t position) const {
     double sum = 0;
     for (int64_t j = 0; j < grid_.dims(); ++j) {
@@ -364,6 +376,7 @@ class GridDbscan {
   void unite(int64_t mine, int64_t theirs, bool one_each, Chunk& chunk) {
     for (int32_t a = grid_.first_cell(mine + 1); a-- > grid_.first_cell(mine);) {
       if (cores(a) == 0) continue;
+      // Within a block each pair of cells once.
       const int32_t last = mine == theirs ? a : grid_.first_cell(theirs + 1);
       for (int32_t b = grid_.first_cell(theirs); b < last; ++b) {
         if (cores(b) == 0 || sets_.same_shared(a, b) || !close(a, b, chunk)) continue;
@@ -379,6 +392,7 @@ class GridDbscan {
     constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
     const auto lowest = make_large_array<int32_t>(static_cast<size_t>(grid_.cells()));  // row, then number, of a root
     std::fill_n(lowest.get(), grid_.cells(), kNone);
+    // Relaxed: only the minimum itself is shared, and it is read after the pass.
     const auto lower = [&](int32_t root, int32_t row) {  // an atomic minimum
       std::atomic_ref<int32_t> least(lowest[static_cast<size_t>(root)]);
       for (int32_t seen = least.load(std::memory_order_relaxed);
@@ -424,6 +438,7 @@ class GridDbscan {
 
   // Whether two cells have core points within ε of each other.
   bool close(int64_t a, int64_t b, Chunk& chunk) const {
+    // One query per point of the smaller cell, lanes over the larger one.
     if (cores(a) > cores(b)) std::swap(a, b);
     if (int64_t{cores(a)} * cores(b) > kManyPairs) return close_large(a, b, chunk.distances);
     const int32_t span[2] = {first_core(b), first_core(b) + cores(b)};
@@ -445,6 +460,7 @@ class GridDbscan {
       return points;
     };
     Points mine = all(a), theirs = all(b);
+    // The second call sees the smaller box of what the first has kept.
     keep_near(mine, theirs);
     keep_near(theirs, mine);
     const int32_t span[2] = {0, static_cast<int32_t>(theirs.count)};
@@ -468,7 +484,7 @@ class GridDbscan {
   };
 
   // Keeps those of `points` that are within ε of the box of `others`. fl Σ gap_j² ≤ fl Σ (x_j − y_j)² for every y in
-  // the box, since rounding is monotone: so no close pair is lost, without a margin (docs/decisions/0011, eq. 1).
+  // the box, since rounding is monotone: so no close pair is lost, without a margin (docs/numerics/index.md, X1).
   void keep_near(Points& points, Points& others) const {
     const int64_t d = grid_.dims();
     double low[Grid::kMostDims], high[Grid::kMostDims];
@@ -544,11 +560,13 @@ class GridDbscan {
     for (size_t s = 0; s < chunk.spans.size(); s += 2) chunk.distances += chunk.spans[s + 1] - chunk.spans[s];
     const double least = kernels_.least_spans(grid_.columns(), grid_.stride(), d, chunk.spans.data(),
                                               static_cast<int64_t>(chunk.blocks.size()), q);
+    // D = square_ is within: the ball is closed (docs/numerics/rounding.md, D2).
     if (least > square_) return -1;
     if (chunk.one_cluster) return known_[static_cast<size_t>(chunk.blocks[0])];
     int32_t cluster = -1;
     each_core_cell(chunk, [&](int64_t cell) {
       for (int64_t p = first_core(cell), end = p + cores(cell); p < end; ++p) {
+        // Both are the one distance in the same order: equality of bits is equality of distances.
         if (square_to(q, p) != least) continue;
         grid_.point(p, x);
         if (cluster >= 0 && !std::lexicographical_compare(x, x + d, best, best + d)) continue;

@@ -12,11 +12,13 @@ template <class T>
 DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                           Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run) {
   const int64_t n = x.shape[0];
+  // D ≤ square is fl(√D) ≤ ε (docs/numerics/rounding.md, D2).
   const double square = largest_square(eps);
   const PairFilter<T> pairs(x, run);
   DbscanReport report;
   report.backend = "tiles";
   const auto account = [&](const PairStats& stats) {
+    // Products in float32, whether or not all 32 lanes have a point.
     report.distances += stats.tiles * 32 * 32;
     report.rechecks += stats.rechecks;
   };
@@ -39,6 +41,7 @@ DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, Vi
 
   // 2. Components of core points.
   UnionFind<int32_t> sets(n);
+  // Pairs in one set already are never decided, so this counts fewer pairs than there are neighbours.
   account(pairs.unite(square, mask, sets, run));
 
   std::vector<int32_t> cores, number;
@@ -63,9 +66,11 @@ DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, Vi
         pairs.nearest(x, selected, square, mask, vector_view(closest.data(), n), vector_view(distance.data(), n), run));
     for (int64_t i = 0; i < n; ++i) {
       const int64_t j = closest[static_cast<size_t>(i)];
+      // Only core rows are in the mask, so labels(j) is a cluster.
       if (core(i) == 0 && j >= 0) labels(i) = labels(j);
     }
   } else {
+    // All calls for one i come from one thread, so the minimum needs no lock.
     account(pairs.for_neighbours(x, selected, square, mask, run, [&](int64_t i, const int64_t* js, int64_t count) {
       for (int64_t k = 0; k < count; ++k)
         if (labels(i) < 0 || labels(js[k]) < labels(i)) labels(i) = labels(js[k]);

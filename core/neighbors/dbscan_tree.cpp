@@ -14,6 +14,7 @@
 namespace knoll {
 namespace {
 
+// 256 points a chunk: enough work for a thread, and neighbouring leaves walk the same nodes.
 constexpr int64_t kLeavesAtOnce = 8;
 
 class TreeDbscan {
@@ -31,6 +32,7 @@ class TreeDbscan {
   // 1. Core points. first_core_ of a node is the left child's if it has one: children come after their parents, so
   // going backwards both are known.
   void find_cores() {
+    // A node that is within ε as a whole then adds one number to each of the 32 sums.
     if (weights_.present()) weigh_nodes();
     each_leaf([&](int64_t leaf) { weights_.present() ? weigh(leaf) : count(leaf); });
     for (size_t node = first_core_.size(); node-- > 0;) {
@@ -63,6 +65,7 @@ class TreeDbscan {
     const int64_t clusters = number_components(
         sets_, static_cast<int64_t>(cores.size()), [&](int64_t i) { return cores[static_cast<size_t>(i)]; },
         [&](int64_t i) { return tree_.row(cores[static_cast<size_t>(i)]); }, number);
+    // The plain find may be used again: all unions are made, and one thread numbers the components.
     cluster_.assign(static_cast<size_t>(tree_.size()), -1);
     for (int32_t p : cores) cluster_[static_cast<size_t>(p)] = number[static_cast<size_t>(sets_.find(p))];
     if (border == Border::first) lowest_clusters();
@@ -87,6 +90,7 @@ class TreeDbscan {
   Tally tally;
 
  private:
+  // A shift by 32 is undefined, hence the case.
   static uint32_t lanes(int64_t m) { return m >= 32 ? ~uint32_t{0} : (uint32_t{1} << m) - 1; }
 
   template <class F>
@@ -100,6 +104,7 @@ class TreeDbscan {
   }
 
   // tree_.walk around a leaf.
+  // The box of the leaf stands for its 32 points: what holds for the box holds for each (docs/numerics/index.md, X1).
   template <class Skip, class Whole, class Leaf>
   void walk(int64_t leaf, Skip&& skip, Whole&& whole, Leaf&& at_leaf) const {
     const double* const box = tree_.box(tree_.leaf_node(leaf));
@@ -128,10 +133,12 @@ class TreeDbscan {
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           const auto& box = tree_.nodes()[static_cast<size_t>(node)];
+          // Lanes past the last point are counted too, and never read.
           for (auto& c : counts) c += tree_.end(box) - tree_.begin(box);
           return enough();
         },
         [&](int64_t other) {
+          // Without a band the kernel counts by itself; with one, pairs inside the band are decided one by one.
           if (!tree_.metric().has_band()) {
             kernels().index.count[within_.reduction](tree_.tile(leaf), tree_.tile(other), tree_.dims(),
                                                      tree_.points_in(other), within_.scale, within_.inside,
@@ -172,6 +179,8 @@ class TreeDbscan {
   void weigh(int64_t leaf) {
     const int64_t m = tree_.points_in(leaf);
     std::array<double, kPoints> sums{};
+    // With weights of both signs a sum may fall again, so nothing is decided before the end (docs/numerics/index.md,
+    // X8).
     const auto enough = [&] {
       if (!weights_.nonnegative) return false;  // a later weight may lower the sum
       for (int64_t l = 0; l < m; ++l)
@@ -213,6 +222,7 @@ class TreeDbscan {
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           const auto& box = tree_.nodes()[static_cast<size_t>(node)];
+          // Term by term: a node's float64 sum is rounded, and the exact sum must not be.
           for (int64_t p = tree_.begin(box); p < tree_.end(box); ++p) sum.add(weight(p));
           return false;
         },
@@ -231,6 +241,7 @@ class TreeDbscan {
   // Whether the core points of a node are known to be one component. Unions never split a set, so true stays true, and
   // a relaxed flag may be cached and read late. An inner node reads only the flags of its children: false may be too
   // cautious, never wrong.
+  // docs/numerics/concurrency.md, T7.
   bool joined(int32_t node) {
     std::atomic_ref<uint8_t> known(joined_[static_cast<size_t>(node)]);
     if (known.load(std::memory_order_relaxed) != 0) return true;
@@ -254,6 +265,7 @@ class TreeDbscan {
   }
 
   // Joins all core points of a node with one core point that is within ε of each of them.
+  // Every pair is within ε, so the unions are right even where another thread has made some of them.
   void join_all(int32_t node, int32_t with) {
     if (!joined(node)) {
       const auto& box = tree_.nodes()[static_cast<size_t>(node)];
@@ -274,6 +286,7 @@ class TreeDbscan {
     walk(
         leaf,
         [&](int32_t node, double) {
+          // Nodes that end before this leaf have visited it already: the relation is symmetric.
           return first_core(node) < 0 || tree_.nodes()[static_cast<size_t>(node)].end <= leaf ||
                  (joined(home) && joined(node) && sets_.same_shared(first, first_core(node)));
         },
@@ -286,6 +299,7 @@ class TreeDbscan {
         [&](int64_t other) {
           uint32_t bits[kPoints];
           bits_of(leaf, other, bits);
+          // Read once: it can only become true, and then one union per point would have been enough.
           const bool one = joined(home);
           for_bits(core_[static_cast<size_t>(other)], [&](int t) {
             // Lanes that are one component need one union for all.
@@ -324,6 +338,7 @@ class TreeDbscan {
     walk(
         leaf,
         [&](int32_t node, double) {
+          // Any lane that could still get a lower number keeps the node.
           int32_t worst = -1;  // the highest number that could still fall
           for_bits(others, [&](int l) { worst = std::max(worst, mine[static_cast<size_t>(l)]); });
           return lowest_[static_cast<size_t>(node)] >= worst;
@@ -362,6 +377,7 @@ class TreeDbscan {
     // Reduced distances up to `outside`, or distances up to ε: no farther point is a neighbour.
     best.fill(metric.direct() ? within_.outside : within_.radius);
     at.fill(-1);
+    // Keys are compared as computed; equal keys are ties, which coordinates decide, so that the order of rows does not.
     const auto compare_leaf = [&](int64_t other) {
       double distances[kPoints * kPoints];
       tree_.reduced_tile(tree_.tile(leaf), other, within_, distances);
@@ -370,6 +386,7 @@ class TreeDbscan {
         for_bits(others, [&](int l) {
           const auto lane = static_cast<size_t>(l);
           double key = distances[t * kPoints + l];
+          // Beyond the radius by the bound; within the band the metric decides below.
           if (key > within_.outside) return;
           const int64_t candidate = other * kPoints + t;
           if (!metric.direct()) {
@@ -389,6 +406,7 @@ class TreeDbscan {
         leaf,
         [&](int32_t node, double near) {
           if (first_core(node) < 0) return true;
+          // `near` bounds reduced distances; with a band a key need not be in their order, or is the distance itself.
           if (metric.has_band()) return false;
           double worst = 0;
           for_bits(others, [&](int l) { worst = std::max(worst, best[static_cast<size_t>(l)]); });

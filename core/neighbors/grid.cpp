@@ -17,11 +17,12 @@
 namespace knoll {
 namespace {
 
+// kAhead: rows prefetched before a gather from anywhere in X needs them.
 constexpr int64_t kRowsAtOnce = 1 << 14, kAhead = 24;
 constexpr double kMaxCells = 0x1p30;  // along an axis, before its empty intervals are cut out
-// The side s of a cell. A cell's number along an axis is a quotient below 2^30, so it errs by less than 2^−20 of a
-// cell: points of a cell differ by at most s·(1 + 2^−20) along an axis, and points within ε by at most ε/s + 2^−20
-// cells.
+// The side s of a cell (docs/numerics/index.md, X2 and X3). A cell's number along an axis is a quotient below 2^30, so
+// it errs by less than 2^−20 of a cell: points of a cell differ by at most s·(1 + 2^−20) along an axis, and points
+// within ε by at most ε/s + 2^−20 cells.
 //
 //   d ≤ 3   s = ε/√d·(1 − 2^−16), as large as possible: the diagonal √d·s·(1 + 2^−20) < ε after all roundings. Points
 //           within ε differ by at most √3·(1 + 2^−15) < 2 cells along an axis, so two cells make a block.
@@ -34,6 +35,8 @@ double side_of(double eps, int64_t d) {
 
 // Buckets of about kBucketPoints points, which fit in the second cache level.
 constexpr int64_t kBucketPoints = 2048, kMostInBucket = 1 << 16, kBucketsAtOnce = 8;
+// One thread sorts a bucket while it is in the cache. With more than max(2^16, n/8) points in one, another sort is
+// used.
 constexpr int kMostLeading = 11, kDigit = 11;  // bits: 2^11 write positions are as many lines as the caches hold
 
 // body(d) with a number of columns that the compiler knows.
@@ -61,6 +64,7 @@ struct Grid::CellNumber {
     uint64_t block = first;
     uint32_t cell = 0;
     for (uint32_t j = 0; j < D; ++j) {
+      // Truncation is floor for numbers ≥ 0. The product with 1/side errs by less than 2^−20 below 2^30 (X2).
       const auto along = static_cast<uint32_t>((static_cast<double>(x(i, j)) - low[j]) * per_side);
       block += step[j] * (along / kPerAxis);
       cell |= along % kPerAxis << j * kAxisBits;
@@ -77,6 +81,7 @@ Grid::Grid(View<const T, 2> x, double eps, Run run, GridWorkspace workspace)
       per_axis_(d_ <= 3 ? 2 : 3),
       cell_bits_(static_cast<int>(d_) * (d_ <= 3 ? 1 : 2)) {
   check_row_count(n_);
+  // Squares near ε² are normal numbers then; the tree handles other ε.
   ok_ = d_ >= 1 && d_ <= kMostDims && eps >= 0x1p-450 && eps <= 0x1p450;
   if (!ok_) return;
   const auto n = static_cast<size_t>(n_), numbers = static_cast<size_t>(d_ * stride_);
@@ -91,11 +96,13 @@ Grid::Grid(View<const T, 2> x, double eps, Run run, GridWorkspace workspace)
 
   const Extent grid = extent(x, eps, run);
   with_dims(d_, [&](auto d) {
+    // Below 2^62, so that a neighbour's number, an offset of either sign away, fits an int64.
     if (grid.few && grid.all_cells < 0x1p62) {
       CellNumber<d, T> key{x, {}, 1 / grid.side, 0, {}};
       for (int64_t j = 0, step = 1; j < d; step *= grid.width[j++]) {
         key.low[j] = grid.low[j];
         key.step[j] = static_cast<uint64_t>(step_[j] = step);
+        // Block numbers begin at 1 along every axis, so that no neighbour has a negative number.
         key.first += key.step[j];
       }
       return sort<d>(x, key, grid.all_cells, run);
@@ -134,6 +141,7 @@ Grid::Extent Grid::extent(View<const T, 2> x, double eps, Run run) const {
   out.side = side_of(eps, d_);
   for (int64_t j = 0; j < d_; ++j) {
     const double along = n_ == 0 ? 0 : std::floor((out.high[j] - out.low[j]) / out.side);
+    // Beyond 2^30 cells the quotient no longer errs by less than 2^−20; false for NaN and ∞ as well.
     out.few = out.few && along < kMaxCells;
     if (!out.few) break;
     out.width[j] = static_cast<int64_t>(along) / per_axis_ + 4;  // see above
@@ -151,6 +159,7 @@ bool Grid::number_with_gaps(View<const T, 2> x, double side, uint64_t* keys, dou
     uint64_t along = 0;
     step_[j] = static_cast<int64_t>(step);
     if (!number_axis(x, j, side, step, keys, along, run)) return false;
+    // In float64, since a product of two 62-bit integers may overflow.
     if (static_cast<double>(step) * static_cast<double>(along) >= std::ldexp(1.0, 62 - cell_bits_)) return false;
     step *= along;
   }
@@ -206,6 +215,7 @@ template <int D, class T, class Key>
 bool Grid::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run run) {
   const int bits = std::ilogb(all) + 1;
   const int leading = std::clamp(std::ilogb(static_cast<double>(n_) / kBucketPoints + 1), 1, kMostLeading);
+  // Whole blocks stay in one bucket, so a block's cells are found within it.
   const int shift = std::max(cell_bits_, bits - leading);
   if (n_ < kBucketPoints || shift > 32) return false;
   const auto buckets = static_cast<size_t>(static_cast<uint64_t>(all) >> shift) + 1;
@@ -217,6 +227,7 @@ bool Grid::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run r
                                                   std::vector<int32_t>(buckets));
   for_chunks(n_, grain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
     int32_t* const count = next_of_chunk[static_cast<size_t>(chunk)].data();
+    // The number is computed here and once more below: an array of numbers would be 8 bytes of fresh memory a row.
     for (int64_t i = begin; i < end; ++i) ++count[key(i) >> shift];
   });
   std::vector<int32_t> bucket_begin(buckets + 1);
@@ -248,6 +259,7 @@ bool Grid::sort_in_buckets(View<const T, 2> x, const Key& key, double all, Run r
 // points once.
 void Grid::sort_each_bucket(const std::vector<int32_t>& bucket_begin, int shift, Run run) {
   const size_t buckets = bucket_begin.size() - 1;
+  // As few digits as 11 bits allow, all of about equal length.
   const int passes = (shift + kDigit - 1) / kDigit, digit = (shift + passes - 1) / passes;
   std::vector<Count> counts(buckets);
   for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
@@ -290,6 +302,7 @@ void Grid::sort_each_bucket(const std::vector<int32_t>& bucket_begin, int shift,
     }
   });
 
+  // Counts first, tables of the right size second: no table grows while threads fill it.
   allocate(counts);
   for_chunks(static_cast<int64_t>(buckets), kBucketsAtOnce, run, [&](int64_t, int64_t first_bucket, int64_t last) {
     std::vector<int32_t> starts;
@@ -389,6 +402,7 @@ int32_t Grid::partition_block(int64_t block, const uint8_t* first, Scratch& scra
   int32_t cores = 0;
   for (int32_t p = begin; p < end; ++p) cores += first[p] != 0;
   if (cores == 0 || cores == end - begin) return cores;
+  // Stable on both sides: rows keep their order within a cell, which number_clusters relies on.
   const auto partition = [&](auto* values, auto& others) {
     others.resize(static_cast<size_t>(end - begin));
     auto *to = values + begin, *other = others.data();
@@ -407,6 +421,8 @@ int32_t Grid::partition_block(int64_t block, const uint8_t* first, Scratch& scra
   return cores;
 }
 
+// Offsets are relative to a block's number, so they are the same for all blocks. Rows with fewer differing axes first:
+// they are nearer, and counts are settled earlier.
 Grid::Walk::Walk(const Grid& grid, bool ahead) : grid_(grid) {
   struct Row {
     int distance;
@@ -423,6 +439,7 @@ Grid::Walk::Walk(const Grid& grid, bool ahead) : grid_(grid) {
     rows_ = static_cast<int>(std::remove_if(found, found + rows_, [](const Row& u) { return u.offset < 0; }) - found);
   std::stable_sort(found, found + rows_, [](const Row& u, const Row& v) { return u.distance < v.distance; });
   for (int r = 0; r < rows_; ++r) {
+    // In the own row `ahead` begins after the block itself; in later rows all three neighbours are ahead.
     low_[r] = ahead && r == 0 ? 1 : found[r].offset - 1;
     high_[r] = found[r].offset + 1;
     at_[r] = {-1, -1};

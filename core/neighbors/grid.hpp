@@ -27,6 +27,8 @@ struct GridWorkspace {
 class Grid {
  public:
   static constexpr int kMostDims = 5;
+  // 3^(d−1) rows along the first axis: 81 for five columns, 243 for six, where a tree is faster
+  // (docs/numerics/index.md, X3).
   static constexpr int kMostRows = 81;  // of blocks that touch one
 
   // ok() is false where the cells cannot be numbered in 63 bits, or ε is at the ends of float64's range.

@@ -2,7 +2,7 @@
 // each computes. Subtraction, squaring, |·|, + and max are monotone under rounding and none is fused, so the same
 // formula over the gaps and the spans of two boxes bounds the computed distance of all pairs of points in them, without
 // a margin:
-//     fl Σ gap_j² ≤ fl Σ (x_j − y_j)² ≤ fl Σ span_j²        (docs/decisions/0011, eq. 1).
+//     fl Σ gap_j² ≤ fl Σ (x_j − y_j)² ≤ fl Σ span_j²        (docs/numerics/index.md, X1).
 
 // |v|, lane by lane.
 KNOLL_INLINE f64 magnitude(f64 v) {
@@ -11,6 +11,7 @@ KNOLL_INLINE f64 magnitude(f64 v) {
 }
 
 // Reductions: start from zero, add one coordinate's difference after the other.
+// Each step is monotone in |difference| as computed, and none is fused: the condition of X1.
 struct Squares {
   static inline __attribute__((always_inline)) f64 add(f64 sum, f64 difference, f64) {
     return sum + difference * difference;
@@ -18,6 +19,7 @@ struct Squares {
 };
 struct ScaledSquares {
   static inline __attribute__((always_inline)) f64 add(f64 sum, f64 difference, f64 scale) {
+    // A power of two: exact, unless it leaves the range, where rounding is still monotone (docs/numerics/index.md, X6).
     difference *= scale;
     return sum + difference * difference;
   }
@@ -29,6 +31,7 @@ struct Absolute {
 };
 struct Largest {
   static inline __attribute__((always_inline)) f64 add(f64 sum, f64 difference, f64) {
+    // A NaN difference would stay NaN; coordinates are finite, or infinite past the last point of a tile.
     return at_least(magnitude(difference), sum);
   }
 };
@@ -36,6 +39,7 @@ struct Largest {
 constexpr int kHalf = kPoints / kLanes / 2;  // vectors of half a tile: their sums and counts stay in registers
 
 // The reduced distances of kHalf·kLanes lanes to one point; `b` points at its first coordinate.
+// One chain per lane over j: a lane's bits do not depend on its neighbours or on which half it is in.
 template <class R>
 KNOLL_INLINE void reduce_half(const double* a, const double* b, int64_t d, f64 scale, f64* sum) {
   for (int v = 0; v < kHalf; ++v) sum[v] = broadcast(0.0);
@@ -62,6 +66,7 @@ static void index_count(const double* a, const double* b, int64_t d, int64_t m, 
                         int64_t* counts) {
   const f64 limit = broadcast(bound);
   for (int half = 0; half < 2; ++half) {
+    // Masks are summed as they come: −1 for each point beyond.
     i64 outside[kHalf] = {};  // minus the number of points beyond the bound
     for (int64_t t = 0; t < m; ++t) {
       f64 sum[kHalf];
@@ -98,6 +103,7 @@ static void index_bits(const double* a, const double* b, int64_t d, int64_t m, d
 }
 
 // The distances of q to four points.
+// The one distance with a number of columns that the compiler knows (docs/numerics/rounding.md, D1).
 template <int D>
 KNOLL_INLINE f64 squares_at(const double* x, int64_t stride, const f64* q) {
   f64 sum = broadcast(0.0);
@@ -120,6 +126,7 @@ KNOLL_INLINE int64_t count_spans_in(const double* columns, int64_t stride, const
   for (int64_t s = 0; s < n_spans; ++s) {
     const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
     while (end - x >= kLanes) {
+      // A test per 64 points: the inner loop has no other branch.
       const int64_t vectors = (end - x < kBlock ? end - x : kBlock) / kLanes;
       i64 outside = {};
       for (int64_t v = 0; v < vectors; ++v, x += kLanes) outside += less(limit, squares_at<D>(x, stride, q));
@@ -156,6 +163,7 @@ KNOLL_INLINE double least_spans_in(const double* columns, int64_t stride, const 
     const double *x = columns + spans[2 * s], *const end = columns + spans[2 * s + 1];
     for (; end - x >= kLanes; x += kLanes) least = at_most(squares_at<D>(x, stride, q), least);
     if (x < end) {
+      // Lanes past the span hold other points or zeros: they must not win.
       const i64 real = less(lane, broadcast((double)(end - x)));
       least = at_most(select(real, squares_at<D>(x, stride, q), infinity), least);
     }
@@ -175,6 +183,8 @@ static double least_spans(const double* columns, int64_t stride, int64_t d, cons
 
 // As count_spans, transposed: V vectors of points q in the lanes, the points of the spans one after the other. It stops
 // when no lane is missing any, tested once per kBlock points.
+// Transposed, because spans are long and a block's own points few: each point of a span is loaded once for 4 or 8
+// queries.
 template <int D, int V>
 KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double* columns, int64_t stride,
                                 const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
@@ -222,6 +232,7 @@ KNOLL_INLINE void count_each_in(const double* q, int64_t q_stride, const double*
 template <int D>
 KNOLL_INLINE void count_each_of(const double* q, int64_t q_stride, int64_t m, const double* columns, int64_t stride,
                                 const int32_t* spans, int64_t n_spans, double bound, int64_t stop, int64_t* counts) {
+  // Two vectors of queries hide the latency of the additions; more would not fit the registers for D = 5.
   constexpr int kTwo = 2 * kLanes;
   for (; m >= kTwo; m -= kTwo, q += kTwo, counts += kTwo)
     count_each_in<D, 2>(q, q_stride, columns, stride, spans, n_spans, bound, stop, counts);

@@ -20,6 +20,7 @@ namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// A query is a walk of microseconds; 64 are worth a chunk.
 constexpr int64_t kQueriesAtOnce = 64;
 
 // Components are DBSCAN with min_samples = 1 on the rows that the mask allows: every row is core.
@@ -40,8 +41,10 @@ int64_t components_of(View<const T, 2> x, double radius, View<const uint8_t, 1> 
   }
   std::vector<int64_t> found(static_cast<size_t>(m));
   std::vector<uint8_t> core(static_cast<size_t>(m));
+  // Through DBSCAN, so that components use the grid where it is the fastest.
   const DbscanReport report = dbscan(x, radius, 1, {}, metric, Border::noise, "auto", vector_view(found.data(), m),
                                      vector_view(core.data(), m), run);
+  // Rows keep their order, so the numbering by lowest row carries over.
   for (int64_t i = 0; i < labels.shape[0]; ++i) labels(i) = -1;
   for (int64_t i = 0; i < m; ++i) labels(rows[static_cast<size_t>(i)]) = found[static_cast<size_t>(i)];
   return report.clusters;
@@ -55,6 +58,7 @@ struct Query {
         column(static_cast<size_t>(tree.dims() * kPoints)),
         largest(tree.largest()) {
     for (int64_t j = 0; j < tree.metric().columns(); ++j) {
+      // −0 becomes 0: equal points have equal bits, and unit vectors of them, too.
       raw[static_cast<size_t>(j)] = queries(i, j) + 0.0;
       largest = std::max(largest, std::fabs(queries(i, j)));
     }
@@ -77,9 +81,11 @@ class TreeIndex : public Index {
   void count(View<const double, 2> queries, double radius, double stop_at, View<const double, 1> weights,
              View<double, 1> out, Run run) const override {
     each(queries, run, [&](int64_t i, const Query& query) {
+      // A query may lie farther out than all data: the band of angles depends on it.
       const Within w = metric_.within(radius, query.largest);
       ExactSum sum;
       int64_t found = 0;
+      // Exact, so the order of the walk does not matter, and rounded once (docs/numerics/sums.md, S4).
       const auto weigh = [&](int64_t position) { sum.add(weights(tree_.row(position))); };
       walk(
           query, w, [](int32_t, double) { return false; },
@@ -92,6 +98,7 @@ class TreeIndex : public Index {
           },
           [&](int64_t leaf) {
             const uint32_t bits = bits_at(query, leaf, w);
+            // A leaf at a time: the count may pass `stop_at`.
             found += std::popcount(bits);
             if (!weights.empty()) for_bits(bits, [&](int t) { weigh(leaf * kPoints + t); });
             return weights.empty() && static_cast<double>(found) >= stop_at;
@@ -104,6 +111,8 @@ class TreeIndex : public Index {
     const int64_t k = row.shape[1];
     each(queries, run, [&](int64_t i, const Query& query) {
       Within w = metric_.anywhere(query.largest);
+      // Rounds after the first search the `finer` nearest rows again; the others keep their positions. X7 of
+      // docs/numerics/index.md.
       for (int64_t wanted = k, finer = 0; wanted > 0; wanted = finer) {
         const std::vector<Found> found = closest(query, w, static_cast<size_t>(wanted));
         for (int64_t c = 0; c < wanted; ++c) {
@@ -130,6 +139,7 @@ class TreeIndex : public Index {
       for (size_t node = allowed.size(); node-- > 0;) {
         const auto& box = tree_.nodes()[node];
         if (box.child >= 0)
+          // A node without an allowed row is skipped like one that is too far away.
           allowed[node] = allowed[static_cast<size_t>(box.child)] | allowed[static_cast<size_t>(box.child) + 1];
         else
           for (int64_t p = tree_.begin(box); p < tree_.end(box); ++p) allowed[node] |= mask(tree_.row(p)) != 0;
@@ -145,6 +155,7 @@ class TreeIndex : public Index {
           query, w, limit, [&](int32_t node) { return mask.empty() || allowed[static_cast<size_t>(node)] != 0; },
           [&](int32_t r) { return mask.empty() || mask(r) != 0; },
           [&](double key, int64_t position) {
+            // The limit is that of the reduced distance; the decision at the radius is the metric's own.
             const bool within =
                 metric_.direct() ? key <= w.inside || metric_.distance(key, w) <= radius : key <= radius;
             if (!within || key > best) return;
@@ -220,12 +231,14 @@ class TreeIndex : public Index {
       reduced_at(query, leaf, w, reduced);
       for (int64_t t = 0; t < tree_.points_in(leaf); ++t) {
         const int64_t position = leaf * kPoints + t;
+        // `limit` is a reference: body lowers it as better rows are found.
         if (reduced[t] <= limit && row_allowed(tree_.row(position)))
           body(metric_.direct() ? reduced[t] : metric_.distance(query.raw.data(), tree_.raw(position)), position);
       }
       return false;
     };
     Within open = w;
+    // Reduced distances are ≥ 0.
     open.inside = -1;  // no node counts as a whole: every walk goes down to the leaves
     walk(
         query, open, [&](int32_t node, double near) { return near > limit || !node_allowed(node); },
@@ -243,12 +256,14 @@ class TreeIndex : public Index {
         [&](double key, int64_t position) {
           const Found candidate{key, tree_.row(position)};
           if (heap.size() == k) {
+            // Pairs compare by key, then by row: ties go to the lowest row, whatever the order of the walk.
             if (candidate >= heap.front()) return;
             std::pop_heap(heap.begin(), heap.end());
             heap.pop_back();
           }
           heap.push_back(candidate);
           std::push_heap(heap.begin(), heap.end());
+          // Before there are k rows any row gets in.
           if (heap.size() == k) limit = reduced_limit(heap.front().first, query);
         });
     std::sort_heap(heap.begin(), heap.end());
@@ -271,6 +286,7 @@ class TreeIndex : public Index {
   // The reduced distance beyond which no point has a key at most `key`.
   double reduced_limit(double key, const Query& query) const {
     if (!metric_.direct()) return metric_.within(key, query.largest).outside;
+    // Inclusive: a row at the same distance with a lower number must still be found.
     return metric_.has_kernels() ? key : key * (1 + 1e-12);  // pow need not be monotone
   }
 
@@ -288,6 +304,7 @@ class TreeIndex : public Index {
   uint32_t bits_at(const Query& query, int64_t leaf, const Within& w) const {
     const int64_t m = tree_.points_in(leaf);
     uint32_t bits = 0;
+    // inside = outside: one comparison in the kernel decides.
     if (!metric_.has_band()) {
       kernels().index.bits[w.reduction](tree_.tile(leaf), query.column.data(), tree_.dims(), 1, w.scale, w.inside,
                                         &bits);
@@ -314,6 +331,7 @@ class TreeIndex : public Index {
 template <class T>
 class TilesIndex : public Index {
  public:
+  // Members are made in the order of their declaration: copy_, which widened() fills, comes before pairs_.
   TilesIndex(View<const T, 2> x, const Metric& metric, Run run)
       : Index(metric), x_(x), rows_(widened(x)), pairs_(rows_, run) {}
 
@@ -329,6 +347,7 @@ class TilesIndex : public Index {
     }
     const int64_t m = queries.shape[0];
     std::vector<int64_t> counts(static_cast<size_t>(m));
+    // More than there can be rows; a level of ∞ counts all.
     const double most = static_cast<double>(std::numeric_limits<int32_t>::max());
     pairs_.count(queries, square, static_cast<int64_t>(std::ceil(std::clamp(stop_at, 0.0, most))),
                  vector_view(counts.data(), m), run);
@@ -338,6 +357,7 @@ class TilesIndex : public Index {
   void knn(View<const double, 2> queries, View<double, 2> distance, View<int64_t, 2> row, Run run) const override {
     pairs_.knn(queries, distance, row, run);
     for (int64_t i = 0; i < distance.shape[0]; ++i)
+      // Rows are sorted by D, and √ is monotone: the order stays (docs/numerics/rounding.md, D3).
       for (int64_t c = 0; c < distance.shape[1]; ++c) distance(i, c) = std::sqrt(distance(i, c));
   }
 
@@ -351,6 +371,7 @@ class TilesIndex : public Index {
     for (int64_t i = 0; i < row.shape[0]; ++i) row(i) = -1;
     pairs_.for_neighbours(queries, {}, checked_square(radius), {}, run,
                           [&](int64_t i, const int64_t* js, int64_t count) {
+                            // Calls for one query come from one thread, in any order: a minimum does not depend on it.
                             const int64_t lowest = *std::min_element(js, js + count);
                             if (row(i) < 0 || lowest < row(i)) row(i) = lowest;
                           });
@@ -364,6 +385,7 @@ class TilesIndex : public Index {
   // The filter compares squares, which must be normal numbers; an infinite radius has no square to lose.
   static double checked_square(double radius) {
     if (radius < 0x1p-450 || (radius > 0x1p450 && radius < kInfinity))
+      // The tree scales differences instead (docs/numerics/index.md, X6).
       throw std::invalid_argument("the square of the radius is no normal number: use backend tree");
     return radius == kInfinity ? kInfinity : largest_square(radius);
   }

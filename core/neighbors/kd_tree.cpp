@@ -21,6 +21,7 @@ std::unique_ptr<double[]> doubles(int64_t n) {
 }
 
 // Per coordinate, the least (0 if the intervals overlap) and the largest difference of points of two intervals.
+// fl(gap) ≤ fl|x − y| ≤ fl(span), since rounding is monotone (docs/numerics/rounding.md, D3).
 double gap(double low, double high, double low2, double high2) { return std::max({0.0, low2 - high, low - high2}); }
 double span(double low, double high, double low2, double high2) { return std::max(high2 - low, high - low2); }
 
@@ -29,6 +30,7 @@ template <double (*Side)(double, double, double, double)>
 double bound(const Metric& metric, const double* low, const double* high, const double* box, int64_t dims,
              const Within& w) {
   double sum = 0;
+  // The common case without a branch per coordinate; the other formula is Metric::add, operation by operation.
   if (metric.has_kernels() && w.reduction == kSumSquares)
     for (int64_t j = 0; j < dims; ++j) {
       const double side = Side(low[j], high[j], box[j], box[dims + j]);
@@ -58,6 +60,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
       }
       metric.embed(row.data(), embedded.get() + i * dims_);
     }
+    // A maximum: the order of chunks does not matter.
     std::lock_guard lock(mutex);
     largest_ = std::max(largest_, largest);
   });
@@ -68,6 +71,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
 
   tiles_ = doubles(leaves_ * dims_ * kPoints);
   boxes_ = doubles(static_cast<int64_t>(nodes_.size()) * 2 * dims_);
+  // For angles the tree holds unit vectors; the band is decided on the data itself.
   if (!metric.direct()) raw_ = doubles(n_ * d);
   leaf_node_.resize(static_cast<size_t>(leaves_));
   for (size_t node = 0; node < nodes_.size(); ++node)
@@ -79,6 +83,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
       const int64_t m = points_in(leaf);
       double* const out = tiles_.get() + leaf * dims_ * kPoints;
       double* const low = boxes_.get() + int64_t{leaf_node(leaf)} * 2 * dims_;
+      // An empty box: the first point sets both ends.
       std::fill(low, low + dims_, kInfinity);
       std::fill(low + dims_, low + 2 * dims_, -kInfinity);
       for (int64_t t = 0; t < kPoints; ++t) {
@@ -97,6 +102,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
     }
   });
   for (size_t node = nodes_.size(); node-- > 0;) {  // children come after their parents
+    // The box of two children is the smallest around both, so bounds are never looser than the points allow.
     const int32_t child = nodes_[node].child;
     if (child < 0) continue;
     double* const low = boxes_.get() + static_cast<int64_t>(node) * 2 * dims_;
@@ -111,6 +117,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
 // Orders rows_ and makes the nodes, level by level: the nodes of a level are cut concurrently. The comparison is a
 // total order (ties by row), so both halves are the same sets whatever std::nth_element does.
 void KdTree::cut(const double* embedded, Run run) {
+  // A binary tree over `leaves` has 2·leaves − 1 nodes: no reallocation while a level is cut.
   nodes_.reserve(static_cast<size_t>(2 * leaves_));
   nodes_.push_back({0, static_cast<int32_t>(leaves_), -1});
   for (size_t first = 0; first < nodes_.size();) {
@@ -119,6 +126,7 @@ void KdTree::cut(const double* embedded, Run run) {
       const auto [from, to, none] = nodes_[node];
       if (to - from < 2) continue;
       nodes_[node].child = static_cast<int32_t>(nodes_.size());
+      // Whole leaves on the left: all leaves but the last are full.
       const int32_t middle = from + (to - from + 1) / 2;
       nodes_.push_back({from, middle, -1});
       nodes_.push_back({middle, to, -1});
@@ -138,10 +146,12 @@ void KdTree::cut(const double* embedded, Run run) {
       int64_t longest = 0;
       double length = -1;
       for (int64_t j = 0; j < dims_; ++j) {
+        // The first of equally long sides: the tree is a function of the points alone.
         const double side = 0.5 * high[static_cast<size_t>(j)] - 0.5 * low[static_cast<size_t>(j)];  // cannot overflow
         if (side > length) length = side, longest = j;
       }
       const double* const column = embedded + longest;
+      // A total order, ties by row, so the two sets do not depend on the algorithm behind nth_element.
       std::nth_element(from, rows_.data() + end(nodes_[static_cast<size_t>(node.child)]), to,
                        [&](int32_t a, int32_t b) {
                          const double u = column[int64_t{a} * dims_], v = column[int64_t{b} * dims_];
@@ -186,6 +196,7 @@ void KdTree::within_bits(const double* a, int64_t lanes, const double* raw_a, in
     for (int64_t l = 0; l < lanes; ++l) {
       const double reduced = distances[t * kPoints + l];
       bool within = reduced <= w.inside;
+      // The band (docs/numerics/index.md, X5).
       if (!within && reduced <= w.outside) {
         ++rechecks;
         within = metric_.direct()
@@ -203,6 +214,7 @@ int KdTree::compare(int64_t position, int64_t other) const {
   const double *x = direct ? coords(position) : raw(position), *y = direct ? coords(other) : raw(other);
   const int64_t step = direct ? kPoints : 1;
   for (int64_t j = 0; j < metric_.columns(); ++j)
+    // By value: −0 was made 0 when the tree was built, and there is no NaN.
     if (x[j * step] != y[j * step]) return x[j * step] < y[j * step] ? -1 : 1;
   return 0;
 }

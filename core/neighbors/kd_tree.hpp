@@ -3,7 +3,7 @@
 // Nodes are cut at the median of their longest side, rounded to whole leaves, so equal points and any shape of the data
 // give the same depth. Nodes are stored level by level: the root is 0 and the children of a node are adjacent. No
 // answer depends on the cuts: `nearest` and `farthest` bound the *computed* reduced distances exactly, since every
-// operation is monotone under rounding (docs/decisions/0011, eq. 1).
+// operation is monotone under rounding (docs/numerics/index.md, X1).
 #pragma once
 
 #include <algorithm>
@@ -97,8 +97,10 @@ void KdTree::walk(const double* low, const double* high, int64_t home, const Wit
   stack[top++] = {0, nearest(low, high, 0, w)};
   while (top > 0) {
     const auto [index, near] = stack[--top];
+    // No computed distance of the node is within the radius (docs/numerics/index.md, X1).
     if (near > w.outside || skip(index, near)) continue;
     const Node& node = nodes_[static_cast<size_t>(index)];
+    // Every computed distance is.
     if (farthest(low, high, index, w) <= w.inside) {
       if (whole(index)) return;
       continue;

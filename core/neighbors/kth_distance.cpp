@@ -1,3 +1,4 @@
+// The distance to the k-th row, or to a weight, by selection among all distances (docs/numerics/scales.md, W4).
 #include "neighbors/kth_distance.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ void kth_distances(View<const double, 2> x, View<const double, 1> weights, doubl
   const int64_t n = x.shape[0], d = x.shape[1];
   const int64_t tiles = chunk_count(n, kPoints);
   std::vector<double> columns(static_cast<size_t>(tiles * d * kPoints));
+  // Packed once; a row is then a query against column tiles, eight vectors at a time.
   for (int64_t t = 0; t < tiles; ++t)
     pack_columns(x.rows(t * kPoints, std::min(n, (t + 1) * kPoints)), nullptr, columns.data() + t * d * kPoints);
   for_chunks(n, 8, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -29,6 +31,7 @@ void kth_distances(View<const double, 2> x, View<const double, 1> weights, doubl
       // √ is monotone under rounding, so the k-th squared distance has the k-th distance.
       if (weights.empty()) {
         const auto k = static_cast<int64_t>(std::clamp(mass, 1.0, static_cast<double>(n))) - 1;
+        // Lanes past n are zeros of the last tile: they lie behind d2.begin() + n and take no part.
         std::nth_element(d2.begin(), d2.begin() + k, d2.begin() + n);
         out(i) = std::sqrt(d2[static_cast<size_t>(k)]);
         continue;

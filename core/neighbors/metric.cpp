@@ -20,6 +20,7 @@ double to_one(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -100
 bool squares_well(double x) { return x >= 0x1p-450 && x <= 0x1p450; }
 
 // 2^−e of the largest coordinate, so that squares of the scaled row neither overflow nor vanish together.
+// A power of two, so directions keep their bits.
 double row_scale(const double* x, int64_t d) {
   double largest = 0;
   for (int64_t j = 0; j < d; ++j) largest = std::max(largest, std::fabs(x[j]));
@@ -42,11 +43,13 @@ double haversine(const double* x, const double* y) {
 }  // namespace
 
 // Rounding is monotone, so the s that qualify are an interval from 0; root·root is within a few ulps of its end.
+// docs/numerics/rounding.md, D2.
 double largest_square(double root, bool closed) {
   const auto outside = [&](double s) { return closed ? std::sqrt(s) > root : std::sqrt(s) >= root; };
   if (std::isnan(root) || (!closed && root == 0)) return -1.0;
   if (closed && std::isinf(root)) return root;
   double s = root * root;
+  // A few steps down, then up as long as the next one still qualifies.
   while (outside(s)) s = std::nextafter(s, -1.0);
   for (double up = std::nextafter(s, kInfinity); !outside(up); up = std::nextafter(up, kInfinity)) s = up;
   return s;
@@ -137,8 +140,10 @@ Within Metric::within(double radius, double largest) const {
     case MetricName::cosine: {
       // |u−v|² = 2(1 − cos) over unit vectors. Rounding moves a unit vector by (d/2+3)·u, hence |u−v|² by less than
       // (6d+30)·u, and the formula's own value by (2d+6)·u.
+      // docs/numerics/index.md, X5: more than twice the sum of both, so that second-order terms are covered.
       const double slack = (16 * d + 128) * kUlp;
       w.inside = 2 * radius - slack, w.outside = 2 * radius + slack;
+      // No two vectors are farther apart: the band must not exclude the opposite ones.
       if (radius >= 2) w.inside = w.outside = kInfinity;
       break;
     }
@@ -168,6 +173,7 @@ double Metric::distance(const double* x, const double* y) const {
   if (!(length > 0)) return 1.0;  // the zero vector has no direction: distance 1, as of a right angle
   double dot = 0;
   for (int64_t j = 0; j < d_; ++j) dot += (x[j] * scale_x) * (y[j] * scale_y);
+  // Rounding may leave the range that callers rely on.
   return std::clamp(1 - dot / length, 0.0, 2.0);
 }
 

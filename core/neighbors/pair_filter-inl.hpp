@@ -1,4 +1,4 @@
-// Tiles of the pair filter: 33 × 32 products x̂·ŷ in float32, compared with thresholds (docs/decisions/0012, eq. 6):
+// Tiles of the pair filter: 33 × 32 products x̂·ŷ in float32, compared with thresholds (docs/numerics/pairs.md, P6):
 //     p ≥ high(x) + high(y)  ⟹  D ≤ r²  (sure),      p < low(x) + low(y)  ⟹  D > r²  (impossible).
 // The bound on |p − x̂·ŷ| holds for one chain of d steps, fused or not, so every instruction set may use its own.
 
@@ -13,6 +13,7 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
     const f32 x[3] = {broadcast(rows[3 * j]), broadcast(rows[3 * j + 1]), broadcast(rows[3 * j + 2])};
     for (int v = 0; v < kVectors; ++v) {
       const f32 y = load(columns + j * kPairPanel + v * kLanes32);
+      // One chain over j for each pair, from zero: P3 of docs/numerics/pairs.md counts its d steps.
       for (int u = 0; u < 3; ++u) s[u][v] = fma(x[u], y, s[u][v]);
     }
   } while (++j < d);
@@ -20,6 +21,7 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
     const f32 high = broadcast(row_high[u]), low = broadcast(row_low[u]);
     uint32_t inside = 0, open = 0;
     for (int v = 0; v < kVectors; ++v) {
+      // The sum of two thresholds is rounded; κ and λ have a share for that (P4).
       inside |= reach_bits(s[u][v], high + load(column_high + v * kLanes32)) << (v * kLanes32);
       open |= reach_bits(s[u][v], low + load(column_low + v * kLanes32)) << (v * kLanes32);
     }
@@ -34,6 +36,7 @@ KNOLL_INLINE void three_rows(const float* rows, const float* row_high, const flo
 static void pair_masks(const float* rows, const float* row_high, const float* row_low, const float* columns,
                        const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* possible,
                        const float* ahead) {
+  // The lines of the next panel, spread over the eleven groups of rows.
   const int64_t lines = (d * kPairPanel * 4 / 64 + kPanelRows / 3 - 1) / (kPanelRows / 3);
   for (int r = 0; r < kPanelRows; r += 3) {
     for (int64_t line = 0; line < lines; ++line, ahead += 16) __builtin_prefetch(ahead, 0, 2);

@@ -11,9 +11,11 @@ namespace knoll {
 
 namespace {
 
+// Panels are in an order in which neighbours follow each other: five of them hold 160 rows, more than most min_samples.
 constexpr int64_t kNear = 2;  // panels to either side that are counted first
 
 // Transposes a matrix of bits: bit l of out[t] is bit t of in[l]. Halves of 16, 8, … 1 are swapped across the diagonal.
+// So the second half of a symmetric pair costs 32 popcounts and no comparison.
 void transpose_bits(const uint32_t* in, uint32_t* out) {
   std::copy_n(in, kPairPanel, out);
   uint32_t mask = 0x0000ffff;
@@ -42,9 +44,11 @@ namespace {
 // relaxed read of it that is late costs time only; min(stop_at, count) does not depend on which tiles were skipped.
 template <class T>
 PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<int64_t, 1> out, Run run) {
+  // D(x, x) = 0 ≤ r2 unless nothing is within.
   std::vector<int64_t> counts(panels.rows.size(), r2 >= 0 ? 1 : 0);  // a row is its own neighbour
   std::vector<uint8_t> done(static_cast<size_t>(panels.count));
   const auto at = [&](int64_t position) { return std::atomic_ref<int64_t>(counts[static_cast<size_t>(position)]); };
+  // docs/numerics/concurrency.md, T7.
   const auto enough = [&](int64_t panel) {
     std::atomic_ref<uint8_t> flag(done[static_cast<size_t>(panel)]);
     if (flag.load(std::memory_order_relaxed) != 0) return true;
@@ -63,13 +67,16 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
     for (const auto& candidate : block.candidates(r2, nullptr, i)) {
       const int64_t k = candidate.panel;
       run.poll();
+      // Both: a tile counts for the rows of both panels.
       if (enough(k) && enough(i)) continue;
       Tile tile;
       block.classify(k, tile);
       uint32_t rows[kPairPanel] = {}, columns[kPairPanel];
       for (int l = 0; l < block.size(); ++l) rows[l] = k == i ? ~uint32_t{1} << l : ~uint32_t{0};  // later rows only
+      // Open pairs by D; `sure` is exact for the pairs of `rows` afterwards (docs/numerics/pairs.md, P6).
       block.recheck(k, rows, r2, tile);
       for (int l = 0; l < kPairPanel; ++l) rows[l] &= tile.sure[l];
+      // Row l of the one panel counts the bits of rows[l], row t of the other those of columns[t].
       transpose_bits(rows, columns);
       for (int l = 0; l < kPairPanel; ++l) {
         if (rows[l] != 0) at(i * kPairPanel + l).fetch_add(count_bits(rows[l]), std::memory_order_relaxed);
@@ -85,6 +92,7 @@ PairStats count_pairs(const Panels<T>& panels, double r2, int64_t stop_at, View<
 
 // Adds the neighbours of a block's rows in one panel. A row with stop_at of them gets a negative radius, so that no
 // pair of it is possible any more. Returns whether all rows are done.
+// Counts may pass stop_at; the callers return min(stop_at, count), which does not depend on where counting ended.
 template <class T>
 bool count_in_panel(Block<T>& block, int64_t panel, double r2, int64_t stop_at, int64_t* counts) {
   Tile tile;
@@ -115,6 +123,7 @@ PairStats PairFilter<T>::count(View<const T, 2> queries, double r2, int64_t stop
   PairTally tally;
 
   // In dense regions the panels next to a row's own have enough neighbours.
+  // A row that finds stop_at neighbours there needs no candidates, no sort and no other panel.
   if (self && stop_at <= (2 * kNear + 1) * kPairPanel) {
     for_chunks(q->count, 8, run, [&](int64_t, int64_t begin, int64_t end) {
       Block<T> block(*q, *q);
@@ -132,6 +141,7 @@ PairStats PairFilter<T>::count(View<const T, 2> queries, double r2, int64_t stop
       }
       tally.add(block.stats);
     });
+    // Rows with enough neighbours are done; the others start again from zero among their candidates.
     std::erase_if(positions, [&](int64_t position) { return out(q->rows[static_cast<size_t>(position)]) >= stop_at; });
   }
   // Where most rows are left, symmetric tiles need half the work; where few are, they are packed 32 to a block.
@@ -145,6 +155,7 @@ PairStats PairFilter<T>::count(View<const T, 2> queries, double r2, int64_t stop
     int64_t counts[kPairPanel] = {};
     block.fill(positions.data() + begin, end - begin);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
+    // Nearest panels first, so dense rows are done early.
     for (const auto& candidate : block.candidates(r2, nullptr)) {
       run.poll();
       if (count_in_panel(block, candidate.panel, r2, stop_at, counts)) break;
@@ -214,6 +225,7 @@ PairStats PairFilter<T>::weigh(View<const T, 2> queries, double r2, View<const d
     total += std::abs(weights(i));
     whole = weights(i) == std::trunc(weights(i)) && total < 0x1p53;
   }
+  // One set of sums per block of 32 queries, which one thread has: nothing is shared.
   struct Sums {
     const Block<T>& block;
     View<const double, 1> weights;

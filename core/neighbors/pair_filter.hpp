@@ -3,7 +3,7 @@
 // Points are centred at a pivot, scaled by a power of two and packed as float32 into panels of 32 neighbours. A tile of
 // 32 × 32 pairs takes ‖x‖² + ‖y‖² − 2x·y in float32 with a rigorous error bound; a pair within the bound is decided by
 // the one distance, D(x, y) = Σ_j (x_j − y_j)² in float64, j in order, never fused. Balls around panels discard whole
-// tiles (docs/decisions/0012-certified-pairs.md). Memory is linear in n; no answer depends on threads, layout or
+// tiles (docs/numerics/pairs.md, P1 to P8). Memory is linear in n; no answer depends on threads, layout or
 // instruction set.
 //
 // r2 is a bound on D, inclusive. A mask has a byte per row, not 0 for the rows that take part; empty means all.

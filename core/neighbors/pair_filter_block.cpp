@@ -21,6 +21,7 @@ void Block<T>::fill(const int64_t* positions, int64_t count) {
   cursor_ = 0;
   has_rows64_ = false;
   for (int l = 0; l < kPanelRows; ++l) {  // a free row has high = low = ∞: p ≥ ∞ is false, so no pair is possible
+    // Three rows side by side: the kernel broadcasts three neighbouring numbers for each j.
     float* const to = rows_.data() + l / 3 * 3 * width + l % 3;
     high_[l] = low_[l] = std::numeric_limits<float>::infinity();
     if (l >= count) {
@@ -55,6 +56,7 @@ void Block<T>::set_radius(int l, double r2) {
 template <class T>
 void Block<T>::ball() {
   const int64_t width = panels_.width;
+  // A full panel of queries has been enclosed already.
   if (panel_ >= 0) {  // the block is a panel, whose ball is known
     for (int64_t j = 0; j < width; ++j)
       center_[static_cast<size_t>(j)] =
@@ -93,6 +95,7 @@ void Block<T>::near_balls(const Balls& balls, int64_t first, int64_t last, doubl
   double d2[kPoints];
   kernels().distance_tile(balls.centers.data() + tile * panels_.width, center_.data(), 0, 1, panels_.width, d2);
   for (int64_t ball = first; ball < last; ++ball) {
+    // P8 of docs/numerics/pairs.md.
     const double around = (radius_ + balls.radii[static_cast<size_t>(ball)]) * (1 + relative);
     const double far = around + reach;
     if (!(d2[ball - tile] * (1 - 4 * relative) > far * far * (1 + 4 * relative))) near(ball, around, d2[ball - tile]);
@@ -103,6 +106,7 @@ template <class T>
 const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2, const uint32_t* selected,
                                                                       int64_t first) {
   const double reach = panels_.bounds.reach(r2), relative = panels_.bounds.relative;
+  // Groups of 32 panels first: a group that is too far away rules out 1024 rows with one distance.
   ball();
   candidates_.clear();
   cursor_ = 0;
@@ -113,6 +117,7 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
       const int64_t begin = std::max(group * kPoints, first), end = std::min((group + 1) * kPoints, panels_.count);
       near_balls(panels_.balls, begin, end, reach, [&](int64_t panel, double around, double d2) {
         if (selected == nullptr || selected[panel] != 0)
+          // A lower bound on ‖x′ − y′‖: the order by it lets a search stop at the first panel that is too far.
           candidates_.push_back({std::sqrt(d2) * (1 - relative) - around, panel});
       });
     });
@@ -140,6 +145,7 @@ void Block<T>::classify(int64_t panel, Tile& tile) {
 template <class T>
 void Block<T>::distances_of_all(int64_t panel, double* d2) {
   const int64_t d = panels_.x.shape[1];
+  // Free lanes are zeros; their bits are not in `need`.
   columns64_.assign(static_cast<size_t>(d * kPairPanel), 0.0);
   for_bits(panels_.used[static_cast<size_t>(panel)], [&](int t) {
     const int64_t row = panels_.rows[static_cast<size_t>(panel * kPairPanel + t)];
@@ -160,6 +166,7 @@ template <class T>
 void Block<T>::distances(int64_t panel, const uint32_t* need, double* d2) {
   static_assert(kPairPanel == kPoints);
   int64_t open = 0;
+  // The work decides the route, the route not the answer: both are the one distance.
   for (int64_t l = 0; l < size_; ++l) open += count_bits(need[l]);
   stats.rechecks += open;
   // More than an eighth of the 1024 pairs: a float64 tile costs less than that many single distances. So data that

@@ -11,8 +11,9 @@ namespace knoll {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kU = 0x1p-24;        // half an ulp of float32
-constexpr int64_t kSample = 257;      // rows that centre and scale are estimated from
+constexpr double kU = 0x1p-24;    // half an ulp of float32
+constexpr int64_t kSample = 257;  // rows that centre and scale are estimated from
+// |x̂| < 2^60 for both, so ‖x̂ − ŷ‖² < 2^122 (docs/numerics/pairs.md, P7).
 constexpr double kLargest = 0x1p124;  // no two x̂ have a larger squared distance
 
 // The nearest float32 that is not below v: thresholds are rounded outward.
@@ -68,6 +69,7 @@ Pivot choose_pivot(View<const T, 2> x, Run run) {
   return pivot;
 }
 
+// docs/numerics/pairs.md, P4.
 FilterBounds::FilterBounds(int64_t d, int scale) : exponent(scale) {
   const auto columns = static_cast<double>(d);
   // κN ≥ γ_d N/2 (product) + u N/2 (storing) + u N/2 (the sum of two thresholds) + float64 terms;
@@ -83,6 +85,7 @@ FilterBounds::FilterBounds(int64_t d, int scale) : exponent(scale) {
 
 FilterBounds::Range FilterBounds::column(double norm) const {
   if (!(norm < kInf)) return {up(kInf), -up(kInf)};
+  // P5; up and down round outward, so the bound survives the conversion to float32.
   const double slack = per_norm * norm + constant;
   return {up(norm / 2 + slack), down(norm / 2 - slack)};
 }

@@ -33,9 +33,11 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
     block.fill(positions.data() + begin, end - begin);
     auto found = make(block);
     for (int l = 0; l < block.size(); ++l) block.set_radius(l, r2);
+    // In units of x̂, as `gap` is.
     double reach = panels.bounds.reach(r2);
     std::vector<double> d2(kPairPanel * kPairPanel);
     for (const auto& candidate : block.candidates(r2, bits.data())) {
+      // gap bounds the distance from below, reach the radius from above: no later row can change an answer (P8).
       if (candidate.gap > reach) break;  // later candidates are no nearer
       run.poll();
       Tile tile;
@@ -43,6 +45,7 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
       uint32_t any = 0;
       for (int l = 0; l < block.size(); ++l) any |= tile.possible[l] &= bits[static_cast<size_t>(candidate.panel)];
       if (any == 0) continue;
+      // All possible pairs, sure ones too: the answer is the distance itself, not only whether it is within.
       block.distances(candidate.panel, tile.possible, d2.data());
       for (int l = 0; l < block.size(); ++l) {
         if (tile.possible[l] == 0) continue;
@@ -51,9 +54,11 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
           if (here <= found.radius(l))
             found.offer(l, panels.rows[static_cast<size_t>(candidate.panel * kPairPanel + t)], here);
         });
+        // R is part of the row's thresholds alone, so each query has its own (docs/numerics/pairs.md, P5).
         block.set_radius(l, found.radius(l));  // the filter of the next panels is tighter
       }
       double most = -1;
+      // Candidates are those of the whole block, so the query that needs the farthest rows decides.
       for (int l = 0; l < block.size(); ++l) most = std::max(most, found.radius(l));
       reach = panels.bounds.reach(most);
     }
@@ -80,6 +85,7 @@ PairStats PairFilter<T>::nearest(View<const T, 2> queries, View<const uint8_t, 1
     double radius(int l) const { return best[l]; }
     // D ≤ best: nearer, the first, or equal and before it in lexicographic order.
     void offer(int l, int64_t j, double here) {
+      // best starts as r2, so the first row within it wins without a comparison.
       if (here < best[l] || at[l] < 0 || before(x, j, at[l])) best[l] = here, at[l] = j;
     }
     void finish() const {
@@ -115,6 +121,7 @@ PairStats PairFilter<T>::knn(View<const T, 2> queries, View<double, 2> d2, View<
       auto& heap = heaps[l];
       const std::pair<double, int64_t> entry{here, j};
       if (heap.size() == k) {
+        // (D, row) pairs: of equally far rows the lower one stays.
         if (!(entry < heap.front())) return;
         std::pop_heap(heap.begin(), heap.end());
         heap.back() = entry;

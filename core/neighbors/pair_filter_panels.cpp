@@ -17,6 +17,7 @@ namespace knoll {
 
 namespace {
 
+// d·u₃₂ must be well below 1 for γ_d (docs/numerics/pairs.md, P7).
 constexpr int64_t kColumnsLimit = 1 << 20;
 constexpr double kFar = 0x1p60;  // |x̂_j| is below this over d, else not stored: ‖x̂‖² < 2^120, no product overflows
 
@@ -47,6 +48,7 @@ struct Ordering {
 
   // The main axis of up to 64 of the points: a few rounds of power iteration on their scatter. Empty if they are equal.
   std::vector<float> axis(int64_t begin, int64_t end) const {
+    // A cut needs a good direction, not the best: small sets get a small sample.
     const int64_t m = std::min<int64_t>(end - begin, end - begin < 512 ? 24 : 64);
     const auto w = static_cast<size_t>(width);
     std::vector<double> centred(static_cast<size_t>(m) * w), mean(w), v(w), next(w);
@@ -80,6 +82,7 @@ struct Ordering {
 
   // Where to cut the projected points: a gap of an eighth of their length, else the sparsest bin of the middle half.
   int64_t cut(int64_t begin, int64_t end) {
+    // A gap counts from an eighth of the length on: eight empty bins of 64.
     constexpr int kBins = 64, kGap = 8;
     constexpr int64_t kSide = 16;
     const int64_t n = end - begin;
@@ -97,6 +100,7 @@ struct Ordering {
       int64_t below = 0, thin = n, thin_at = middle;
       for (int b = 0; b < kBins; ++b) {
         gap = bins[b] == 0 ? gap + 1 : 0;
+        // At least 16 points on each side, or panels would be nearly empty.
         if (gap > best_gap && below >= kSide && n - below >= kSide) best_gap = gap, gap_at = b;
         if (below >= n / 4 && n - below >= n / 4 && bins[b] < thin) thin = bins[b], thin_at = below + bins[b] / 2;
         below += bins[b];
@@ -105,6 +109,7 @@ struct Ordering {
         return std::partition(first, last, [&](const Key& key) { return bin(key) < gap_at; }) - keys.begin();
       if (n > 8 * kPairPanel) middle = (thin_at + kPairPanel / 2) / kPairPanel * kPairPanel;
     }
+    // Both sides get at least one point, so the recursion ends also where all projections are equal.
     middle = std::clamp<int64_t>(middle, kPairPanel, (n - 1) / kPairPanel * kPairPanel);
     std::nth_element(first, first + middle, last);
     return begin + middle;
@@ -142,6 +147,7 @@ Panels<T>::Panels(View<const T, 2> points, Pivot its_pivot, Run run)
   const int64_t n = x.shape[0], d = x.shape[1];
   const double scale = std::ldexp(1.0, pivot.exponent);
   // A row that float32 cannot hold is stored as 0 with high = ∞ and low = −∞: all its pairs are open, and only its.
+  // P1 and P7 of docs/numerics/pairs.md: how a number is stored, and which rows are not.
   std::vector<float> flat(static_cast<size_t>(n * width), 0.0f);
   std::vector<uint8_t> far(static_cast<size_t>(n));
   for_chunks(n, 1024, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -164,6 +170,7 @@ Panels<T>::Panels(View<const T, 2> points, Pivot its_pivot, Run run)
   Ordering order{flat, width, std::vector<Key>(static_cast<size_t>(n))};
   for (int64_t i = 0; i < n; ++i) order.keys[static_cast<size_t>(i)] = {0.0f, i};
   std::vector<std::pair<int64_t, int64_t>> subsets;
+  // The grid of subsets depends on the points alone, so the order does not depend on threads.
   order.split(0, n, std::max<int64_t>(kPairPanel, n / 32), subsets, run);
   std::vector<std::vector<std::pair<int64_t, int64_t>>> leaves(subsets.size());
   for_chunks(static_cast<int64_t>(subsets.size()), 1, run, [&](int64_t subset, int64_t, int64_t) {
@@ -200,6 +207,7 @@ void Panels<T>::pack(const std::vector<float>& flat, const std::vector<uint8_t>&
       for (int l = 0; l < members; ++l) {
         const auto position = static_cast<size_t>(p * kPairPanel + l);
         const float* const from = flat.data() + rows[position] * width;
+        // The centre may be any point: its rounding only makes the radius larger, which is computed from it.
         const double share = 1.0 / members;
         double norm = 0;
         for (int64_t j = 0; j < width; ++j) {
@@ -260,6 +268,7 @@ void Panels<T>::enclose() {
     kernels().distance_tile(columns_of_centers, center.data(), 0, 1, width, d2.data());
     double radius = 0;
     for (int64_t p = 0; p < members; ++p)
+      // Triangle inequality, with the rounding of the root, the sum and the distance (P8).
       radius = std::max(radius, (std::sqrt(d2[static_cast<size_t>(p)]) + balls.radii[static_cast<size_t>(first + p)]) *
                                     (1 + bounds.relative));
     groups.set(first / kPoints, center, radius);

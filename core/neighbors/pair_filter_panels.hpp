@@ -1,4 +1,4 @@
-// Points as float32 panels of 32 neighbours, and the bounds on their rounding (docs/decisions/0012-certified-pairs.md).
+// Points as float32 panels of 32 neighbours, and the bounds on their rounding (docs/numerics/pairs.md).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Pivot {
 template <class T>
 Pivot choose_pivot(View<const T, 2> x, Run run);
 
-// The thresholds that products p ≈ x̂·ŷ are compared with (docs/decisions/0012, eq. 4–6). With N = ‖x̂‖², M = ‖ŷ‖² and
-// R = r²·4^exponent,
+// The thresholds that products p ≈ x̂·ŷ are compared with (docs/numerics/pairs.md, P4 to P6). With N = ‖x̂‖², M = ‖ŷ‖²
+// and R = r²·4^exponent,
 //     high(y) = M/2 + κM + t,                    low(y) = M/2 − κM − t,
 //     high(x) = (N − R)/2 + κN + t + λR + η,     low(x) = (N − R)/2 − κN − t − λR − η,
 // where κ covers the rounding of x̂, of the product's chain and of N, λ that of R and of the one distance, and t and η

@@ -23,6 +23,7 @@ class Joined {
 
   // Whether all rows of the panel are one set.
   bool whole(int64_t panel) {
+    // docs/numerics/concurrency.md, T7.
     std::atomic_ref<uint8_t> flag(whole_[static_cast<size_t>(panel)]);
     if (flag.load(std::memory_order_relaxed) != 0) return true;
     const int32_t first = row(panel, std::countr_zero(bits(panel)));
@@ -48,6 +49,7 @@ class Joined {
 // Unites the rows of panel `a`, which the block holds, with those of panel `b`.
 template <class T>
 void unite_tile(Block<T>& block, int64_t a, int64_t b, double r2, Joined<T>& joined, UnionFind<int32_t>& sets) {
+  // Nothing that the tile could show would change the components.
   if (joined.both(a, b)) return void(++block.stats.discarded);
   Tile tile;
   block.classify(b, tile);
@@ -65,6 +67,7 @@ void unite_tile(Block<T>& block, int64_t a, int64_t b, double r2, Joined<T>& joi
       merged |= group[t];
       remaining &= ~group[t];
     }
+    // The row has joined these lanes, so they are one set from here on, for later rows too.
     if (groups > 1) for_bits(merged, [&](int t) { group[t] = merged; });
     return merged;
   };
@@ -99,6 +102,7 @@ PairStats PairFilter<T>::unite(double r2, View<const uint8_t, 1> mask, UnionFind
   const auto prepare = [&](Block<T>& block, int64_t i) {
     run.poll();
     block.fill_panel(i);
+    // Rows off the mask keep high = low = ∞: none of their pairs is possible.
     for_bits(bits[static_cast<size_t>(i)], [&](int l) { block.set_radius(l, r2); });
   };
   // Neighbouring panels first: the tiles that they join are skipped below.
@@ -116,6 +120,7 @@ PairStats PairFilter<T>::unite(double r2, View<const uint8_t, 1> mask, UnionFind
     if (bits[static_cast<size_t>(i)] == 0) return;
     Block<T> block(panels, panels);
     prepare(block, i);
+    // Later panels only: D is symmetric, and each pair of panels is visited from the earlier one.
     for (const auto& candidate : block.candidates(r2, bits.data(), i + 1)) {
       run.poll();
       unite_tile(block, i, candidate.panel, r2, joined, sets);

@@ -24,6 +24,7 @@ namespace knoll::KNOLL_ISA {
 #include "neighbors/index-inl.hpp"
 #include "neighbors/pair_filter-inl.hpp"
 
+// A constant has internal linkage by default; dispatch.cpp names it from another file.
 extern const Kernels table;
 const Kernels table = {
     .name = KNOLL_ISA_NAME,

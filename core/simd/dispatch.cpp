@@ -1,3 +1,5 @@
+// Which table of kernels is used. All tables have the same order of additions, since lanes are 32 bytes everywhere;
+// they differ in fused operations, which every error bound allows for. So labels are equal on all of them.
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -19,6 +21,7 @@ extern const Kernels table;
 }
 #endif
 
+// FMA is tested beside AVX2: a virtual machine may hide one of them.
 std::vector<const Kernels*> all_kernels() {
 #if KNOLL_X86
   std::vector<const Kernels*> all{&baseline::table};
@@ -30,6 +33,7 @@ std::vector<const Kernels*> all_kernels() {
 #endif
 }
 
+// An unknown name is an error and not a fallback: who forces a table compares results.
 static const Kernels& choose() {
   const auto all = all_kernels();
   const char* forced = std::getenv("KNOLL_ISA");
@@ -44,6 +48,7 @@ static const Kernels& choose() {
 }
 
 const Kernels& kernels() {
+  // Chosen once; the initialisation of a local static is safe against threads.
   static const Kernels& chosen = choose();
   return chosen;
 }

@@ -1,4 +1,5 @@
-// exp and log over lanes, within 1 ulp on the whole range of double (core/tests/test_exp.cpp measures it).
+// exp and log over lanes, within 1 ulp on the whole range of double (docs/numerics/functions.md, E1 to E3;
+// core/tests/test_exp.cpp measures it).
 //
 // No tables: a reduction by powers of two and a polynomial. No step relies on a fused multiply-add; with one,
 // the rounding is a little better and the bits differ. Integers are carried in the low mantissa bits of a large
@@ -17,6 +18,7 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 // P of degree 9 minimises the largest |r²·(P(r) − (eʳ−1−r)/r²)| / eʳ, which is 2^-57.9.
 //
 // e^(r + c) − 1, where c is so small that it counts once.
+// Estrin's scheme: pairs of terms first, so that the chain of dependent operations is short.
 KNOLL_INLINE f64 exp_less_one(f64 r, f64 c) {
   const f64 r2 = r * r;
   const f64 r4 = r2 * r2;
@@ -77,6 +79,7 @@ KNOLL_INLINE f64 vlog(f64 x) {
   // Subnormal numbers are lifted to normal ones.
   const i64 tiny = less(x, broadcast(0x1p-1022));
   const f64 normal = select(tiny, x * broadcast(0x1p54), x);
+  // The lift by 2⁵⁴ is exact, and 54 is taken off the exponent again.
   const f64 bias = select(tiny, broadcast(0x1p52 + 1023.0 + 54.0), broadcast(0x1p52 + 1023.0));
 
   // Adding 1 − √½ as bit patterns makes the exponent field k + 1023; the mantissa, from √½ on, is 1 + f.
@@ -106,6 +109,7 @@ KNOLL_INLINE f64 vlog(f64 x) {
 }
 
 // y[i] = exp(x[i]); x and y may be the same array.
+// The tail goes through the same vector code, so a value has the same bits wherever in an array it is.
 KNOLL_INLINE void exp_array(const double* x, double* y, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) store(y + i, vexp(load(x + i)));

@@ -2,6 +2,8 @@
 // them in two). Included inside the namespace of an instruction set; everything here is inline and has no
 // linkage outside it.
 
+// 32 bytes also where registers have 16 or 64: with other widths a sum would have another order of additions, and other
+// bits (docs/numerics/rounding.md, D6).
 typedef double f64 __attribute__((vector_size(32)));
 typedef int64_t i64 __attribute__((vector_size(32)));
 typedef uint64_t u64 __attribute__((vector_size(32)));
@@ -13,6 +15,7 @@ constexpr int kLanes32 = 8;  // of f32
 
 #define KNOLL_INLINE [[maybe_unused]] static inline __attribute__((always_inline))
 
+// memcpy of a known length is one unaligned load, and defined for any address.
 KNOLL_INLINE f64 load(const double* p) {
   f64 v;
   __builtin_memcpy(&v, p, sizeof v);
@@ -38,6 +41,7 @@ KNOLL_INLINE void store_tail(double* p, int64_t count, f64 v) {
 // apart into scalars, so without AVX (which comes with FMA here) comparisons are made on halves and lanes are
 // chosen with bits.
 #ifdef __FMA__
+// False where either is NaN, on every instruction set alike.
 KNOLL_INLINE i64 less(f64 a, f64 b) { return (i64)(a < b); }
 KNOLL_INLINE i64 equal(f64 a, f64 b) { return (i64)(a == b); }
 KNOLL_INLINE f64 select(i64 mask, f64 yes, f64 no) { return mask ? yes : no; }
@@ -68,6 +72,7 @@ KNOLL_INLINE f64 at_most(f64 x, f64 bound) {
   return select(less(bound, x), bound, x);
 #endif
 }
+// maxpd returns its second operand when one is NaN, too.
 KNOLL_INLINE f64 at_least(f64 x, f64 bound) {
 #ifdef __FMA__
   return (f64)_mm256_max_pd((__m256d)bound, (__m256d)x);
@@ -76,9 +81,9 @@ KNOLL_INLINE f64 at_least(f64 x, f64 bound) {
 #endif
 }
 
-// a·b + c: fused where the instruction set has it, else rounded twice. For code whose error bound covers
-// both. KNOLL_NO_FMA, set before this file is included, is for code that must have the same bits on every
-// machine.
+// a·b + c: fused where the instruction set has it, else rounded twice. Only for code whose error bound holds for
+// both, or whose result decides nothing. KNOLL_NO_FMA, set before this file is included, is for code that must have the
+// same bits on every machine.
 KNOLL_INLINE f64 fma(f64 a, f64 b, f64 c) {
 #if defined(__FMA__) && !defined(KNOLL_NO_FMA)
   return (f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
@@ -88,6 +93,7 @@ KNOLL_INLINE f64 fma(f64 a, f64 b, f64 c) {
 }
 
 // The square root, correctly rounded.
+// IEEE 754 requires that of √, so decisions by a root are the same on every instruction set.
 KNOLL_INLINE f64 root(f64 x) {
 #ifdef __FMA__
   return (f64)_mm256_sqrt_pd((__m256d)x);
@@ -155,6 +161,7 @@ KNOLL_INLINE f32 fma(f32 a, f32 b, f32 c) {
 }
 
 // Bit l is set where a[l] ≥ b[l]; not where either is NaN.
+// Ordered comparison: a threshold of ∞ − ∞ = NaN is reached by no product (docs/numerics/pairs.md, P7).
 KNOLL_INLINE uint32_t reach_bits(f32 a, f32 b) {
 #ifdef __FMA__
   return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GE_OQ));

@@ -13,6 +13,8 @@
 
 namespace knoll {
 
+// 32 points: eight vectors of float64, one bit each in a mask of 32 bits, and two tiles of 32 × 32 doubles, 16 KB, fit
+// the first cache level.
 constexpr int kPoints = 32;  // points in a column tile
 
 struct Kernels {
@@ -38,6 +40,7 @@ struct Kernels {
   void (*distance_tile)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out);
   void (*root_sums)(const double* tile, const double* w, int64_t m, double* sums);
 
+  // Plain functions behind pointers: one indirect call per tile, which has hundreds of operations at least.
   // The families' own.
   KMeansKernels kmeans;
   MixtureKernels mixture;

@@ -4,6 +4,7 @@
 //   columns  (d × kPoints)         one point per lane                                   for work on each point
 
 KNOLL_INLINE f64 load_as_f64(const double* p) { return load(p); }
+// Widening is exact.
 KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]}; }
 
 // The first `Count` lanes of a vector, the others zero.
@@ -49,6 +50,8 @@ KNOLL_INLINE void center_rows(const T* x, int64_t stride, int64_t rows, int64_t 
 #define KNOLL_STRIP(V, Last)                                                                                       \
   center_strip<V, Last>(x + j, stride, rows, center + j, weights, out + j * height, weighted + j * height, height, \
                         sums + j)
+  // Sixteen columns at a time, two cache lines of a row, then four; the last strip may be partly zeros. Each
+  // column has its own chain of additions, so this grouping changes no bit.
   for (; j + 4 * kLanes <= d; j += 4 * kLanes) KNOLL_STRIP(4, kLanes);
   for (; j + kLanes <= d; j += kLanes) KNOLL_STRIP(1, kLanes);
   if (d - j == 3) KNOLL_STRIP(1, 3);
@@ -67,6 +70,8 @@ static void center_rows_f32(const float* x, int64_t stride, int64_t rows, int64_
 
 // Four rows and V vectors of columns of c, from one strip of a and V strips of b. Each entry is one chain of fma over
 // r, so its bits depend on nothing else.
+// 4 × 3 vectors of accumulators, three loads and a broadcast are the sixteen registers of AVX2. The kernel does twelve
+// fused operations for seven loads; a smaller block would be bound by the loads.
 template <int V>
 KNOLL_INLINE void product_block(const double* a, const double* b, int64_t height, int64_t rows, double* c,
                                 int64_t ldc) {
@@ -91,6 +96,7 @@ KNOLL_INLINE void product_block(const double* a, const double* b, int64_t height
 KNOLL_INLINE void product_band(const double* a, const double* b, int64_t height, int64_t rows, double* c, int64_t ldc,
                                int64_t strips) {
   while (strips > 0) {
+    // Threes as long as they last; four are two and two, not three and one, which would leave a block of one strip.
     const int64_t wide = strips == 3 || strips > 4 ? 3 : strips > 1 ? 2 : 1;
     if (wide == 3)
       product_block<3>(a, b, height, rows, c, ldc);
@@ -107,6 +113,8 @@ KNOLL_INLINE void product_band(const double* a, const double* b, int64_t height,
 // bytes at `ahead` will be read next: they are prefetched a few at a time during the product.
 static void tall_product(const double* a, int64_t p, const double* b, int64_t q, int64_t height, int64_t rows,
                          double* c, int64_t ldc, bool upper, const void* ahead, int64_t ahead_size) {
+  // The product is bound by arithmetic, so the loads of the next rows are hidden behind it (decision 0007). A prefetch
+  // past the end of an array is harmless.
   const int64_t share = ahead_size * 4 / p;
   for (int64_t i = 0; i < p; i += 4) {
     const char* const wanted = static_cast<const char*>(ahead) + i / 4 * share;
@@ -117,6 +125,7 @@ static void tall_product(const double* a, int64_t p, const double* b, int64_t q,
 }
 
 // out = F x for the kPoints points of a column tile, F (d × d) lower triangular, row-major.
+// Rows of F are read from left to right up to the diagonal, so what is stored above it does not matter.
 static void lower_product(const double* columns, int64_t d, const double* factor, double* out) {
   constexpr int kVectors = kPoints / kLanes;
   for (int64_t i = 0; i < d; ++i) {
@@ -130,6 +139,8 @@ static void lower_product(const double* columns, int64_t d, const double* factor
 }
 
 // out[l] = ‖F x_l‖² for the kPoints points of a column tile, F (d × d) lower triangular, row-major: the whitened norm.
+// Eight vectors of points share each entry of F. The norm is ≥ 0 by construction, a sum of squares; the points have
+// been centred, so its error is relative to itself (docs/numerics/mixture.md, M2).
 static void whitened_norms(const double* columns, int64_t d, const double* factor, double* out) {
   constexpr int kVectors = kPoints / kLanes;
   f64 norm[kVectors] = {};
@@ -144,8 +155,8 @@ static void whitened_norms(const double* columns, int64_t d, const double* facto
   for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, norm[v]);
 }
 
-// out[t, l] = Σ_j (x_l,j − y_t,j)², added for j = 0 … d−1 and never fused: the one distance (docs/decisions/0003).
-// The points x stand in a column tile, the m points y in rows `stride` apart.
+// out[t, l] = Σ_j (x_l,j − y_t,j)², added for j = 0 … d−1 and never fused: the one distance (docs/numerics/rounding.md,
+// D1). The points x stand in a column tile, the m points y in rows `stride` apart.
 static void distance_tile(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out) {
   constexpr int kVectors = kPoints / kLanes;
   for (int64_t t = 0; t < m; ++t, y += stride, out += kPoints) {
@@ -153,6 +164,7 @@ static void distance_tile(const double* columns, const double* y, int64_t stride
     for (int64_t j = 0; j < d; ++j) {
       const f64 yj = broadcast(y[j]);
       for (int v = 0; v < kVectors; ++v) {
+        // Not fma: the decision needs the same bits on every machine (docs/numerics/rounding.md, D1).
         const f64 difference = load(columns + j * kPoints + v * kLanes) - yj;
         sum[v] += difference * difference;
       }

@@ -107,6 +107,32 @@ def test_pages_named_in_code_and_prose_exist():
     assert sorted((where, page) for where, page in cited if not (ROOT / page).is_file()) == []
 
 
+STATEMENT = re.compile(r"^\*\*([A-Z]\d+) ·", re.M)
+CITED = re.compile(r"docs/numerics/(\w+)\.md((?:[,;\s/#(]|to\b|and\b|[A-Z]\d+\b)*)")
+
+
+def unknown_statements(text: str, pages: dict[str, set[str]]) -> list[str]:
+    """Numbers such as "docs/numerics/sums.md, S3" that their page does not have; pages without numbers are skipped."""
+    return [
+        f"{page} {number}"
+        for page, tail in CITED.findall(text)
+        for number in re.findall(r"[A-Z]\d+", tail)
+        if pages.get(page) and number not in pages[page]
+    ]
+
+
+def test_numbered_statements_that_code_cites_exist():
+    pages = {p.stem: set(STATEMENT.findall(text_of(p))) for p in (ROOT / "docs" / "numerics").glob("*.md")}
+    assert {"S1", "S7"} <= pages["sums"]
+    code = [p for p in FILES if p.suffix in {".py", ".hpp", ".cpp"} and p != Path(__file__)]
+    assert {name(p): found for p in code if (found := unknown_statements(text_of(p), pages))} == {}
+
+
+def test_an_unknown_statement_is_seen():
+    text = "// (docs/numerics/sums.md, S1 to\n// S9) and docs/numerics/kmeans.md, A1"
+    assert unknown_statements(text, {"sums": {"S1"}, "kmeans": set()}) == ["sums S9"]
+
+
 # ---- examples ------------------------------------------------------------------------------------
 
 

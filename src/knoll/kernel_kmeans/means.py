@@ -186,7 +186,8 @@ class Means:
         self._scale = -2.0 / safe
         self._offset = np.where(self.filled, self.norms / safe / safe, np.inf)
         error = _UNIT * (self._terms + self.sizes + 14) * np.where(self.filled, self._moved / safe, 0.0)
-        self.error = np.where(self.filled, error, 0.0)  # (k,) in units of 2 reach_i + the largest reach
+        # (k,) in units of 2 reach_i + the largest reach (docs/numerics/kernels.md, K5)
+        self.error = np.where(self.filled, error, 0.0)
 
     def _column(self, c: int) -> None:
         members = np.flatnonzero(self.labels == c)

@@ -42,7 +42,8 @@ __all__ = [
 # A component is dead when its largest responsibility is below this: a smaller one has lost digits to underflow.
 DEAD = 2.0**-969
 # Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the
-# subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again.
+# subtraction of eq. 1.7 costs more than four of float64's sixteen digits, and the pass is made again
+# (docs/numerics/mixture.md, M5).
 _FAR = 1e4
 # A mean whose squared distance from the origin is at most this, in variances of every column, needs no centre of its
 # own: moments about the origin cost a digit at most, and points need not be shifted for each component. Worth it beyond
@@ -51,7 +52,7 @@ _NEAR = 9.0
 # The second moments of all rows are a constant, so those of one component may be what the others leave of them. It
 # bears their errors: so many times as large, beside its own variances, as the variances of all rows are. A component is
 # chosen below the first number; beyond the second, which is 1e-13 of its variances for what the others leave out, the
-# pass is made again with sums of its own.
+# pass is made again with sums of its own (docs/numerics/mixture.md, M7).
 _COMPLEMENT, _POOR = 12.0, 16.0
 
 Floats = NDArray[np.float64]
