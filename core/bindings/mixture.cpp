@@ -63,18 +63,11 @@ static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const Vie
   need(peaks.shape[0] == k, "peaks must have one entry per component");
 }
 
-// The kernels up to three columns sum all second moments at once (docs/numerics/mixture.md, M7).
-static void check_complement(int64_t complement, int64_t k, int64_t d, Scatter scatter) {
-  need(complement >= -1 && complement < k, "complement must be a component or -1");
-  need(complement < 0 || (scatter == Scatter::full && d > 3),
-       "a complement needs full second moments and more than 3 columns");
-}
-
 template <class T>
 static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>& weights, int shape,
                            const In<double, 1>& origin, double scale, const In<double, 2>& means,
                            const In<double, 2>& factors, const In<double, 1>& constants, double noise,
-                           const In<double, 2>& centers, int scatter, int64_t complement, const Out<int64_t, 2>& sums,
+                           const In<double, 2>& centers, int scatter, const Out<int64_t, 2>& sums,
                            const Out<int64_t, 1>& used, const Out<double, 1>& peaks, int threads) {
   const auto points = view<2>(x);
   const auto w = view_or_empty<1>(weights);
@@ -88,10 +81,8 @@ static void py_add_mixture(const In<T, 2>& x, const std::optional<In<double, 1>>
   need(static_cast<int64_t>(centers.shape(0)) == k && static_cast<int64_t>(centers.shape(1)) == d,
        "centers must be (k, d)");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
-  check_complement(complement, k, d, which);
   call(threads, work_of(n, d, k, which == Scatter::full || shape == 0), [&](Run run) {
-    add_mixture(points, w, model, view<2>(centers), which, complement, view<2>(sums), view<1>(used), view<1>(peaks),
-                run);
+    add_mixture(points, w, model, view<2>(centers), which, view<2>(sums), view<1>(used), view<1>(peaks), run);
   });
 }
 
@@ -169,21 +160,17 @@ static void py_factorise(const In<double, 2>& covariances, double tolerance, con
 }
 
 static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1>& used, const In<double, 1>& peaks,
-                                 const In<double, 2>& centers, int scatter, int64_t complement,
-                                 const std::optional<In<double, 2>>& pooled, double dead, const Out<double, 1>& head,
+                                 const In<double, 2>& centers, int scatter, double dead, const Out<double, 1>& head,
                                  const Out<double, 1>& mass, const Out<double, 2>& mean,
                                  const Out<double, 2>& covariance, const Out<bool, 1>& alive, int threads) {
   const auto k = static_cast<int64_t>(centers.shape(0)), d = static_cast<int64_t>(centers.shape(1));
   const Scatter which = scatter_of(scatter);
   const int64_t wide = which == Scatter::full ? d * d : which == Scatter::columns ? d : 0;
   check_memory({array("sums", sums), array("used", used), array("peaks", peaks), array("centers", centers),
-                array("pooled", pooled), array("head", head), array("mass", mass), array("mean", mean),
-                array("covariance", covariance), array("alive", alive)});
+                array("head", head), array("mass", mass), array("mean", mean), array("covariance", covariance),
+                array("alive", alive)});
   need(k >= 1, "centers must have at least one row");
   check_sums(view<2>(sums), view<1>(used), view<1>(peaks), k, d, which);
-  check_complement(complement, k, d, which);
-  const auto all = view_or_empty<2>(pooled);
-  need(complement < 0 || (all.shape[0] == d && all.shape[1] == d), "a complement needs pooled second moments (d, d)");
   need(static_cast<int64_t>(head.shape(0)) == kMixtureHead && static_cast<int64_t>(mass.shape(0)) == k &&
            static_cast<int64_t>(alive.shape(0)) == k,
        "head, mass and alive must fit");
@@ -192,8 +179,8 @@ static double py_central_moments(const In<int64_t, 2>& sums, const In<int64_t, 1
        "mean and covariance must fit");
   double far = 0;
   call(threads, 50.0 * static_cast<double>(sums.shape(1)), [&](Run run) {
-    far = central_moments(view<2>(sums), view<1>(used), view<1>(peaks), view<2>(centers), which, complement, all, dead,
-                          view<1>(head), view<1>(mass), view<2>(mean), view<2>(covariance), view<1>(alive), run);
+    far = central_moments(view<2>(sums), view<1>(used), view<1>(peaks), view<2>(centers), which, dead, view<1>(head),
+                          view<1>(mass), view<2>(mean), view<2>(covariance), view<1>(alive), run);
   });
   return far;
 }
@@ -202,7 +189,7 @@ template <class T>
 static void bind_for(nb::module_& m) {
   m.def("add_mixture", &py_add_mixture<T>, nb::arg("x").noconvert(), nb::arg("weights").none(), nb::arg("shape"),
         nb::arg("origin"), nb::arg("scale"), nb::arg("means"), nb::arg("factors"), nb::arg("constants"),
-        nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("complement"), nb::arg("sums").noconvert(),
+        nb::arg("noise"), nb::arg("centers"), nb::arg("scatter"), nb::arg("sums").noconvert(),
         nb::arg("used").noconvert(), nb::arg("peaks").noconvert(), nb::arg("threads"),
         "Add the sums of one pass of EM to exact sums.");
   m.def("add_responsibilities", &py_add_responsibilities<T>, nb::arg("x").noconvert(), nb::arg("weights").none(),
@@ -221,9 +208,9 @@ void bind_mixture(nb::module_& m) {
   bind_for<double>(m);
   bind_for<float>(m);
   m.def("central_moments", &py_central_moments, nb::arg("sums").noconvert(), nb::arg("used").noconvert(),
-        nb::arg("peaks"), nb::arg("centers"), nb::arg("scatter"), nb::arg("complement"), nb::arg("pooled").none(),
-        nb::arg("dead"), nb::arg("head").noconvert(), nb::arg("mass").noconvert(), nb::arg("mean").noconvert(),
-        nb::arg("covariance").noconvert(), nb::arg("alive").noconvert(), nb::arg("threads"),
+        nb::arg("peaks"), nb::arg("centers"), nb::arg("scatter"), nb::arg("dead"), nb::arg("head").noconvert(),
+        nb::arg("mass").noconvert(), nb::arg("mean").noconvert(), nb::arg("covariance").noconvert(),
+        nb::arg("alive").noconvert(), nb::arg("threads"),
         "Means and central moments from exact sums; returns how far the means lie from the centers.");
   m.def("factorise", &py_factorise, nb::arg("covariances"), nb::arg("tolerance"), nb::arg("whiteners").noconvert(),
         nb::arg("log_dets").noconvert(), nb::arg("failed").noconvert(), nb::arg("threads"),

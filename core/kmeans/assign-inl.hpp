@@ -1,5 +1,5 @@
 // Kernels of k-means: float32 tiles with points in lanes, and what their rounding permits to conclude
-// (docs/decisions/0008). kmeans/kernels.hpp says what each computes.
+// (docs/numerics/kmeans.md). kmeans/kernels.hpp says what each computes.
 //
 // Notation: y is a row and p a centre in the coordinates of the pivot, t = ½‖p‖² − y·p the score, so ‖y − p‖² = ‖y‖² +
 // 2t.
@@ -11,6 +11,7 @@ typedef float f32_quad __attribute__((vector_size(16)));
 KNOLL_INLINE void transpose(const f32_quad* in, f32* out) {
   f32 v[4];  // rows r and r + 4 side by side
   for (int r = 0; r < 4; ++r) v[r] = __builtin_shufflevector(in[r], in[r + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+  // Within each half of 128 bits: first pairs of columns, then pairs of pairs.
   const f32 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
   const f32 b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
   const f32 c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
@@ -83,6 +84,7 @@ KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, con
       const f32 more = pack_lanes(row + v * kLanes32, from, to, pivot, scale, panel + v * kLanes32);
       store(norm2 + v * kLanes32, load(norm2 + v * kLanes32) + more);
     }
+  // Their results are not read, but must not be NaN or infinite from a row that is.
   for (int64_t l = count; l < kPanel; ++l) {
     norm2[l] = 0.0f;
     for (int64_t j = 0; j < d; ++j) panel[j * kPanel + l] = 0.0f;
@@ -358,8 +360,10 @@ static void gaps(const float* best, const float* second, const float* norm2, con
   for (int v = 0; v < kPanelVectors; ++v) {
     const f32 a = load(best + v * kLanes32), b = load(second + v * kLanes32), y2 = load(norm2 + v * kLanes32);
     const f32 size = y2 + load(p2 + v * kLanes32), floor = broadcast(bounds->floor);
+    // size is ‖y‖² + P², which the bounds are relative to; P² is that of the best centre (eq. 12).
     const i32 sure = less(fma(size, broadcast(bounds->margin), floor), b - a);
     const f32 error = fma(size, broadcast(bounds->radius), floor);
+    // y2 + 2a may round below 0 for a row on its centre; a true square is not negative.
     const f32 up = root(at_least(y2 + a + a, f32{}) + error);
     const f32 down = root(at_least(y2 + b + b - error, f32{}));
     const f32 slack = root(size) * broadcast(bounds->slack);
@@ -372,6 +376,7 @@ static void gaps(const float* best, const float* second, const float* norm2, con
 // operations rounds by less than 2⁻²³ of a nonnegative number, so 1 − 2⁻²¹ covers them.
 KNOLL_INLINE void store_units(uint16_t* out, f32 length, float from, float per_unit, float shift) {
   const f32 units = at_least(f32{}, length - broadcast(from)) * broadcast(per_unit) + broadcast(shift);
+  // Clipping at 65535 lowers a lower bound; conversion truncates towards 0, and units ≥ 0.
   const f32 down = at_most(units * broadcast(1.0f - 0x1p-21f), broadcast(65535.0f));
   const i32 whole = __builtin_convertvector(down, i32);
 #ifdef __FMA__
@@ -417,6 +422,7 @@ static int64_t survivors(const float* gap, const int32_t* label, int64_t n, cons
 #ifdef __FMA__
   for (; i + kLanes32 <= n; i += kLanes32) {
     const __m256 bound = _mm256_i32gather_ps(limit, (__m256i)load(label + i), 4);
+    // Ordered comparison: false for NaN. A gap of −inf always fails.
     const __m256 fails = _mm256_cmp_ps((__m256)load(gap + i), bound, _CMP_LE_OQ);
     for (int mask = _mm256_movemask_ps(fails); mask != 0; mask &= mask - 1)
       out[count++] = (int32_t)(i + __builtin_ctz((unsigned)mask));
@@ -442,12 +448,14 @@ KNOLL_INLINE u64 add_cut(f64 t, const double* cut_high, const double* cut_low, i
   l += (u64)below - (u64)cl;
   __builtin_memcpy(high, &h, sizeof h);
   __builtin_memcpy(low, &l, sizeof l);
+  // What both units leave, exactly; its bits are 0 or those of −0 where nothing is left.
   return (u64)(left - (below - cl));
 }
 // Rows of weight ±1: sign·x is exact, so two units and a remainder hold it without products.
 template <class T>
 KNOLL_INLINE bool add_row(const T* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
                           int64_t* high, int64_t* low) {
+  // Eq. 16 without the third unit: for columns whose values have at most 81 bits below 2^e, as most have.
   const f64 s = broadcast(sign);
   u64 remainder = {};
   int64_t j = 0;

@@ -45,9 +45,8 @@ void for_tiles(int64_t begin, int64_t end, const double* centers, int64_t k, int
 
 constexpr int64_t kSparseRows = 256;  // per chunk; each may have an entry in every column
 
-// Centres for sparse rows: only what is stored of a row is multiplied, in float64. The scores ½‖c‖² − x·c of two
-// centres are in their true order if they differ by more than (4d + 16)·2⁻⁵³·1.01·(‖x‖² + P²): eq. 6 of docs/decisions/
-// 0008 with u = 2⁻⁵³ and no rounding of the coordinates; 1 % covers the rounding of the bound.
+// Centres for sparse rows: only what is stored of a row is multiplied, in float64. Two scores ½‖c‖² − x·c are in their
+// true order if they differ by more than (4d + 16)·2⁻⁵³·1.01·(‖x‖² + P²): eq. 15 of docs/numerics/kmeans.md.
 class SparseCenters {
  public:
   explicit SparseCenters(View<const double, 2> centers)
@@ -67,6 +66,7 @@ class SparseCenters {
   // The nearest centre of row i, or −1 where the bound does not decide. dense (d) is zero before and after.
   template <class T, class I>
   int64_t nearest(Csr<T, I> x, int64_t i, double* dense, double* score) const {
+    // Entries that name one column are added first, as the dense matrix would have them.
     for (int64_t p = x.begin(i); p < x.end(i); ++p)
       dense[static_cast<int64_t>(x.indices[p])] += static_cast<double>(x.data[p]);
     std::copy(half_.begin(), half_.end(), score);
@@ -81,6 +81,7 @@ class SparseCenters {
       for (int64_t c = 0; c < k; ++c) score[c] -= v * column[c];
     }
     const double size = x2 + p2_;
+    // Eq. 15 has no floor: outside of this range the row is rechecked.
     if (!(size > 0x1p-900 && size < 0x1p900)) return -1;  // products may have under- or overflowed
     int64_t label = 0;
     double second = std::numeric_limits<double>::infinity();

@@ -41,6 +41,8 @@ class Columns {
   void average() {
     for (int64_t l = 0; l < kWidth; ++l) {
       const double quotient = sum_[l] / mass_.high;
+      // The remainder sum − quotient·mass is exact in back; dividing it once more corrects the quotient to the nearest
+      // double.
       const Twofold back = two_product(quotient, Split(quotient), mass_.high, mass_split_);
       const double left = ((sum_[l] - back.high) - back.low) + (sum_low_[l] - quotient * mass_.low);
       center[l] = quotient + left / mass_.high;
@@ -61,9 +63,11 @@ class Columns {
           inner.low + ((pull.low + (mass_.high * both.low + mass_.low * both.high)) - 2 * sum_low_[l]);
       const Twofold product = two_product(offset.high, inner.high);
       const Twofold term = two_sum(product.high, product.low + (offset.high * inner_low + offset.low * inner.high));
+      // Eight independent sums per cluster, joined in total(): a fixed order, so fixed bits.
       const Twofold total = Twofold{high_[l], low_[l]} + term;
       high_[l] = total.high;
       low_[l] = total.low;
+      // The magnitude that eq. 3.10 multiplies by u².
       size_[l] += std::fabs(offset.high) * (mass_.high * std::fabs(both.high) + 2 * std::fabs(sum_[l]));
     }
   }
@@ -134,6 +138,7 @@ Objective cluster_means(ClusterSums sums, TotalScatter scatter, View<const doubl
       for (int64_t l = 0; l < width; ++l) {
         const double old = before(c, first + l);
         double& center = columns.center[l];
+        // s = m = 0: its term of eq. 3.9 vanishes for any centre.
         if (!has_mass) center = old;
         centers(c, first + l) = center;
         moved += (center - old) * (center - old);

@@ -1,9 +1,14 @@
 // Exact sums of clusters: mass and coordinate sums as integers, so that adding a row and subtracting it again
-// restores the sum, and any order of rows gives the same mean (docs/decisions/0004, 0008).
+// restores the sum, and any order of rows gives the same mean (docs/numerics/kmeans.md, eq. 16 and 17;
+// docs/decisions/0004).
 //
 // Sums of k clusters in d columns are an array (kSumWords, k·(d+1)) of exact sums: column c·(d+1) is the mass of
 // cluster c, the next d its coordinate sums. The value of a column is exact; its accumulator words depend on the order
 // of the additions.
+//
+// Why not those words alone: a term takes three additions at computed positions in 560 bytes per sum, one term at a time
+// under a lock; units of a fixed exponent take four terms at once into 16 bytes per sum, and hold nearly all of them.
+// Words remain for what the units cannot hold, and for sums that leave the core.
 #pragma once
 
 #include <cstdint>

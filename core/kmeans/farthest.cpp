@@ -22,6 +22,7 @@ int64_t farthest_points(const Points& x, View<const double, 1> weights, View<con
   for (int64_t i = 0; i < x.shape[0]; ++i) {
     if ((i & 0xffff) == 0) run.poll();
     if (!(distance2(i) > 0) || distance2(i) < least || (!weights.empty() && !(weights(i) > 0))) continue;
+    // `before` is a total order of contents: distance first, then coordinates, so the order of rows does not matter.
     const bool enough = static_cast<int64_t>(points.size()) == count;
     if (enough && before(points.rbegin()->first, i)) continue;
     const auto [at, fresh] = points.try_emplace(i);

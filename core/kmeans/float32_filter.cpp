@@ -74,11 +74,13 @@ Pivot choose_pivot(View<const T, 2> x, View<const double, 2> centers) {
     for (size_t j = 0; j < pivot.origin.size(); ++j) sum += (row[j] - pivot.origin[j]) * (row[j] - pivot.origin[j]);
     norm2.push_back(sum);
   }
+  // Where more than half of the sampled rows equal the origin, the centres give the scale.
   for (int64_t c = 0; c < centers.shape[0] && size == 0; ++c)
     for (int64_t j = 0; j < d; ++j)
       size = std::max(size, std::fabs(centers(c, j) - pivot.origin[static_cast<size_t>(j)]));
   int exponent = 0;
   std::frexp(size, &exponent);
+  // A power of two: scaling is exact (eq. 2).
   if (size > 0 && std::isfinite(size) && std::abs(exponent) <= kScaleRange<T>) pivot.scale = std::ldexp(1.0, -exponent);
   pivot.norm2 = median(norm2) * pivot.scale * pivot.scale;
   if (std::is_same_v<T, float>)
@@ -117,6 +119,7 @@ PackedCenters::PackedCenters(const Pivot& pivot, View<const double, 2> centers, 
       const double p = (centers(c, j) - pivot.origin[static_cast<size_t>(j)]) * pivot.scale;
       norm2 += p * p;
     }
+    // Eq. 13. Not `>=`: a NaN or an overflow counts as beyond.
     if (!(norm2 < kBeyond)) {
       widest = kWithin;
       half[static_cast<size_t>(slot)] = kBeyondScore;
@@ -130,6 +133,7 @@ PackedCenters::PackedCenters(const Pivot& pivot, View<const double, 2> centers, 
       norm2 += static_cast<double>(p) * static_cast<double>(p);
       block[j * kCenterBlock] = -p;
     }
+    // ‖p̂‖² of the rounded coordinates, in float64: half errs by its rounding to float32 alone (eq. 4).
     // Lowering the score of a far centre by 2·radius·‖p‖² outweighs every error term that grows with its ‖p‖².
     const bool near = norm2 <= far;
     const double lowered = near ? 0.0 : 2 * static_cast<double>(bounds.radius) * norm2;
@@ -196,6 +200,8 @@ void FilteredAssigner<T>::assign(const int64_t* rows, int64_t count, int32_t* la
       prefetch(&x_(rows[i], 0), x_.rows_contiguous() ? d : 1);
     kernel.nearest_two(panel_.data(), d, centers_.blocks.data(), centers_.half.data(),
                        static_cast<int64_t>(centers_.half.size()), best, second, index);
+    // Eq. 12: a row whose lowest score is a far centre's is judged with that centre's P². The second one needs none:
+    // its score was lowered by more than it may err.
     for (int64_t l = 0; l < kPanel; ++l) p2[l] = centers_.p2[static_cast<size_t>(index[l])];
     kernel.gaps(best, second, norm2, p2, &centers_.bounds, gaps);
     counts.evaluations += here * k;
@@ -216,6 +222,7 @@ void FilteredAssigner<T>::assign(const int64_t* rows, int64_t count, int32_t* la
 template <class T>
 void FilteredAssigner<T>::recheck(const int64_t* rows, const int64_t* which, int64_t count, int32_t* label) {
   const int64_t d = x_.shape[1], k = centers_.k;
+  // Lanes without a row repeat the first one; distance_tile is the one distance, column by column, without fma.
   columns_.resize(static_cast<size_t>(kPoints * d));
   tile_.resize(static_cast<size_t>(kPoints * kTileCenters));
   for (int64_t j = 0; j < d; ++j)
@@ -233,6 +240,7 @@ void FilteredAssigner<T>::recheck(const int64_t* rows, const int64_t* which, int
     for (int64_t t = 0; t < width; ++t)
       for (int64_t l = 0; l < kPoints; ++l) {
         const double value = tile_[static_cast<size_t>(t * kPoints + l)];
+        // Strict, c rising: ties stay with the lowest index.
         const bool lower = value < best[l];
         best[l] = lower ? value : best[l];
         index[l] = lower ? static_cast<int32_t>(c + t) : index[l];

@@ -35,6 +35,8 @@ BoundQuantizer quantizer_between(double from, double to) {
   return quantizer;
 }
 
+// A group loosens its bounds by its largest shift (eq. 10), so a fast centre spoils the bounds of seven others. Sorted
+// by shift, the fast ones spoil only each other.
 std::vector<int32_t> group_by_shift(const std::vector<double>& shift) {
   std::vector<int32_t> order(shift.size());
   std::iota(order.begin(), order.end(), 0);
@@ -86,6 +88,7 @@ GroupBounds::GroupBounds(int64_t n, std::vector<int32_t> order, BoundQuantizer o
   });
 }
 
+// Consecutive centres in their own order; slot and center are inverse permutations of each other.
 GroupBounds::GroupBounds(int64_t k)
     : groups((k + kGroup - 1) / kGroup),
       stride((groups + kBoundLanes - 1) / kBoundLanes * kBoundLanes),
@@ -110,6 +113,8 @@ void GroupBounds::move(const std::vector<double>& shift) {
   }
   for (size_t g = 0; g < most.size(); ++g) {
     group_shift[g] = (group_shift[g] + most[g]) * (1 + 0x1p-50);
+    // A bound b is stored as b + shift_down(then) and read as that − shift_up(now): at most b − (shift now − shift
+    // then), so rounding only loosens it.
     shift_up[g] = units_above(group_shift[g] * quantizer.per_unit);
     shift_down[g] = below(group_shift[g] * quantizer.per_unit);
   }
@@ -117,6 +122,8 @@ void GroupBounds::move(const std::vector<double>& shift) {
 
 // lower − shift_up is unchanged when both lose shift_up; where it would be negative, 0 says nothing, as before.
 void GroupBounds::rebase(Run run) {
+  // The range has 65535 units. A stored bound holds distance + shift, and is clipped at the far end: with the shifts
+  // below an eighth of the range, distances up to seven eighths of it still have a bound of their own.
   const auto longest = *std::max_element(group_shift.begin(), group_shift.end());
   if (longest <= kMaxUnits / 8 * quantizer.unit) return;
   const int64_t rows = static_cast<int64_t>(upper.size());
@@ -134,6 +141,7 @@ void GroupBounds::rebase(Run run) {
   std::fill(shift_down.begin(), shift_down.end(), 0.0f);
 }
 
+// Row-major copies for score_row, which multiplies one row by one centre; blocks are for panels.
 std::vector<float> center_rows_of(const PackedCenters& centers) {
   const auto k = static_cast<int64_t>(centers.half.size()), d = centers.d;
   std::vector<float> rows(static_cast<size_t>(k * d));
@@ -184,6 +192,8 @@ template <class T>
 bool GroupAssigner<T>::failing(int64_t row, double upper, double& least) {
   const BoundQuantizer& quantizer = bounds_.quantizer;
   uint16_t units = 0;
+  // upper is rounded up to units and bounds were rounded down, so a group that passes in units passes in distances. An
+  // infinite upper becomes kMaxUnits: then every group fails.
   const bool any = kernels().kmeans.failing_groups(
       &bounds_.lower[static_cast<size_t>(row * bounds_.stride)], bounds_.shift_up.data(), bounds_.stride,
       units_above((upper - quantizer.from) * quantizer.per_unit), mask_.data(), &units);
@@ -220,6 +230,8 @@ void GroupAssigner<T>::assign(const int64_t* rows, int64_t count, int32_t* label
       if (pending_.count == kPanel) assign_panel(label, gap);
       continue;
     }
+    // Stage 1, eq. 10: if every lower bound exceeds upper, no other centre is nearer, and the label stays. Their
+    // difference is a gap as in eq. 9: at the next step it may decide without reading the bounds of the groups.
     const double upper = static_cast<double>(bounds_.upper[static_cast<size_t>(rows[r])]) +
                          bounds_.own_shift[static_cast<size_t>(label[r])];
     double least = 0;
@@ -243,6 +255,7 @@ void GroupAssigner<T>::recheck(const int64_t* rows, int32_t* label, float* gap, 
     assigner_.recheck(rows, &undecided_[i], count, label);
     for (int64_t l = 0; l < count; ++l) {
       const int64_t r = undecided_[i + static_cast<size_t>(l)];
+      // The one distance says which centre is nearest, but float32 has no bound that would be valid at the next step.
       if (bounds_.has_bounds()) forget(rows[r]);
       gap[r] = -kInf;
     }
@@ -268,6 +281,7 @@ void GroupAssigner<T>::pack(Batch& to, int64_t position, int64_t row, int32_t ow
     else
       to.norm2[l] = kernel.pack_row_f32(x, d, pivot_.origin32.data(), static_cast<float>(pivot_.scale), y);
   }
+  // +inf where eq. 13 does not cover the row: gaps() then decides nothing, and the row is rechecked.
   to.norm2[l] = centers_.norm2(to.norm2[l]);
   to.position[l] = position;
   to.row[l] = row;
@@ -302,6 +316,8 @@ void GroupAssigner<T>::tighten(int32_t* label, float* gap) {
       store_bounds(tightening_.row[l], label[position], upper[l], least, gap[position]);
       continue;
     }
+    // Stage 3 evaluates the groups that fail for any row of the panel, not only this one: the others of the panel get
+    // tighter bounds from it for free.
     for (size_t b = 0; b < mask_.size(); ++b) wanted_[b] |= mask_[b];
     queue(l);
     if (pending_.count == kPanel) assign_panel(label, gap);
@@ -333,6 +349,7 @@ void GroupAssigner<T>::choose_groups() {
   groups_.clear();
   if (!bounds_.has_bounds()) std::fill(wanted_.begin(), wanted_.end(), ~uint32_t{0});
   for (size_t b = 0; b < wanted_.size(); ++b)
+    // The bits that are set, from the lowest: groups_ rises, and entry_ is its inverse.
     for (uint32_t bits = wanted_[b]; bits != 0; bits &= bits - 1) {
       const auto g = static_cast<int32_t>(b * kBoundLanes) + std::countr_zero(bits);
       if (g >= bounds_.groups) break;
@@ -366,10 +383,13 @@ void GroupAssigner<T>::assign_panel(int32_t* label, float* gap) {
       gap[position] = found.gaps[l];
       continue;
     }
+    // Only groups that were evaluated have new bounds; the others keep theirs, which is valid: a row that changes its
+    // centre adds its old one to that group's bound (bound_confirmed), and the new one only leaves a bound.
     uint16_t* const lower = &bounds_.lower[static_cast<size_t>(pending_.row[l] * bounds_.stride)];
     for (int64_t e = 0; e < count; ++e)
       lower[groups_[static_cast<size_t>(e)]] = bound_[static_cast<size_t>(e * kPanel + l)];
     double least = 0;
+    // For `least` alone: the bound over all groups, evaluated now or before.
     failing(pending_.row[l], 0, least);
     store_bounds(pending_.row[l], label[position], found.upper[l], least, gap[position]);
   }
@@ -397,6 +417,7 @@ void GroupAssigner<T>::score_groups(Found& found) {
   for (int64_t l = 0; l < pending_.count; ++l) {
     if (found.index[l] == pending_.own[l]) continue;
     const auto to = static_cast<size_t>(entry_[static_cast<size_t>(found.index[l] / kGroup)] * kPanel + l);
+    // The nearest centre of the group is the own one from now on: the bound is for the others.
     best_[to] = second_[to];
     confirmed_.push_back({static_cast<int32_t>(l), pending_.own[l], pending_.score[l]});
   }

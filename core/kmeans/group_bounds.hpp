@@ -1,5 +1,5 @@
 // A bound per row and group of centres: where one centre moves far, only its group is evaluated again. The bounds are
-// those of docs/decisions/0008, eq. 10; labels are those of assign.hpp.
+// those of docs/numerics/kmeans.md, eq. 10; labels are those of assign.hpp.
 #pragma once
 
 #include <cstdint>

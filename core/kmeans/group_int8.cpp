@@ -1,5 +1,5 @@
 // A panel of rows in int8: integer scores rule out nearly all centres, float32 confirms the others
-// (docs/decisions/0008, eq. 11).
+// (docs/numerics/kmeans.md, eq. 11).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,6 +18,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 // largest s that does not: s > limit implies s > ((upper + error)/step)² − norm2.
 int32_t score_limit(float upper, float error, float step, int32_t norm2) {
   const double length = (static_cast<double>(upper) + static_cast<double>(error)) / static_cast<double>(step);
+  // 2⁻¹⁸ exceeds the rounding of these lines.
   const double most = length * length * (1 + 0x1p-18) - norm2;
   return most < kNoScore - 2 ? static_cast<int32_t>(std::max(most, -0x1p30)) + 1 : kNoScore - 1;
 }
@@ -33,6 +34,7 @@ void GroupAssigner<T>::confirm(Found& found, int64_t lane, int32_t slot) {
                           : kernels().kmeans.score_row(pending_.y[lane], d, &rows_[static_cast<size_t>(slot * d)],
                                                        centers_.half[static_cast<size_t>(slot)]);
   confirmed_.push_back({static_cast<int32_t>(lane), slot, score});
+  // Strict: of equal scores the first stays. Equal scores are not decided by eq. 6 anyway.
   if (score < found.lowest[lane]) {
     found.next[lane] = found.lowest[lane];
     found.lowest[lane] = score;
@@ -92,12 +94,16 @@ void GroupAssigner<T>::score_groups_int8(Found& found) {
   find_p2(found.index, p2);
   kernel.upper_bounds(found.lowest, pending_.norm2, p2, &centers_.bounds, found.upper);
   for (int64_t l = 0; l < kPanel; ++l) {
+    // a + max b + slack of eq. 11, with the largest finite P²: the slack must hold for the centre ruled out, far ones
+    // included. Centres beyond float32 stand at the pivot, which is nearer than they are (eq. 13).
     const double size = static_cast<double>(pending_.norm2[l]) + static_cast<double>(centers_.max_p2);
     error[l] = static_cast<float>((static_cast<double>(error[l]) + static_cast<double>(int8_.centers->error) +
                                    std::sqrt(size) * static_cast<double>(centers_.bounds.slack)) *
                                   (1 + 0x1p-20));
     limit[l] = l < pending_.count ? score_limit(found.upper[l], error[l], step, norm2[l]) : INT32_MIN;
   }
+  // score ≤ limit: may be nearer than the upper bound, so float32 computes it. All others are farther than the centre
+  // that gave the upper bound, hence neither first nor a tie; the least of them bounds their distances from below.
   const int64_t hits = kernel.int8_sweep(scores_.data(), count, limit, least_.data(), least_of_all, hits_.data());
   for (int64_t h = 0; h < hits; ++h) {
     const Int8Hit& hit = hits_[static_cast<size_t>(h)];
@@ -139,6 +145,8 @@ void GroupAssigner<T>::bound_confirmed(const Found& found) {
     const double length = std::sqrt(std::max(0.0, y2 + 2 * static_cast<double>(one.score) - error)) * (1 - 0x1p-21) -
                           std::sqrt(size) * static_cast<double>(b.slack);
     const int32_t group = one.slot / kGroup, e = entry_[static_cast<size_t>(group)];
+    // A row that was evaluated for other groups only (e < 0) has its old centre in a group whose bound is stored
+    // already.
     uint16_t& lower = e >= 0 ? bound_[static_cast<size_t>(e * kPanel) + l]
                              : bounds_.lower[static_cast<size_t>(pending_.row[l] * bounds_.stride + group)];
     const double units = std::max(length - quantizer.from, 0.0) / quantizer.unit * (1 - 0x1p-40) +

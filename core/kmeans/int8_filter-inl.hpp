@@ -1,5 +1,5 @@
 // Kernels of k-means over integers of seven bits: four columns per word, 32 products per instruction, sums without
-// rounding (docs/decisions/0008, eq. 11). kmeans/kernels.hpp says what each computes.
+// rounding (docs/numerics/kmeans.md, eq. 11). kmeans/kernels.hpp says what each computes.
 
 // y·inverse is clipped to ±63 and rounded to the nearest integer. Σ (y − step·whole)² includes what clipping removes,
 // so the error holds for outliers as well.
@@ -14,11 +14,14 @@ static float int8_row(const float* y, int64_t d, float step, float inverse, uint
   for (; j + kLanes32 <= d; j += kLanes32) {
     const __m256 v = _mm256_loadu_ps(y + j);
     const __m256 unit = _mm256_mul_ps(v, _mm256_set1_ps(inverse));
+    // Rounded to nearest, ties to even; the scalar loop rounds ties away. Either is a valid q: the residual is that of
+    // the q that was stored.
     const __m256i whole = _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(unit, most), least));
     const __m256 left = _mm256_sub_ps(v, _mm256_mul_ps(_mm256_cvtepi32_ps(whole), _mm256_set1_ps(step)));
     sum = _mm256_add_ps(sum, _mm256_mul_ps(left, left));
     squares = _mm256_add_epi32(squares, _mm256_mullo_epi32(whole, whole));
     const __m256i shifted = _mm256_add_epi32(whole, _mm256_set1_epi32(kInt8Max));
+    // 0 … 126 fit unsigned bytes; neither pack saturates.
     const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(shifted), _mm256_extracti128_si256(shifted, 1));
     _mm_storel_epi64((__m128i*)(void*)(q + j), _mm_packus_epi16(halves, halves));
   }
@@ -63,6 +66,7 @@ KNOLL_INLINE void add_words(const uint8_t* y, const int8_t* p, __m256i (&wide)[k
       __builtin_memcpy(&four, p + (j * kInt8Block + t) * kQuad, sizeof four);
       const __m256i center = _mm256_set1_epi32(four);
       for (int v = 0; v < kPanelVectors; ++v) {
+        // At most 2·126·63 = 15876 per lane and word (eq. 11); W of them stay below 2¹⁵.
         const __m256i product = _mm256_maddubs_epi16(point[v], center);
         sum[t][v] = j == 0 ? product : _mm256_add_epi16(sum[t][v], product);
         __asm__("" : "+x"(sum[t][v]));  // else g++ reassociates the additions into a tree and spills all products
@@ -71,6 +75,7 @@ KNOLL_INLINE void add_words(const uint8_t* y, const int8_t* p, __m256i (&wide)[k
   }
   for (int t = 0; t < kInt8Block; ++t)
     for (int v = 0; v < kPanelVectors; ++v)
+      // madd by 1 adds the two 16-bit sums of a word: one 32-bit sum per point.
       wide[t][v] = _mm256_add_epi32(wide[t][v], _mm256_madd_epi16(sum[t][v], _mm256_set1_epi16(1)));
 }
 
@@ -94,6 +99,7 @@ KNOLL_INLINE void int8_tile_of(const uint8_t* panel, int64_t quads, const int8_t
       for (int t = 0; t < kInt8Block; ++t, score += kPanel)
         for (int v = 0; v < kPanelVectors; ++v) {
           const int64_t at = v * kLanes32;
+          // An empty slot has offset kNoScore and zeros for m: its score is kNoScore, above all others.
           const i32 here = broadcast(offset[c + t]) - (i32)_mm256_slli_epi32(wide[t][v], 1), low = load(lowest + at);
           const i32 lower = (i32)_mm256_cmpgt_epi32((__m256i)low, (__m256i)here);
           store(score + at, here);
@@ -134,6 +140,7 @@ static int64_t int8_sweep(const int32_t* score, int64_t count, const int32_t* li
         bits |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) << (v * kLanes32);
         low[v] = _mm256_min_epi32(low[v], _mm256_blendv_epi8(none, here, above));
       }
+      // Stored always, counted only if some lane hit: no branch. hits has one entry more than there are centres.
       hits[found] = {(int32_t)(e * kGroup) + t, ~bits & ((1u << kPanel) - 1)};
       found += hits[found].lanes != 0;
     }

@@ -11,10 +11,10 @@ namespace {
 constexpr int64_t kWidest = int64_t{1} << 15;  // columns: |score| ≤ 3·63²·d < kNoScore up to here
 constexpr int kStepBits = 8;                   // of the step: its products with 7-bit integers are exact
 
-// An upper bound of the length whose square was summed in float32 over d terms: a relative error below (d + 8)·2⁻²³ in
-// the root, and less than 2⁻⁷⁰ from underflow.
+// An upper bound of the length whose square was summed in float32 over d terms. Rounding changes the root by less than
+// (d + 8)·2⁻²³ of it; each square loses at most 2⁻¹⁵⁰ to underflow, so the root less than √(2¹⁵·2⁻¹⁵⁰) < 2⁻⁶⁷.
 float length_above(float sum, int64_t d) {
-  return static_cast<float>(std::sqrt(static_cast<double>(sum)) * (1 + static_cast<double>(d + 8) * 0x1p-23) + 0x1p-70);
+  return static_cast<float>(std::sqrt(static_cast<double>(sum)) * (1 + static_cast<double>(d + 8) * 0x1p-23) + 0x1p-66);
 }
 
 }  // namespace
@@ -33,9 +33,11 @@ Int8Grid choose_grid(View<const T, 2> x, const Pivot& pivot) {
     }
   const auto most = reach.begin() + count * 9 / 10;
   std::nth_element(reach.begin(), most, reach.end());
+  // Coordinates near one, as a pivot makes them; else int8 is not used.
   if (!(*most > 0x1p-20 && *most < 0x1p20)) return {};
   int exponent = 0;
   const double fraction = std::frexp(*most / kInt8Max, &exponent);
+  // step·q has at most 8 + 6 bits: exact in float32, so y − step·q is rounded once (eq. 11).
   const auto step = static_cast<float>(std::ldexp(std::ceil(std::ldexp(fraction, kStepBits)), exponent - kStepBits));
   return {step, 1 / step};
 }
@@ -54,6 +56,7 @@ Int8Rows::Int8Rows(View<const T, 2> x, const Pivot& pivot, Int8Grid grid_, Run r
     std::vector<T> copy(x.rows_contiguous() ? 0 : static_cast<size_t>(d));
     for (int64_t i = begin; i < end; ++i) {
       for (size_t j = 0; j < copy.size(); ++j) copy[j] = x(i, static_cast<int64_t>(j));
+      // The same coordinates as in a panel, bit for bit: q, norm2 and error belong to the ŷ that float32 confirms with.
       const T* const row = copy.empty() ? &x(i, 0) : copy.data();
       const auto at = static_cast<size_t>(i);
       float* const to = &y[static_cast<size_t>(i * d)];
@@ -78,11 +81,14 @@ Int8Centers::Int8Centers(const PackedCenters& centers, const std::vector<float>&
   // if 2·kInt8Max · Σ|m| ≤ 32767, which is tested for W = 4 and 8; for W = 2 it always holds: 4·126·63 < 32768.
   int32_t largest[2] = {};  // Σ|m| of a lane, for four and eight words
   for (int64_t c = 0; c < slots; ++c) {
+    // offset stays kNoScore: above every limit, so an empty slot is always ruled out.
     if (!std::isfinite(centers.half[static_cast<size_t>(c)])) continue;  // an empty slot
     for (int64_t j = 0; j < d; ++j) y[static_cast<size_t>(j)] = -rows[static_cast<size_t>(c * d + j)];
     int32_t norm2 = 0, sum = 0;
     const float residual2 =
         kernels().kmeans.int8_row(y.data(), d, points.grid.step, points.grid.inverse, q.data(), &norm2);
+    // One error for all centres: a sweep compares integers only, with one limit per row. A far centre is clipped, and
+    // its residual counts, so it would make the error of all large: int8 is then dropped after a step (kMaxConfirmed).
     error = std::max(error, length_above(residual2, d));
     int32_t lane_sum[2][2] = {};  // for four and eight words, of columns 0, 1 and 2, 3
     for (int64_t w = 0; w < quads; ++w) {
@@ -100,6 +106,7 @@ Int8Centers::Int8Centers(const PackedCenters& centers, const std::vector<float>&
         }
       }
     }
+    // ‖m‖² − 2 Σ q·m = ‖m‖² + 2·63·Σ m − 2 Σ (q + 63)·m.
     offset[static_cast<size_t>(c)] = norm2 + 2 * kInt8Max * sum;
   }
   for (int h = 0; h < 2; ++h)

@@ -1,7 +1,7 @@
 // Rows and centres as integers of seven bits: a quarter of float32's bytes, twice its speed, and sums without rounding.
 // With y ≈ step·q and p ≈ step·m, the triangle inequality gives
 //     ‖y − p‖ ≥ step·‖q − m‖ − ‖y − step·q‖ − ‖p − step·m‖,
-// where the last two are stored as errors (docs/decisions/0008, eq. 11).
+// where the last two are stored as errors (docs/numerics/kmeans.md, eq. 11).
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ constexpr int kBoundLanes = 32;  // bounds that are compared together
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
 // Sums over many columns are taken over blocks of this size first: a product then goes through kSumColumns + d /
-// kSumColumns additions instead of d, and the error bound shrinks accordingly (docs/decisions/0008, eq. 4).
+// kSumColumns additions instead of d, and the error bound shrinks accordingly (docs/numerics/kmeans.md, eq. 4).
 constexpr int kSumColumns = 256;
 
 constexpr int kQuad = 4;               // columns of seven bits in a word
@@ -25,7 +25,7 @@ struct Int8Hit {
   uint32_t lanes;
 };
 
-// Error bounds of float32 scores, relative to ‖y‖² + P² (docs/decisions/0008, eq. 6 to 8).
+// Error bounds of float32 scores, relative to ‖y‖² + P² (docs/numerics/kmeans.md, eq. 6 to 8).
 struct TileBounds {
   float p2;      // P²: an upper bound of the squared norms of all centres but those far out
   float margin;  // two scores further apart than margin·(‖y‖² + P²) + floor are in their true order

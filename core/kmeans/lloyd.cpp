@@ -144,11 +144,12 @@ void LloydMemory::measure_shifts(View<const double, 2> centers) {
       const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * pivots_.scale();
       sum += difference * difference;
     }
+    // An upper bound of the true shift: d + 3 roundings of 2⁻⁵³ are below 2⁻²⁰ for every d that the filter accepts.
     shift_[static_cast<size_t>(c)] = std::sqrt(sum) * kInflate;
   }
 }
 
-// Eq. 9 of docs/decisions/0008. By the triangle inequality the distance to the own centre a has grown by at most
+// Eq. 9 of docs/numerics/kmeans.md. By the triangle inequality the distance to the own centre a has grown by at most
 // shift_a, and that to any other centre has shrunk by at most the largest other shift. So a gap of g shrinks to no less
 // than g − (shift_a + max_{b≠a} shift_b): instead of every gap, total_shift_a is updated.
 void LloydMemory::add_shifts(Run run) {
@@ -161,9 +162,11 @@ void LloydMemory::add_shifts(Run run) {
     else
       second = std::max(second, here);
   }
+  // A gap in float32 has an error of 2⁻²⁴ of gap + total_shift. Rebasing keeps that below 2⁻¹⁸ of a step's shift.
   if (*std::max_element(total_shift_.begin(), total_shift_.end()) > kRebaseAfter * first) rebase_gaps(run);
   for (int64_t c = 0; c < k_; ++c) {
     const auto at = static_cast<size_t>(c);
+    // 2⁻⁵⁰ covers the two additions of this line, so the sum stays an upper bound.
     total_shift_[at] = (total_shift_[at] + shift_[at] + (c == fastest ? second : first)) * (1 + 0x1p-50);
     limit_[at] = above(total_shift_[at]);
   }
@@ -198,6 +201,7 @@ BoundQuantizer LloydMemory::quantizer_for(View<const T, 2> x, View<const double,
   std::sort(lengths.begin(), lengths.end());
   const double nearest = lengths.front(), ninth = lengths[lengths.size() * 9 / 10];
   const double farthest = ninth > 0 ? std::min(lengths.back(), 4 * ninth) : lengths.back();
+  // Bounds to the other centres are larger than distances to the own one; how much depends on the data.
   const double margin = farthest - nearest + farthest / 8;
   return quantizer_between(std::max(nearest - margin / 2, 0.0), farthest + margin);
 }
@@ -234,6 +238,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     }
     for (const FilteredAssigner<T>& assigner : worker.assigners) counts.assign += assigner.counts;
   });
+  // Shifts of the next step are measured from these very centres.
   centers_ = std::move(packed.packed[0].exact);
   adapt_filters(counts, confirmed, x, centers, run);
   phase_ = next_phase(phase, counts.changed);
@@ -307,11 +312,14 @@ void LloydMemory::record_labels(View<const T, 2> x, View<const double, 1> weight
     const int64_t i = worker.rows[r];
     const int32_t now = worker.label[r];
     if (algorithm_ != LloydAlgorithm::lloyd)
+      // Eq. 9: gap + W(then) is stored, so that later steps only compare it with W(now). Rounded down.
       gap_[static_cast<size_t>(i)] = below(static_cast<double>(worker.gap[r]) + total_shift_[static_cast<size_t>(now)]);
     int32_t& label = labels_[static_cast<size_t>(i)];
     if (label == now) continue;
     ++worker.changed;
     const double w = weights.empty() ? 1.0 : weights(i);
+    // Sums are exact, so subtracting a row undoes its addition to the bit, whenever and on whichever thread it was
+    // added.
     if (label >= 0) worker.delta.add(&x(i, 0), x.stride[1], -w, label);
     worker.delta.add(&x(i, 0), x.stride[1], w, now);
     label = now;

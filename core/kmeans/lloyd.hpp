@@ -1,6 +1,6 @@
 // One block of rows through the steps of k-means: every step assigns all rows exactly (assign.hpp) and keeps the sums
 // of the clusters exact by adding and subtracting the rows that changed. The algorithms differ in which bounds they
-// remember to save distances, never in a label (docs/decisions/0008).
+// remember to save distances, never in a label (docs/decisions/0008; the proofs are in docs/numerics/kmeans.md).
 #pragma once
 
 #include <cstdint>

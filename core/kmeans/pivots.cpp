@@ -30,6 +30,7 @@ std::vector<int64_t> sample_rows(int64_t n) {  // evenly spaced
 template <class T>
 int64_t count_rechecks(View<const T, 2> x, const Pivot& pivot, View<const double, 2> centers,
                        const std::vector<int64_t>& rows, Run run) {
+  // The filter itself is the judge: what it rechecks here is what a step would recheck.
   const PackedCenters packed(pivot, centers);
   if (!packed.certified) return static_cast<int64_t>(rows.size());
   FilteredAssigner<T> assigner(x, pivot, packed);
@@ -77,6 +78,7 @@ std::vector<size_t> choose_origins(const std::vector<double>& d2, size_t m, size
       for (size_t b = 0; b < m; ++b) gain += std::max(0.0, now[b] - length[a * m + b]);
       if (gain > most_gain) most_gain = gain, best = a;
     }
+    // log₂ 16 = 4 per row, for m/32 rows.
     if (origins.size() > 1 && most_gain < static_cast<double>(m) / 32 * 4) break;
     origins.push_back(best);
     for (size_t b = 0; b < m; ++b) now[b] = std::min(now[b], length[best * m + b]);
@@ -158,6 +160,7 @@ bool add_pivots(Pivots& pivots, View<const T, 2> x, View<const double, 2> center
     after += count_rechecks(x, candidate.pivot, centers, candidate.rows, run);
     list.push_back(std::move(candidate.pivot));
   }
+  // Several pivots cost a packing of the centres each, and a sort of the rows: they must halve the rechecks.
   if (list.size() < 2 || 2 * after > before) return false;  // ties, for example, stay undecided about any pivot
   auto of_row = nearest_pivots(x, pivots.list[0], list, run);
   pivots = {std::move(list), std::move(of_row)};
@@ -177,6 +180,7 @@ void group_by_pivot(const Pivots& pivots, std::vector<int64_t>& rows, std::vecto
   from.back() = static_cast<int64_t>(rows.size());
   if (!pivots.several()) return;
   std::fill(from.begin(), from.end(), 0);
+  // A counting sort: stable, so rows of one pivot stay in order of memory.
   for (int64_t i : rows) ++from[pivots.of_row[static_cast<size_t>(i)] + size_t{1}];
   std::partial_sum(from.begin(), from.end(), from.begin());
   scratch.resize(rows.size());

@@ -1,4 +1,4 @@
-// Pivots of float32 coordinates (docs/decisions/0008, "Several pivots"). One serves as a rule. Where clusters lie so
+// Pivots of float32 coordinates (docs/numerics/kmeans.md, eq. 14). One serves as a rule. Where clusters lie so
 // far apart that float32 about one origin cannot separate the centres within a cluster, each row uses the nearest of
 // several. All have one scale, so a distance has the same value about each, and bounds carry over.
 #pragma once

@@ -47,6 +47,7 @@ KNOLL_INLINE void weigh_tile(const float* columns, int64_t d, const float* candi
   }
   for (int t = 0; t < C; ++t) {
     hits[t] = ~below[t];
+    // 2e of eq. 18 for each hit, at most `error` for any point of the tile.
     errors[t] += error * __builtin_popcount(hits[t]);
     store(gains + t * kLanes32, load(gains + t * kLanes32) + gain[t]);
   }

@@ -228,6 +228,7 @@ class PlusPlus {
     work_.pairs += m_ * static_cast<int64_t>(trials);
     const std::vector<Gain> found = sieve(candidates, trials);
     std::vector<size_t> contenders;
+    // Eq. 19.
     double least = 0.0;  // a lower bound of the best gain
     for (const Gain& gain : found) least = std::max(least, gain.about - gain.error);
     for (size_t t = 0; t < trials; ++t) {
@@ -370,6 +371,7 @@ class PlusPlus {
       bool changed = false;
       for (int64_t h = 0; h < count; ++h) {
         const int64_t i = hit[h];
+        // Strict: of equally near centres the earlier stays, so nearest_ does not depend on what was skipped.
         if (!(d2[h] < distance2_[static_cast<size_t>(i)])) continue;
         distance2_[static_cast<size_t>(i)] = d2[h];
         if (!nearest_.empty()) nearest_[static_cast<size_t>(i)] = static_cast<int32_t>(j);
@@ -394,6 +396,8 @@ class PlusPlus {
       const auto keys = std::make_unique_for_overwrite<uint64_t[]>(count);
       for_chunks(m_, 1 << 14, run_, [&](int64_t, int64_t begin, int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+          // The order of bits of a nonnegative double is that of its value: 16 leading bits sort by distance, roughly.
+          // The sort is stable, so positions depend on contents alone.
           keys[i] = static_cast<uint64_t>(nearest_[i]) << 16 | std::bit_cast<uint64_t>(distance2_[i]) >> 48;
       });
       radix_sort(keys.get(), from.data(), m_, run_);

@@ -105,6 +105,7 @@ class Cloud<View<const T, 2>> {
     const double norm2 = norm2_[static_cast<size_t>(position)];
     threshold_[static_cast<size_t>(position)] =
         static_cast<float>((norm2 - distance2) / 2 - kappa_ * (norm2 + distance2) - kTiny);
+    // 2e with e ≤ 4κ(|x|² + D²) + kTiny (eq. 18).
     return 8 * kappa_ * (norm2 + distance2) + 2 * kTiny;
   }
 
@@ -119,6 +120,7 @@ class Cloud<View<const T, 2>> {
         batch.centers.push_back(value);
         batch.candidates.push_back(near_origin(value, j));
       }
+      // Raised by the candidate's part of e; points lower their thresholds by theirs.
       batch.bias.push_back(static_cast<float>(-norm2 / 2 + kappa_ * norm2));
     }
     return batch;

@@ -33,6 +33,8 @@ void silhouette(View<const T, 2> x, View<const double, 1> weights, View<const in
     }
     pack_columns(x.rows(begin, end), nullptr, columns.data());
     for (int64_t c = 0; c < k; ++c) {
+      // Σ_j w_j ‖x − x_j‖ over the rows of cluster c, which lie one after the other; j rises, so bits do not depend on
+      // chunks.
       double sums[kPoints] = {};
       for (int64_t j = starts(c); j < starts(c + 1); j += kColumns) {
         const int64_t count = std::min(kColumns, starts(c + 1) - j);
@@ -42,6 +44,7 @@ void silhouette(View<const T, 2> x, View<const double, 1> weights, View<const in
         kernels().distance_tile(columns.data(), others.data(), d, count, d, tile.data());
         kernels().root_sums(tile.data(), w.data(), count, sums);
       }
+      // b: the least mean distance to another cluster; s = (b − a) / max(a, b), 0 for a cluster of one.
       const double weight = mass[static_cast<size_t>(c)];
       for (int64_t l = 0; l < rows; ++l) {
         if (home[l] == c)

@@ -32,6 +32,7 @@ int64_t magnitude(double x) {
 // unbounded exponent. So a float64 table and its float32 copy have one order.
 int64_t leading(double x) {
   const int64_t bits = magnitude(x), odd = bits >> kDropped & 1;
+  // Round half to even: adding half a unit minus one, plus the bit that is kept last.
   return (bits + (int64_t{1} << (kDropped - 1)) - 1 + odd) >> kDropped << kDropped;
 }
 
@@ -54,6 +55,7 @@ struct Column {
 uint64_t hash_entry(double x, int64_t magnitude, Column column) {
   __extension__ typedef unsigned __int128 Wide;
   const uint64_t bits = static_cast<uint64_t>(magnitude) ^ (std::bit_cast<uint64_t>(x) & static_cast<uint64_t>(kSign));
+  // Sums of such products over the columns do not depend on their order: sparse rows hash like dense ones.
   const Wide product = static_cast<Wide>(bits ^ column.add) * column.times;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
@@ -136,6 +138,7 @@ class RowHash {
           return most;
         },
         [](double& total, double chunk) { total = std::max(total, chunk); }, run);
+    // The exponent field alone: relative magnitudes are unchanged by a power of two.
     one_ = (ordering ? leading(largest) : magnitude(largest)) >> 52 << 52;
   }
 
@@ -169,6 +172,7 @@ void mark_first(const Points& x, const uint32_t* hashes, int64_t* rows, int64_t 
     while (i < end) {
       int64_t stop = i + 1;
       bool alike = true;
+      // Rows of one hash are nearly always equal: comparing each with the first is then enough, and nothing is sorted.
       for (; stop < n && hashes[stop] == hashes[i]; ++stop) alike = alike && compare_rows(x, rows[i], rows[stop]) == 0;
       if (!alike)
         std::sort(rows + i, rows + stop, [&](int64_t a, int64_t b) {

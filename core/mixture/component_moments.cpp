@@ -86,25 +86,15 @@ void round_columns(View<const int64_t, 2> sums, View<const int64_t, 1> used, dou
 }  // namespace
 
 double central_moments(View<const int64_t, 2> sums, View<const int64_t, 1> used, View<const double, 1> peaks,
-                       View<const double, 2> centers, Scatter scatter, int64_t complement, View<const double, 2> pooled,
-                       double dead, View<double, 1> head, View<double, 1> mass, View<double, 2> mean,
-                       View<double, 2> covariance, View<bool, 1> alive, Run run) {
+                       View<const double, 2> centers, Scatter scatter, double dead, View<double, 1> head,
+                       View<double, 1> mass, View<double, 2> mean, View<double, 2> covariance, View<bool, 1> alive,
+                       Run run) {
   const int64_t k = centers.shape[0], d = centers.shape[1], per = mixture_component_sums(d, scatter);
   std::vector<double> rounded(size_of(sums.shape[1]));
   round_columns(sums, used, rounded.data(), run);
   for (int64_t i = 0; i < kMixtureHead; ++i) head(i) = rounded[size_of(i)];
-  // Second moments of the complement: m·pooled − Σ of the others', since responsibilities add up to 1.
-  if (complement >= 0) {
-    // The error of the others' sums counts r times here; the caller has checked r ≤ 12 (docs/numerics/mixture.md, M7).
-    double* const remaining = rounded.data() + kMixtureHead + complement * per + 1 + d;
-    int64_t at = 0;
-    for (int64_t i = 0; i < d; ++i)
-      for (int64_t j = i; j < d; ++j) remaining[at++] = head(1) * pooled(i, j);
-    for (int64_t c = 0; c < k; ++c)
-      for (at = 0; c != complement && at < per - 1 - d; ++at) remaining[at] -= remaining[at + (c - complement) * per];
-  }
   std::vector<double> far(size_of(k), 0.0);
-  // One component, after all sums are rounded. Its bits depend on its own sums, those of the complement on all.
+  // One component, after all sums are rounded: its bits depend on its own sums alone.
   auto finish = [&](int64_t c) {
     const double* const sum = rounded.data() + kMixtureHead + c * per;
     const double* second = sum + 1 + d;

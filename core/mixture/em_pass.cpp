@@ -22,13 +22,8 @@ using namespace mixture;
 // The plain float64 sums of the M step over a cell, or a piece of it.
 class CellSums {
  public:
-  CellSums(View<const double, 2> centers, Scatter scatter, int64_t complement)
-      : k_(centers.shape[0]),
-        d_(centers.shape[1]),
-        ld_(padded(d_)),
-        complement_(complement),
-        scatter_(scatter),
-        peaks(size_of(k_), 0.0) {
+  CellSums(View<const double, 2> centers, Scatter scatter)
+      : k_(centers.shape[0]), d_(centers.shape[1]), ld_(padded(d_)), scatter_(scatter), peaks(size_of(k_), 0.0) {
     const int64_t small = 1 + d_ + d_ * (d_ + 1) / 2, by_column = 1 + 2 * ld_;
     // Sums by lanes (four of each) up to three columns and for variances; else one of each, summed in strips.
     size_ = !strips() ? kLane * (scatter == Scatter::full ? small : by_column) : kLane + ld_ + ld_ * ld_;
@@ -66,8 +61,7 @@ class CellSums {
     const MixtureKernels& kernel = kernels().mixture;
     double* const sums = sums_.data() + c * size_;
     const double* const center = centers_[size_of(c)].data();
-    // The complement needs its mass and first moments only: its second moments follow from the others'.
-    if (scatter_ != Scatter::full || c == complement_) {
+    if (scatter_ != Scatter::full) {
       kernel.column_sums(tile.columns.data(), tile.points, d_, lambda, center, scatter_ == Scatter::columns, sums);
     } else if (!strips()) {
       kernel.small_sums(tile.columns.data(), tile.points, d_, lambda, center, sums);
@@ -86,14 +80,14 @@ class CellSums {
     for (size_t c = 0; c < peaks.size(); ++c) peaks[c] = std::max(peaks[c], next.peaks[c]);
   }
 
-  // The sums in the order of the exact ones (mixture_component_sums). Those of the complement are 0.
+  // The sums in the order of the exact ones (mixture_component_sums).
   void list(std::vector<double>& out) const {
     out.assign({likelihood, mass, noise});
     for (int64_t c = 0; c < k_; ++c) {
       const double* s = sums_.data() + c * size_;
       out.push_back(lanes_sum(s));
       s += kLane;
-      if (strips() && c != complement_) {
+      if (strips()) {
         out.insert(out.end(), s, s + d_);
         s += ld_;
         for (int64_t i = 0; i < d_; ++i, s += ld_) out.insert(out.end(), s + i, s + d_);
@@ -102,13 +96,12 @@ class CellSums {
       for (int64_t j = 0; j < d_; ++j) out.push_back(lanes_sum(s + kLane * j));
       s += kLane * (scatter_ == Scatter::full ? d_ : ld_);
       const int64_t second = mixture_component_sums(d_, scatter_) - 1 - d_;
-      for (int64_t j = 0; j < second; ++j) out.push_back(c == complement_ ? 0.0 : lanes_sum(s + kLane * j));
+      for (int64_t j = 0; j < second; ++j) out.push_back(lanes_sum(s + kLane * j));
     }
   }
 
  private:
   int64_t k_, d_, ld_, size_ = 0;
-  int64_t complement_;  // the component whose second moments are not summed, or −1
   Scatter scatter_;
   std::vector<std::vector<double>> centers_;
   std::vector<bool> zero_;  // (k) whether the centre is the origin, so that no difference needs to be taken
@@ -244,8 +237,8 @@ void for_cells(View<const T, 2> x, View<const double, 1> weights, Centering cent
 
 template <class T>
 void add_mixture(View<const T, 2> x, View<const double, 1> weights, const MixtureModel& model,
-                 View<const double, 2> centers, Scatter scatter, int64_t complement, View<int64_t, 2> sums,
-                 View<int64_t, 1> used, View<double, 1> peaks, Run run) {
+                 View<const double, 2> centers, Scatter scatter, View<int64_t, 2> sums, View<int64_t, 1> used,
+                 View<double, 1> peaks, Run run) {
   const Prepared prepared(model);
   const int64_t rows_of_joint = prepared.rows();
   // E and M steps of a tile while it is in the first cache level: nothing of size n × k is stored.
@@ -264,8 +257,7 @@ void add_mixture(View<const T, 2> x, View<const double, 1> weights, const Mixtur
     if (prepared.has_noise())
       for (int64_t l = 0; l < tile.points; ++l) cell.noise += tile.row(a)[l];
   };
-  for_cells(x, weights, model.centering, rows_of_joint, CellSums(centers, scatter, complement), {sums, used}, peaks,
-            run, body);
+  for_cells(x, weights, model.centering, rows_of_joint, CellSums(centers, scatter), {sums, used}, peaks, run, body);
 }
 
 template <class T>
@@ -297,12 +289,12 @@ void add_responsibilities(View<const T, 2> x, View<const double, 1> weights, Vie
       cell.peaks[size_of(c)] = std::max(cell.peaks[size_of(c)], peak[size_of(c)]);
     }
   };
-  for_cells(x, weights, centering, k, CellSums(centers, scatter, -1), {sums, used}, peaks, run, body);
+  for_cells(x, weights, centering, k, CellSums(centers, scatter), {sums, used}, peaks, run, body);
 }
 
 #define KNOLL_MIXTURE(T)                                                                                         \
   template void add_mixture(View<const T, 2>, View<const double, 1>, const MixtureModel&, View<const double, 2>, \
-                            Scatter, int64_t, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);         \
+                            Scatter, View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);                  \
   template void add_responsibilities(View<const T, 2>, View<const double, 1>, View<const double, 2>,             \
                                      View<const int64_t, 1>, Centering, View<const double, 2>, Scatter,          \
                                      View<int64_t, 2>, View<int64_t, 1>, View<double, 1>, Run);

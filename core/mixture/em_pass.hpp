@@ -53,15 +53,13 @@ inline constexpr int64_t kMixtureHead = 3;
 // centered numbers are of similar size. The others count as zero and are never read, so they need not be cleared.
 
 // Adds the sums of one pass of EM to `sums`: plain float64 within a chunk of kGrain rows, in a fixed order; chunks
-// exactly. The full second moments of one component, `complement`, may be left at zero: since Σ_c λ_ic = 1, they are
-// those of all points minus the other components'.
+// exactly.
 template <class T>
 void add_mixture(View<const T, 2> x,             // in      (n, d)
                  View<const double, 1> weights,  // in      (n), or empty for ones
                  const MixtureModel& model,      //
                  View<const double, 2> centers,  // in      (k, d) o_c, about which moments are taken
                  Scatter scatter,                //
-                 int64_t complement,             // the component whose second moments are not summed, or −1
                  View<int64_t, 2> sums,          // in, out (kSumWords, kMixtureHead + k·mixture_component_sums)
                  View<int64_t, 1> used,          // in, out (2) the limbs of them that are in use; may grow
                  View<double, 1> peaks,          // in, out (k) raised to the largest λ_ic of a row of positive weight
@@ -100,8 +98,6 @@ double central_moments(View<const int64_t, 2> sums,    // in  (kSumWords, kMixtu
                        View<const double, 1> peaks,    // in  (k)
                        View<const double, 2> centers,  // in  (k, d)
                        Scatter scatter,                //
-                       int64_t complement,             // as for add_mixture; needs centers of 0
-                       View<const double, 2> pooled,   // in  (d, d) second moments of all points, by mass; or empty
                        double dead,                    // a component with a lower peak is dead
                        View<double, 1> head,           // out (kMixtureHead) log-likelihood, Σw, Σwλ of the noise
                        View<double, 1> mass,           // out (k) Σwλ, 0 for the dead

@@ -37,9 +37,9 @@ double max_deviation(View<const T, 2> x, int64_t i, const std::vector<double>& c
 }  // namespace
 
 template <class T>
-Pivot choose_pivot(View<const T, 2> x, Run run) {
+PairPivot choose_pivot(View<const T, 2> x, Run run) {
   const int64_t n = x.shape[0], d = x.shape[1], m = std::min(n, kSample);
-  Pivot pivot{std::vector<double>(static_cast<size_t>(d), 0.0), 0};
+  PairPivot pivot{std::vector<double>(static_cast<size_t>(d), 0.0), 0};
   if (m == 0) return pivot;
 
   // The centre: the median of every column over evenly spaced rows.
@@ -111,7 +111,7 @@ double FilterBounds::around(double d2, double norm) const {
   return std::sqrt(d2) * (1 + relative) + std::sqrt(norm) * kU * (1 + 0x1p-10) + constant;
 }
 
-template Pivot choose_pivot(View<const double, 2>, Run);
-template Pivot choose_pivot(View<const float, 2>, Run);
+template PairPivot choose_pivot(View<const double, 2>, Run);
+template PairPivot choose_pivot(View<const float, 2>, Run);
 
 }  // namespace knoll

@@ -139,7 +139,7 @@ struct Ordering {
 }  // namespace
 
 template <class T>
-Panels<T>::Panels(View<const T, 2> points, Pivot its_pivot, Run run)
+Panels<T>::Panels(View<const T, 2> points, PairPivot its_pivot, Run run)
     : x(points),
       pivot(std::move(its_pivot)),
       bounds(points.shape[1], pivot.exponent),

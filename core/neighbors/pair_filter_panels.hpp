@@ -11,12 +11,13 @@
 namespace knoll {
 
 // x̂ = float((x − center)·2^exponent): the median of a sample and its typical size, so that a few far rows move neither.
-struct Pivot {
+// Not the Pivot of kmeans/float32_filter.hpp, which says why.
+struct PairPivot {
   std::vector<double> center;  // (d)
   int exponent = 0;
 };
 template <class T>
-Pivot choose_pivot(View<const T, 2> x, Run run);
+PairPivot choose_pivot(View<const T, 2> x, Run run);
 
 // The thresholds that products p ≈ x̂·ŷ are compared with (docs/numerics/pairs.md, P4 to P6). With N = ‖x̂‖², M = ‖ŷ‖²
 // and R = r²·4^exponent,
@@ -53,10 +54,10 @@ struct Balls {
 
 template <class T>
 struct Panels {
-  Panels(View<const T, 2> x, Pivot pivot, Run run);
+  Panels(View<const T, 2> x, PairPivot pivot, Run run);
 
   View<const T, 2> x;
-  Pivot pivot;
+  PairPivot pivot;
   FilterBounds bounds;
   int64_t width;                 // d, at least 1
   int64_t count;                 // of panels

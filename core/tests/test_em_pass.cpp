@@ -417,7 +417,7 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
             cuts.push_back(e.n);
             for (int64_t cut : cuts) {
               add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model, model.means,
-                          way.scatter, -1, sums, used, peaks, Run{threads});
+                          way.scatter, sums, used, peaks, Run{threads});
               begin = cut;
             }
           });
@@ -458,68 +458,6 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
       }
 }
 
-TEST("mixture: the second moments of one component are what the others leave of all points") {
-  for (int64_t d : {4, 7, 16, 36}) {
-    const Example e(kGrain + 300, d, Shape::full);
-    MixtureModel model = e.model(Shape::full);
-    model.noise = -std::numeric_limits<double>::infinity();
-    const std::vector<double> zeros(at(e.k * d), 0.0);
-    const auto centers = matrix_view<const double>(zeros.data(), e.k, d);
-    const int64_t per = mixture_component_sums(d, Scatter::full), m = kMixtureHead + e.k * per;
-    std::vector<double> pooled(at(d * d));
-    for (int64_t i = 0; i < d; ++i)
-      for (int64_t j = 0; j < d; ++j) {
-        long double sum = 0;
-        for (int64_t r = 0; r < e.n; ++r) sum += static_cast<long double>(e.y(r, i)) * e.y(r, j);
-        pooled[at(i * d + j)] = static_cast<double>(sum / static_cast<long double>(e.n));
-      }
-    struct Found {
-      std::vector<double> sums, mean, covariance;
-    };
-    auto run = [&](int64_t complement) {
-      int64_t all[2] = {0, kSumWords};
-      const Pass pass =
-          pass_of(e.k, d, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-            add_mixture(e.points(), {}, model, centers, Scatter::full, complement, sums, used, peaks, Run{2});
-          });
-      Found found{pass.sums, std::vector<double>(at(e.k * d)), std::vector<double>(at(e.k * d * d))};
-      std::vector<double> head(3), mass(at(e.k));
-      const auto alive = std::make_unique<bool[]>(at(e.k));
-      central_moments(matrix_view<const int64_t>(pass.limbs.data(), kSumWords, m), vector_view<const int64_t>(all, 2),
-                      vector_view<const double>(pass.peaks.data(), e.k), centers, Scatter::full, complement,
-                      matrix_view<const double>(pooled.data(), d, d), 0, vector_view(head.data(), 3),
-                      vector_view(mass.data(), e.k), matrix_view(found.mean.data(), e.k, d),
-                      matrix_view(found.covariance.data(), e.k, d * d), vector_view(alive.get(), e.k), Run{2});
-      return found;
-    };
-    const Found full = run(-1);
-    for (int64_t complement = 0; complement < e.k; ++complement) {
-      const Found got = run(complement);
-      for (int64_t i = 0; i < m; ++i) {
-        const bool other = (i - kMixtureHead) / per != complement || i < kMixtureHead;
-        if (other)
-          CHECK(got.sums[at(i)] == full.sums[at(i)]);
-        else if ((i - kMixtureHead) % per <= d)
-          CHECK(std::fabs(got.sums[at(i)] - full.sums[at(i)]) <= 1e-11);
-        else
-          CHECK(got.sums[at(i)] == 0);
-      }
-      double cost = 0;  // how much larger the variances of all are than its share in them
-      for (int64_t j = 0; j < d; ++j)
-        cost = std::max(cost, static_cast<double>(e.n) * pooled[at(j * (d + 1))] /
-                                  (full.sums[at(kMixtureHead + complement * per)] *
-                                   full.covariance[at(complement * d * d + j * (d + 1))]));
-      for (int64_t i = 0; i < d * d; ++i) {
-        const double unit = std::sqrt(full.covariance[at(complement * d * d + i / d * (d + 1))] *
-                                      full.covariance[at(complement * d * d + i % d * (d + 1))]);
-        CHECK_SAY(std::fabs(got.covariance[at(complement * d * d + i)] - full.covariance[at(complement * d * d + i)]) <=
-                      0x1p-47 * cost * unit,
-                  d << ' ' << complement << ' ' << cost);
-      }
-    }
-  }
-}
-
 TEST("mixture: what is left out of the sums is not missed, however far apart or faint the components are") {
   // Components `apart` standard deviations from each other in every column, the third so faint that all it has is what
   // others would call nothing, the last one dead; a few rows far out.
@@ -553,7 +491,7 @@ TEST("mixture: what is left out of the sums is not missed, however far apart or 
         const View<const double, 1> weights = weighted ? vector_view(w.data(), n) : View<const double, 1>{};
         auto run = [&](auto points) {
           return pass_of(k, d, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-            add_mixture(points, weights, model, model.means, Scatter::full, -1, sums, used, peaks, Run{2});
+            add_mixture(points, weights, model, model.means, Scatter::full, sums, used, peaks, Run{2});
           });
         };
         const Pass got = run(matrix_view<const double>(x.data(), n, d));
@@ -709,9 +647,9 @@ TEST("mixture: central moments round every sum as exact_round does, whatever its
         while (zeros(used[1] - 1)) std::fill_n(&limbs[at(--used[1] * m)], m, 99);
       }
       central_moments(sums, vector_view<const int64_t>(used, 2), vector_view<const double>(peaks.data(), k),
-                      matrix_view<const double>(centers.data(), k, 1), Scatter::none, -1, {}, 0.5,
-                      vector_view(head.data(), 3), vector_view(mass.data(), k), matrix_view(mean.data(), k, 1),
-                      View<double, 2>{}, vector_view(alive.get(), k), Run{2});
+                      matrix_view<const double>(centers.data(), k, 1), Scatter::none, 0.5, vector_view(head.data(), 3),
+                      vector_view(mass.data(), k), matrix_view(mean.data(), k, 1), View<double, 2>{},
+                      vector_view(alive.get(), k), Run{2});
       for (int64_t c = 0; c < k; ++c)
         CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
     }
@@ -759,7 +697,7 @@ TEST("mixture: cancelled within a chunk") {
   std::vector<double> log_prob(100);
   CHECK_THROWS(Cancelled,
                pass_of(e.k, 2, Scatter::full, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-                 add_mixture(e.points(), {}, model, model.means, Scatter::full, -1, sums, used, peaks, Run{1, &cancel});
+                 add_mixture(e.points(), {}, model, model.means, Scatter::full, sums, used, peaks, Run{1, &cancel});
                }));
   CHECK_THROWS(Cancelled,
                expect_mixture(e.points(), model, {}, {}, vector_view(log_prob.data(), 100), {}, Run{1, &cancel}));

@@ -118,7 +118,7 @@ def test_the_limbs_in_use_are_limbs(used):
     sums = np.zeros((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + d)), np.int64)
     with pytest.raises(ValueError, match="used"):
         _core.central_moments(
-            sums, np.array(used), np.zeros(k), np.zeros((k, d)), 1, -1, None, 0.0, np.empty(_core.MIXTURE_HEAD),
+            sums, np.array(used), np.zeros(k), np.zeros((k, d)), 1, 0.0, np.empty(_core.MIXTURE_HEAD),
             np.empty(k), np.empty((k, d)), np.empty((k, d)), np.empty(k, bool), 1,
         )  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_a_mixture_has_a_component():
     with pytest.raises(ValueError, match="at least one row"):
         _core.central_moments(
             np.zeros((_core.SUM_WORDS, _core.MIXTURE_HEAD), np.int64), np.zeros(2, np.int64), np.zeros(0),
-            np.zeros((0, 2)), 1, -1, None, 0.0, np.empty(_core.MIXTURE_HEAD), np.empty(0), np.empty((0, 2)),
+            np.zeros((0, 2)), 1, 0.0, np.empty(_core.MIXTURE_HEAD), np.empty(0), np.empty((0, 2)),
             np.empty((0, 2)), np.empty(0, bool), 1,
         )  # fmt: skip
 

@@ -242,17 +242,6 @@ def test_an_approximation_of_the_whole_kernel_is_refused_without_its_diagonal():
         fit(X, operator="cholesky", zero_diagonal=True, sigma=1.0)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n", [12, 40, 60])
-def test_scipys_solvers_on_few_rows(n):
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    exact = fit(X, 3, sigma=1.0, eigen_solver="dense")
-    for solver in ("arpack", "lobpcg"):
-        np.testing.assert_allclose(
-            fit(X, 3, sigma=1.0, eigen_solver=solver).eigenvalues_, exact.eigenvalues_, atol=1e-8
-        )
-
-
 def test_copies_of_few_rows():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
     model = fit(X, 5, sigma=0.1)
@@ -278,7 +267,6 @@ def test_a_function_that_is_no_similarity_is_told_with_its_place(kernel):
         {"sigma": 0.3, "operator": "cholesky", "eigen_tol": 1.0},
         {"sigma": 0.3, "zero_diagonal": True},
         {"sigma": 0.3, "assign_labels": "discretize"},
-        {"sigma": 0.3, "eigen_solver": "arpack"},
         {"affinity": "nearest_neighbors"},
         {},
     ],

@@ -49,11 +49,6 @@ _FAR = 1e4
 # own: moments about the origin cost a digit at most, and points need not be shifted for each component. Worth it beyond
 # three columns.
 _NEAR = 9.0
-# The second moments of all rows are a constant, so those of one component may be what the others leave of them. It
-# bears their errors: so many times as large, beside its own variances, as the variances of all rows are. A component is
-# chosen below the first number; beyond the second, which is 1e-13 of its variances for what the others leave out, the
-# pass is made again with sums of its own (docs/numerics/mixture.md, M7).
-_COMPLEMENT, _POOR = 12.0, 16.0
 
 Floats = NDArray[np.float64]
 Shares = Callable[[], Iterable[tuple[Block, Floats]]]  # a pass over rows with their responsibilities (m, k)
@@ -69,7 +64,6 @@ class Centering:
     scale: float  # a power of two
     mean: Floats  # (d,)
     covariance: Floats  # (d, d)
-    known: bool = False  # those moments are the ones of all rows of the fit, to their last digits
 
     @classmethod
     def of(cls, pooled: GaussianState, least: float = 0.0, origin: Floats | None = None) -> Centering:
@@ -80,13 +74,10 @@ class Centering:
         largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
         unit = max(largest, least)
         scale = float(np.ldexp(1.0, -int(np.frexp(unit)[1]))) if 0 < largest < np.inf else 1.0
-        # The rounding of the origin, 2⁻⁵³ of it, is the mean of y: its square must not count.
-        known = bool((np.abs(pooled.mean) <= 2.0**25 * np.sqrt(np.abs(pooled.covariance.diagonal()))).all())
-        known = known and largest >= least
         covariance = pooled.covariance * scale * scale
         if origin is not None:
             return cls(origin, scale, (pooled.mean - origin) * scale, covariance)
-        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), covariance, known)
+        return cls(pooled.mean, scale, np.zeros(len(pooled.mean)), covariance)
 
     @classmethod
     def plain(cls, d: int) -> Centering:
@@ -133,7 +124,7 @@ class MixtureState:
     covariance: Covariance
     noise: Noise | None
     centering: Centering
-    centers: Floats | None = None  # (k, d) about which the next moments are taken, all of them; None: `_plan` chooses
+    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `_centers` chooses
 
     @property
     def means(self) -> Floats:
@@ -184,7 +175,6 @@ class MixtureSums:
     peaks: Floats  # (k,)
     scatter: int  # which second moments
     expected: bool  # of an E step: there is a log-likelihood
-    complement: int = -1  # the component whose second moments are what the others leave of the pooled ones; −1: none
 
 
 # ---- where EM starts -----------------------------------------------------------------------------------------------
@@ -216,15 +206,13 @@ def from_parameters(
 
 def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
     """Pass once over a block: responsibilities (eq. 2.5), and the sums of the M step."""
-    centers, complement = _plan(state)
-    stats = _workspace(state, len(block.points), expected=True, complement=complement)
+    stats = _workspace(state, len(block.points), expected=True)
     _core.add_mixture(
         block.points,
         block.weights,
         *state.model(),
-        centers,
+        _centers(state),
         stats.scatter,
-        complement,
         stats.sums,
         stats.used,
         stats.peaks,
@@ -296,9 +284,9 @@ def finish(
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
     """Return the state with better centers where the sums would lose digits, else None: they are good.
 
-    A pass with the state returned gives the same responsibilities, and sums about the new means, or of all components.
+    A pass with the state returned gives the same responsibilities, and sums about the new means.
     """
-    return _recentred(_moments(stats, state), stats, state)
+    return _recentred(_moments(stats, state), state)
 
 
 def step(
@@ -312,7 +300,7 @@ def step(
 
     stats = total(state)
     moments = _moments(stats, state, threads)
-    better = _recentred(moments, stats, state)
+    better = _recentred(moments, state)
     if better is not None:
         state, stats = better, total(better)
         moments = _moments(stats, state, threads)
@@ -371,30 +359,11 @@ def _second(d: int, scatter: int) -> int:
     return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
 
 
-def _plan(state: MixtureState) -> tuple[Floats, int]:
-    """Return the centers, and the component whose second moments need not be summed, or −1."""
-    centers, shape = _centers(state), state.covariance
-    free = state.centering.known and state.noise is None and state.centers is None
-    if not free or not shape.own_matrices or shape.means.shape[1] <= 3 or centers.any():
-        return centers, -1
-    cost = _cost(state.centering, state.weights[:, None] * shape.diagonals(shape.covariances_))
-    complement = int(cost.argmin())
-    return centers, complement if cost[complement] <= _COMPLEMENT else -1
-
-
-def _cost(centering: Centering, shares: Floats) -> Floats:
-    """Return how many times a rounding of the pooled variances counts beside shares (…, d) of them, inf for none."""
-    pooled = centering.covariance.diagonal()
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        cost = (pooled / shares).max(axis=-1)
-    return np.where(cost >= 1, cost, np.inf)  # not a number where a column has no variance
-
-
-def _workspace(state: MixtureState, rows: int, expected: bool, complement: int = -1) -> MixtureSums:
+def _workspace(state: MixtureState, rows: int, expected: bool) -> MixtureSums:
     k, d = state.covariance.means.shape
     scatter = state.covariance.scatter
     sums = np.empty((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))), dtype=np.int64)
-    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected, complement)
+    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected)
 
 
 @dataclass(frozen=True)
@@ -421,8 +390,6 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
         stats.peaks,
         _centers(state),
         stats.scatter,
-        stats.complement,
-        state.centering.covariance if stats.complement >= 0 else None,
         DEAD,
         head,
         mass,
@@ -436,15 +403,11 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
     return _Rounded(likelihood, total, noise, mass, mean, second if stats.scatter else None, alive, far)
 
 
-def _recentred(moments: _Rounded, stats: MixtureSums, state: MixtureState) -> MixtureState | None:
+def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
     if state.centers is not None:
         return None
     if moments.far > _FAR:
         return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
-    if stats.complement >= 0 and moments.covariance is not None:
-        share = moments.mass[stats.complement] / moments.total
-        if not _cost(state.centering, share * moments.covariance[stats.complement].diagonal()) <= _POOR:
-            return replace(state, centers=_centers(state))
     return None
 
 

@@ -255,7 +255,7 @@ def _wanted(found: Components, first: Floats, m: int, gap: bool) -> tuple[int, i
     return many, 0 if first.shape[1] >= m and not gap else max(0, many - first.shape[1])
 
 
-def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, note: str, more: bool = False) -> Spectrum:
+def joined(first: Floats, pairs: Eigenpairs, m: int, degrees: Floats, note: str, more: bool) -> Spectrum:
     """Put the known eigenvectors before those found; the one after the m-th gives the gap, if there are `more`."""
     values = np.concatenate([np.ones(first.shape[1]), pairs.values])
     vectors, images = np.hstack([first, pairs.vectors]), np.hstack([first, pairs.images])

@@ -71,8 +71,8 @@ class SpectralClustering(ClusterMixin, Estimator):
         then issued.
     eigen_solver : {None, "block", "dense", "arpack", "lobpcg", "amg"}, default=None
         None and "block" are a block Krylov method that deflates the known eigenvectors; small matrices go to LAPACK.
-        "dense" stores the matrix and takes it whole to LAPACK. "arpack" and "lobpcg" are SciPy's, on the same operator.
-        "amg" is accepted for compatibility with scikit-learn and means "block".
+        "dense" stores the matrix and takes it whole to LAPACK. "arpack", "lobpcg" and "amg" are accepted for
+        compatibility with scikit-learn and mean "block".
     n_components : int, default=None
         Eigenvectors of the embedding; None is k.
     random_state : int, RandomState, Generator or None, default=None

@@ -13,7 +13,6 @@ from knoll.kernels.operators import CachedOperator
 from knoll.spectral import embed
 from knoll.spectral.affinity import OWNER, Affinity
 from knoll.spectral.eigen import Hook
-from knoll.spectral.eigen_scipy import scipy_spectrum
 from knoll.spectral.graph import Components, near_components, sparse_components
 from knoll.spectral.route import APPROXIMATE, Route, choose_route
 
@@ -21,7 +20,6 @@ __all__ = ["EigenRequest", "EigenResult", "operator_for", "solve", "solves_whole
 
 Floats = NDArray[np.float64]
 
-_SCIPY = ("arpack", "lobpcg")
 _SMALL_GRAPH = 256  # rows up to which LAPACK takes a graph whole
 _SMALL = 512  # and the matrix of a kernel
 _WHOLE = 2400  # rows up to which LAPACK takes a matrix whole where a block method fails: a few seconds
@@ -70,7 +68,7 @@ def operator_for(requested: str, solver: str | None, pairs: int, n: int) -> str:
 
 def solves_whole(solver: str | None, pairs: int, n: int) -> bool:
     """Return whether LAPACK takes a stored matrix whole."""
-    return solver == "dense" or (solver not in _SCIPY and (n <= _SMALL or pairs + 9 >= n // 2))
+    return solver == "dense" or n <= _SMALL or pairs + 9 >= n // 2
 
 
 def solve(affinity: Affinity, w: Floats, request: EigenRequest) -> EigenResult:
@@ -80,9 +78,8 @@ def solve(affinity: Affinity, w: Floats, request: EigenRequest) -> EigenResult:
     separates them. Matrices that LAPACK can take whole are then taken whole, after as many applications as that costs.
     """
     n, most = len(w), request.max_applications
-    iterative = request.solver not in _SCIPY and request.operator not in APPROXIMATE
     enough = max(32, n // _PER_APPLICATION)
-    rescue = iterative and n <= _WHOLE and enough <= most
+    rescue = request.operator not in APPROXIMATE and n <= _WHOLE and enough <= most
     first = replace(request, max_applications=enough) if rescue else request
     result = _of_graph(affinity, w, first) if affinity.graph is not None else _of_kernel(affinity, w, first)
     if rescue and not result.spectrum.converged:
@@ -106,9 +103,7 @@ def _of_graph(affinity: Affinity, w: Floats, request: EigenRequest) -> EigenResu
     matrix = operator.matrix
     labels = sparse_components(matrix)
     m = request.pairs_for(labels)
-    if request.solver in _SCIPY:
-        spectrum, components = scipy_spectrum(request.solver, operator, labels, w, m, **request.options())
-    elif request.solver == "dense" or operator.n <= _SMALL_GRAPH or m + 8 >= operator.n // 2:
+    if request.solver == "dense" or operator.n <= _SMALL_GRAPH or m + 8 >= operator.n // 2:
         whole = matrix.toarray() if is_sparse(matrix) else matrix
         spectrum, components = embed.dense_spectrum(whole, labels, w, m, request.threads)
     else:
@@ -135,9 +130,7 @@ def _of_kernel(affinity: Affinity, w: Floats, request: EigenRequest) -> EigenRes
     operator = affinity.without_diagonal(route.operator, threads)
     route = replace(route, operator=operator, sketch="none" if whole else route.sketch)
     m = request.pairs_for(labels)
-    if request.solver in _SCIPY:
-        spectrum, components = scipy_spectrum(request.solver, operator, labels, w, m, **request.options())
-    elif matrix is not None and solves_whole(request.solver, m, n):
+    if matrix is not None and solves_whole(request.solver, m, n):
         spectrum, components = embed.dense_spectrum(matrix, labels, w, m, threads)
     else:
         options = request.options() | {"gap": request.gap}
