@@ -121,7 +121,9 @@ def times_power(values: Any, exponent: Any, out: Any = None) -> Any:
     exponent = np.asarray(exponent, dtype=np.intc)  # the one integer type that every platform has a loop for
     with np.errstate(over="ignore", under="ignore"):
         if not is_sparse(values):
-            return np.ldexp(values, exponent, out=out)
+            multiple = np.ldexp(values, exponent, out=out)
+            # a Python number, whose operations overflow without a warning
+            return float(multiple) if isinstance(multiple, float) else multiple
         multiple = values.astype(np.float64)
         multiple.data = np.ldexp(multiple.data, exponent)
         return multiple
