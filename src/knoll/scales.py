@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from knoll import _core
 from knoll._common import seeding
-from knoll._common.rescale import with_headroom, without_headroom
+from knoll._common.rescale import exponent_of, extreme_exponent, largest_of, times_power
 from knoll._common.unique_rows import find_unique_rows, merge_equal_rows
 from knoll._system import resolve_threads
 from knoll._typing import Floats
@@ -30,6 +30,8 @@ from knoll.validation import (
 __all__ = ["EpsEstimate", "SigmaEstimate", "estimate_bandwidth", "estimate_eps", "estimate_sigma", "k_distances"]
 
 _MOST_ROWS = 5000  # rows from which a bandwidth is taken: its work is their square
+_MOST_EXPONENT = 974  # coordinates below two to this have differences, and sums over columns, within float64
+_SQUARES = 400  # squares of numbers beyond 2^±400 might leave float64
 _BLOCK = 2**22  # distances at a time
 _FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
 _FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the search for the bend
@@ -89,14 +91,23 @@ def k_distances(X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None,
 
 
 def _k_distances(points: NDArray[Any], k: int, weights: Floats | None, threads: int) -> Floats:
-    points, power = with_headroom(points)
+    exponent = max(0, exponent_of(points) - _MOST_EXPONENT)
+    points = times_power(points, -exponent)
     unique = merge_equal_rows(points, threads)
     if unique is not None:  # equal rows have one answer
         rows, mass = unique.sum_weights(weights, threads)
         reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[unique.inverse]
     else:
         reaches = _reaches(points, k, weights, threads)
-    return without_headroom(reaches, power)
+    return _brought_back(reaches, exponent)
+
+
+def _brought_back(distances: Floats, exponent: int) -> Floats:
+    """Bring distances back: multiply them by 2^exponent; refuse those that float64 cannot hold."""
+    back: Floats = times_power(distances, exponent)
+    if (np.isfinite(distances) & np.isinf(back)).any():
+        raise BadData("Distances between rows of X are larger than the largest float64, 1.8e308. Divide X by 1e10.")
+    return back
 
 
 def _check_counts(sample_weight: Any, n: int, owner: str) -> Floats | None:
@@ -323,16 +334,16 @@ def _bandwidth(points: Floats, weights: Floats | None, quantile: float, threads:
 
 def _mean_reach(points: Floats, weights: Floats | None, quantile: float, threads: int) -> float:
     """Average the least radius around a row that holds the share `quantile` of the weight, at least one row."""
-    power = -int(np.frexp(np.abs(points).max())[1])
-    power = power if abs(power) > 400 else 0  # squares of such numbers would leave float64
+    exponent = extreme_exponent(largest_of(points), _SQUARES)
     if weights is not None:
-        weights = np.ldexp(weights, -max(0, int(np.frexp(weights.max())[1]) - 900))
+        weights = times_power(weights, -max(0, exponent_of(weights) - 900))
     total = float(len(points)) if weights is None else math.fsum(weights)
     wanted = total * quantile
     reach = np.empty(len(points))
-    _core.kth_distances(np.ldexp(points, power), weights, math.floor(wanted) if wanted >= 1 else wanted, reach, threads)
+    wanted = math.floor(wanted) if wanted >= 1 else wanted
+    _core.kth_distances(times_power(points, -exponent), weights, wanted, reach, threads)
     mean = math.fsum(reach) / total if weights is None else math.fsum(reach * (weights / total))
-    answer = float(without_headroom(np.array(mean), -power))
+    answer = float(_brought_back(np.array(mean), exponent))
     return max(answer, _LEAST) if mean > 0 else answer
 
 
@@ -467,7 +478,8 @@ def _radii(distinct: NDArray[Any], mass: Floats, n_neighbors: int | None, thread
 
 def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: NDArray[np.intp], threads: int) -> Floats:
     """Find the least radius around each of these rows that holds the weight `wanted`."""
-    points, power = with_headroom(points)
+    exponent = max(0, exponent_of(points) - _MOST_EXPONENT)
+    points = times_power(points, -exponent)
     index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
     reach, left = np.empty(len(rows)), np.arange(len(rows))
     n_near = min(len(points), max(2, math.ceil(wanted)))
@@ -481,4 +493,4 @@ def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: NDArray[np.i
         found = enough[:, -1]
         reach[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
         left, n_near = left[~found], min(2 * n_near, len(points))
-    return without_headroom(reach, power)
+    return _brought_back(reach, exponent)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import Block
-from knoll._common.rescale import Scale, largest_of, without_absent
+from knoll._common.rescale import Rescaling, largest_of, without_absent
 from knoll._system import resolve_threads
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
@@ -171,8 +171,7 @@ def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, t
     """Return 1e-6 of the mean variance of the columns."""
     rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, threads=threads)
     variance = float(rows.centering.covariance.diagonal().mean()) / rows.centering.scale / rows.centering.scale
-    with np.errstate(over="ignore", under="ignore"):
-        return float(min(np.ldexp(_PROP * variance, 2 * rows.scaling.powers[0]), np.finfo(np.float64).max))
+    return float(min(rows.scaling.from_units(_PROP * variance, length=2), np.finfo(np.float64).max))
 
 
 def _by_criterion(
@@ -287,8 +286,8 @@ def choose_n_clusters(
     original = Block(points, weights)
     counted, largest = without_absent(original, largest_of(points))
     weights = counted.weights
-    scale = Scale.fitting(largest, 1.0, [Block(counted.points, None)])  # squares of extreme data leave float64
-    points = scale.block(Block(counted.points, None)).points
+    scaling = Rescaling.fitting(largest, 1.0, [Block(counted.points, None)])  # squares of extreme data leave float64
+    points = scaling.down(counted.points)
     models = [_kmeans(points, weights, int(k), n_init, seed, n_jobs) for k in numbers]
     inertia = np.array([model.inertia_ for model in models])
     match criterion:
@@ -301,7 +300,8 @@ def choose_n_clusters(
     reason += _at_the_end(int(numbers[at]), numbers) + "."
     best = int(numbers[at])
     model = models[at] if points is original.points else _kmeans(*original, best, n_init, seed, n_jobs)
-    return Selection(best, criterion, numbers, {"inertia": scale.up_squares(inertia)} | curve, reason, model)
+    curve = {"inertia": scaling.from_units(inertia, length=2), **curve}
+    return Selection(best, criterion, numbers, curve, reason, model)
 
 
 def silhouette_samples(
@@ -355,8 +355,7 @@ def silhouette_samples(
     starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
     grouped = np.empty(len(order))
     mass = np.ones(len(order)) if weights is None else weights[order]
-    scale = Scale.fitting(largest_of(points), 1.0, [Block(points, None)])  # a silhouette has no unit
-    points = scale.block(Block(points, None)).points
+    points = Rescaling.fitting(largest_of(points), 1.0, [Block(points, None)]).down(points)  # silhouettes have no unit
     _core.silhouette(points[order], mass, starts, grouped, resolve_threads(n_jobs))
     silhouettes[order] = grouped
     return silhouettes

@@ -234,6 +234,12 @@ def inner():
     }
 
 
+def test_one_module_takes_numbers_apart():
+    """Extreme numbers are brought near one by `_common/rescale.py`, and by no family in a way of its own."""
+    users = {name for name, path in FILES.items() if re.search(r"\b(ldexp|frexp)\b", path.read_text(encoding="utf-8"))}
+    assert users == {"knoll._common.rescale"}
+
+
 def test_the_core_knows_no_python():
     files = [p for p in (ROOT / "core").rglob("*.*") if "bindings" not in p.parts]
     assert len(files) > 10

@@ -1,17 +1,23 @@
-"""Extreme numbers are brought near one by a power of two, which is exact, and the results are brought back.
+"""Extreme numbers are brought near one by a power of two before a family computes, and its results are brought back.
 
-What may share a power depends on what is computed, so there are several variants:
+Multiplying by a power of two is exact, so ordinary data, which is left as it is, and the same data times 2^600 give the
+same digits. No other module of the package takes numbers apart by `frexp` or puts them together by `ldexp`. What a
+family may ask for:
 
-    Scale             one power for all points, one for all weights: distances are compared with each other (k-means)
-    DistanceScaling   one power for points and a radius, which a far start may leave (DBSCAN, Mean Shift)
-    ColumnScaling     one power per column: a Gaussian's likelihood does not depend on the columns' units (mixtures)
-    by_scale          one power per row, so that a label does not depend on the other rows of a call (k-means' predict)
-    with_headroom     one power for points whose differences would overflow; the core copes with their squares (scales)
-    weights           one power for all: `weight_power` and, for similarities, `affinity_power` leave ordinary values as
-                      they are; `near_one` always scales, for values that are multiplied many times (kernel k-means);
-                      `summable` scales no more than a sum within float64 requires (Mean Shift)
-
-A column with one value everywhere does not affect distances, however large the value is: `Scale` removes it first.
+    points            `Rescaling.down` and `up`, dense or sparse. All columns share one exponent where distances are
+                      compared (k-means, scales, silhouettes). Each has its own where units do not matter: the
+                      likelihood of a Gaussian (`by_column`).
+    constant columns  A column with one value everywhere does not affect distances, however large the value is:
+                      `fitting` subtracts it before it chooses the exponent.
+    weights           share one exponent, `weight_exponent`; ordinary ones are left as they are.
+    blocks            `fitting` takes any number of blocks, and `Rescaling.block` rescales one.
+    other quantities  `to_units` and `from_units` know them by their dimension, lengthᵃ·weightᵇ: a kernel's width and ε
+                      are lengths, variances are squared lengths, an inertia is a squared length times a weight.
+    a radius          `RadiusRescaling` fits points and a radius together, whose squares are compared (DBSCAN, Mean
+                      Shift); one that covers all points is reduced, since otherwise no exponent would fit both.
+    rows              `by_scale` chooses an exponent for each row beside the centres, so that a label does not depend
+                      on the other rows of a call (k-means' predict); `directions` one for each row alone (cosines).
+    plain numbers     `exponent_of`, `times_power` and `near_one`, for sums and similarities inside one function.
 """
 
 from __future__ import annotations
@@ -19,361 +25,115 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from knoll._common.blocks import Block
 from knoll._common.sparse import column_ends, dense_rows, is_sparse
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 
 __all__ = [
-    "ColumnScaling",
-    "DistanceScaling",
-    "Scale",
-    "ScaledRows",
-    "affinity_power",
+    "RadiusRescaling",
+    "RescaledRows",
+    "Rescaling",
+    "affinity_exponent",
     "as_dtype",
     "by_scale",
     "cast_in_range",
     "directions",
+    "exponent_of",
+    "exponents_of",
+    "extreme_exponent",
+    "is_extreme",
     "is_plain",
     "largest_of",
     "near_one",
     "present_rows",
     "row_largest",
-    "scaled",
-    "summable",
-    "unscaled",
-    "weight_power",
-    "with_headroom",
+    "times_power",
+    "weight_exponent",
     "without_absent",
-    "without_headroom",
 ]
 
 # Squares of single precision, which fast routes work in, reach 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, neither end is reached.
 _NEAR = 32
 _NEAR_WEIGHTS = 64  # weights within 2^±64 are left as they are
-_HEAVY_WEIGHTS = (
-    500  # exponent of the largest weight beside extreme data: sums of products w·x and w·x² stay in float64
-)
-_NEAR_AFFINITIES = 256  # so are similarities within 2^±256, whose sums and products with degrees stay within float64
+# exponent of the largest weight beside extreme data: sums of products w·x and w·x² stay in float64
+_HEAVY_WEIGHTS = 500
+_NEAR_AFFINITIES = 256  # similarities within 2^±256 are left: their sums and products with degrees stay within float64
 _ROWS = 1 << 16  # extreme rows at a time
 # Columns within 2^±200 keep their units: what is made of their squares, and of quotients of those, stays in float64.
 _ORDINARY = 200
-_FARTHEST = 2.0**500  # scaled values beyond this stand for "far out": their squares would leave float64
 _SQUARES = 480  # squares of numbers within 2^±480, and their sums over columns, are within float64
+_FAR = 500  # rescaled values beyond 2^±500 stand for "far out": their squares would leave float64
 _MOST = float(np.finfo(np.float64).max)
-_FAR = 500  # a start beyond 2^500 is brought there: it is off the points, and further than any radius
 _COVERS = 60  # a radius of 2^60 times the largest coordinate holds all points or none, wherever its centre is
-_HEAVIEST = 500  # under a Gaussian, the largest exponent of a weight: the core's limit
-_LIGHTEST = 1500  # and how far below it the smallest may be
-_HEADROOM = 50  # bits between scaled coordinates and the largest float64: for differences and sums over columns
 
 
-def largest_of(points: Any) -> float:
-    """Return the largest magnitude; not finite as soon as one entry is not."""
-    values = points.data if is_sparse(points) else points
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+
+def largest_of(values: Any) -> float:
+    """Return the largest magnitude, 0 of nothing; not finite as soon as one entry is not."""
+    values = values.data if is_sparse(values) else np.asarray(values)
     if values.size == 0:
         return 0.0
     return float(np.maximum(np.abs(values.max()), np.abs(values.min())))
 
 
-def weight_power(largest: float) -> int:
-    """Return the power of two by which extreme weights are divided, so that products keep their digits; mostly 0."""
-    return _power(largest, _NEAR_WEIGHTS)
+def exponent_of(values: Any) -> int:
+    """Return the least exponent such that all magnitudes are below 2^exponent; 0 where all are 0."""
+    return int(np.frexp(largest_of(values))[1])
 
 
-def affinity_power(largest: float) -> int:
-    """Return the power of two by which extreme similarities are divided, so that degrees stay in float64; mostly 0."""
-    return _power(largest, _NEAR_AFFINITIES)
+def exponents_of(values: ArrayLike) -> Ints:
+    """Return the exponent of each number."""
+    return np.frexp(values)[1].astype(np.int64)
 
 
-def near_one(values: Floats) -> tuple[Floats, int]:
-    """Divide values >= 0 by a power of two so that the largest is within [½, 1); also return the power."""
-    power = int(np.frexp(values.max(initial=0.0))[1])
-    return np.ldexp(values, -power), power
+def extreme_exponent(largest: float, ordinary: int) -> int:
+    """Return the exponent of a magnitude; 0 where it is within 2^±ordinary."""
+    exponent = exponent_of(largest)
+    return exponent if abs(exponent) > ordinary else 0
 
 
-def summable(weights: Floats | None, gaussian: bool, owner: str) -> tuple[Floats | None, int]:
-    """Divide weights > 0 by a power of two so that their sum is within float64; also return the power, mostly 0.
+def weight_exponent(largest: float) -> int:
+    """Return the exponent by which extreme weights are divided, so that products keep their digits; mostly 0."""
+    return extreme_exponent(largest, _NEAR_WEIGHTS)
 
-    Under a Gaussian kernel, products of weights and kernel values must be within float64, too.
+
+def affinity_exponent(values: Any) -> int:
+    """Return the exponent by which extreme similarities are divided, so that degrees stay in float64; mostly 0."""
+    return extreme_exponent(largest_of(values), _NEAR_AFFINITIES)
+
+
+def times_power(values: Any, exponent: Any, out: Any = None) -> Any:
+    """Return values · 2^exponent, the values themselves where that is 0; beyond float64 they are infinite, or 0.
+
+    A sparse matrix has one exponent, or one for each stored entry. Weights that are None stay None.
     """
-    if weights is None:
-        return None, 0
-    heaviest, lightest = (int(np.frexp(w)[1]) for w in (weights.max(), weights.min()))
-    if not gaussian:  # sums of products are exact, whatever the weights
-        power = max(0, heaviest + len(weights).bit_length() - 1023)
-    elif heaviest - lightest > _LIGHTEST:
-        raise BadData(
-            f"{owner}: the sample weights go from {weights.min():.3g} to {weights.max():.3g}: no float64 holds the "
-            "Gaussian sums of both. Give weights of less different size, or 0 to rows that should not count."
-        )
-    else:
-        power = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -900 else 0
-    return (np.maximum(np.ldexp(weights, -power), 5e-324) if power else weights), power
-
-
-def with_headroom(points: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """Divide points near the end of float64 by a power of two, so that differences are within it; mostly by 1."""
-    if max(abs(float(points.min())), abs(float(points.max()))) < 2.0**1000:
-        return points, 0
-    return np.ldexp(np.asarray(points, dtype=np.float64), -_HEADROOM), _HEADROOM
-
-
-def without_headroom(distances: Floats, power: int) -> Floats:
-    """Bring distances back; refuse those that float64 cannot hold."""
-    if power == 0:
-        return distances
-    with np.errstate(over="ignore"):
-        unscaled: Floats = np.ldexp(distances, power)
-    if (np.isfinite(distances) & np.isinf(unscaled)).any():
-        raise BadData("Distances between rows of X are larger than the largest float64, 1.8e308. Divide X by 1e10.")
-    return unscaled
-
-
-def unscaled(values: Any, power: int) -> Any:
-    """Bring a result back: values · 2^power; beyond float64 it is infinite, or 0."""
-    if power == 0:
+    if values is None or not np.any(exponent):
         return values
+    exponent = np.asarray(exponent, dtype=np.intc)  # the one integer type that every platform has a loop for
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(values, power)
+        if not is_sparse(values):
+            multiple = np.ldexp(values, exponent, out=out)
+            # a Python number, whose operations overflow without a warning
+            return float(multiple) if isinstance(multiple, float) else multiple
+        multiple = values.astype(np.float64)
+        multiple.data = np.ldexp(multiple.data, exponent)
+        return multiple
 
 
-def scaled(points: Any, power: int) -> Any:
-    """Return points · 2^power, sparse ones too; beyond float64 they are infinite, or 0."""
-    if power == 0:
-        return points
-    with np.errstate(over="ignore", under="ignore"):
-        return _times(points, power)
-
-
-def directions(points: Any) -> Any:
-    """Divide each extreme row by a power of two of its own: its direction is the same, and its norm is in float64."""
-    power = -_row_powers(row_largest(points))
-    if not power.any():
-        return points
+def near_one(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Divide by a power of two so that the largest magnitude is within [½, 1): a new array, and the exponent."""
+    exponent = exponent_of(values)
     with np.errstate(under="ignore"):
-        if not is_sparse(points):
-            return np.ldexp(points, power[:, None])
-        scaled = points.copy()
-        scaled.data = np.ldexp(points.data, np.repeat(power, np.diff(points.indptr)))
-        return scaled
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Points lose `constant`, then are divided by 2^power; weights are divided by 2^weight_power."""
-
-    power: int = 0
-    weight_power: int = 0
-    constant: tuple[float, ...] | None = None  # for each column the value that all rows have in it, else 0
-
-    @classmethod
-    def of(cls, largest: float, largest_weight: float = 1.0) -> Scale:
-        """Choose the powers for data of this magnitude; mostly none."""
-        return cls(_power(largest, _NEAR), weight_power(largest_weight))
-
-    @classmethod
-    def fitting(cls, largest: float, largest_weight: float, blocks: Iterable[Block]) -> Scale:
-        """Choose the scale for these blocks, of this magnitude; extreme ones are examined column by column."""
-        scale = cls.of(largest, largest_weight)
-        if not scale.power:
-            return scale
-        weighted, ends = False, []
-        for block in blocks:
-            weighted |= block.weights is not None
-            ends.append(column_ends(block.points))
-        if weighted:  # light rows have small entries beside the largest of others: their products keep their digits
-            scale = cls(scale.power, int(np.frexp(largest_weight)[1]) - _HEAVY_WEIGHTS)
-        low, high = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)  # (d,)
-        varies = low < high
-        if varies.all() or not varies.any() or not high[~varies].any():
-            return scale  # where nothing varies the unit is that of the values: a given start is measured by it
-        largest = float(np.maximum(np.abs(low), np.abs(high))[varies].max())
-        return cls(_power(largest, _NEAR), scale.weight_power, tuple(np.where(varies, 0.0, high).tolist()))
-
-    def block(self, block: Block) -> Block:
-        """Scale the rows of a block; float32 becomes float64, which is exact."""
-        points, weights = block
-        if self.constant is not None:
-            points = _without(points, np.array(self.constant) != 0)
-        if self.power:
-            points = _times(points, -self.power)
-        if self.weight_power:
-            weights = np.ldexp(np.ones(points.shape[0]) if weights is None else weights, -self.weight_power)
-        return Block(points, weights)
-
-    def down(self, centers: Floats) -> Floats:
-        """Scale centres as the points are; far from the points they may be infinite."""
-        if self.constant is not None:
-            with np.errstate(over="ignore"):
-                centers = centers - np.array(self.constant)  # (k, d)
-        down: Floats = unscaled(centers, -self.power)
-        return down
-
-    def up(self, centers: Floats) -> Floats:
-        """Bring centres back."""
-        back: Floats = unscaled(centers, self.power)
-        return back if self.constant is None else back + np.array(self.constant)
-
-    def raw(self, points: Any) -> Any:
-        """Bring scaled points back, sparse ones too."""
-        if not is_sparse(points):
-            return self.up(points)
-        back = _times(points, self.power) if self.power else points.copy()
-        if self.constant is not None:
-            back.data += np.array(self.constant)[back.indices]
-        return back
-
-    def up_weights(self, weights: Any) -> Any:
-        """Bring sums of weights back."""
-        return unscaled(weights, self.weight_power)
-
-    def up_squares(self, values: Any) -> Any:
-        """Bring weighted squares back; beyond float64 they are infinite."""
-        return unscaled(values, 2 * self.power + self.weight_power)
-
-    def up_shifts(self, values: Any) -> Any:
-        """Bring squares without a weight back."""
-        return unscaled(values, 2 * self.power)
-
-
-# ---- points and a radius --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DistanceScaling:
-    """A power of two that brings coordinates and a radius to where their squares neither overflow nor underflow.
-
-    A radius ε ≥ 2^60·max|X| covers all points, and any other such radius gives the same means. It is divided by
-    2^shrink, down to 2^60·max|X|, so that the power is chosen for the points. A start y far outside of them shrinks
-    alike: then y − x rounds to y for all x, so ‖y − x‖ ≤ ε before and after.
-    """
-
-    power: int
-    shrink: int = 0
-    extent: int = 0  # all coordinates of the points are below 2^extent
-    far: int = _FAR
-
-    @classmethod
-    def of(cls, points: NDArray[np.floating], eps: float, owner: str, name: str = "bandwidth") -> DistanceScaling:
-        """Choose the powers for points and a radius: none, unless something is near a limit."""
-        if eps == 0:
-            return cls(0, far=2048)  # equal rows are found by content
-        largest = float(max(abs(float(points.min())), abs(float(points.max()))))
-        radius = math.frexp(eps)[1]
-        extent = math.frexp(largest)[1] if largest > 0 else radius - _COVERS
-        shrink = max(0, radius - extent - _COVERS)
-        reach = radius - shrink
-        top = max(reach, extent)
-        power = 0 if reach >= -_SQUARES and top <= _SQUARES else _SQUARES - top
-        if reach + power < -_SQUARES:
-            raise BadData(
-                f"{owner}: float64 cannot hold the squares of both |X| up to {largest:.3g} and {name}={eps:.3g}. "
-                f"Drop the far rows, or take a larger {name}."
-            )
-        return cls(power, shrink, extent)
-
-    def radius(self, eps: float) -> float:
-        """Scale the radius."""
-        return math.ldexp(eps, self.power - self.shrink)
-
-    def down(self, points: NDArray[np.floating]) -> Floats:
-        """Scale points: (n, d) float64, row after row."""
-        plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
-        return np.ldexp(plain, self.power) if self.power else plain
-
-    def starts(self, points: NDArray[np.floating]) -> Floats:
-        """Scale starts of paths; they may be far from the points, and keep their direction."""
-        plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
-        size = np.frexp(np.abs(plain).max(axis=1))[1]  # (m,)
-        power = np.where(size > self.extent + 2, self.power - self.shrink, self.power)
-        power = np.minimum(power, self.far - size)
-        return np.ldexp(plain, power[:, None]) if power.any() else plain
-
-    def up(self, points: Floats) -> Floats:
-        """Bring points back; a mean of the largest doubles, which may be rounded above them, is one of them."""
-        if not self.power:
-            return points
-        with np.errstate(over="ignore"):
-            return np.clip(np.ldexp(points, -self.power), -_MOST, _MOST)
-
-
-# ---- columns, each in a unit of its own ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ColumnScaling:
-    """Column j is divided by 2^powers[j]; mostly by 1."""
-
-    powers: Ints  # (d,)
-
-    @classmethod
-    def none(cls, d: int) -> ColumnScaling:
-        """Return the scaling that changes nothing."""
-        return cls(np.zeros(d, dtype=np.int64))
-
-    @classmethod
-    def fitting(cls, low: Floats, high: Floats, unit: float, one_unit: bool) -> ColumnScaling:
-        """Choose the powers for columns between `low` and `high` (d,); none unless something is extreme.
-
-        `unit` is a length beside which the columns are measured, such as the root of a variance that is added to
-        theirs: a column far below it is brought to 2⁻²⁰⁰ of it, so that its square is still a number. Columns share a
-        power unless they are so unlike that the square of the smallest would vanish, and always with `one_unit`. A
-        constant column has no size, but its value must stay finite.
-        """
-        values = np.frexp(np.maximum(-low, high))[1].astype(np.int64)  # (d,)
-        varies = high > low
-        least = int(np.frexp(unit)[1]) - _ORDINARY if unit > 0 else np.iinfo(np.int64).min
-        sizes = np.maximum(values, least)[varies]
-        if not len(sizes):
-            sizes = np.array([least if least > _ORDINARY else 0])
-        common = int(sizes.max())
-        if one_unit:
-            return cls(np.full_like(values, common if abs(common) > _ORDINARY else 0))
-        if common - int(sizes.min()) <= _ORDINARY:
-            sizes = np.full_like(sizes, common if abs(common) > _ORDINARY else 0)
-        powers = np.full_like(values, sizes.max())
-        if varies.any():
-            powers[varies] = sizes
-        powers[~varies] = np.maximum(powers[~varies], values[~varies] - 2 * _ORDINARY)
-        return cls(powers)
-
-    def __bool__(self) -> bool:
-        """Return whether anything is scaled."""
-        return bool(self.powers.any())
-
-    @property
-    def log_volume(self) -> float:
-        """What a log-density of the scaled points has more than that of the points."""
-        return int(self.powers.sum()) * math.log(2)
-
-    def down(self, points: NDArray[Any]) -> NDArray[Any]:
-        """Scale points; float32 becomes float64. What would leave float64 is far out."""
-        if not self:
-            return points
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(points.astype(np.float64), -self.powers)
-        return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
-
-    def up(self, points: Floats) -> Floats:
-        """Bring scaled points back; what would leave float64 becomes its largest number."""
-        if not self:
-            return points
-        largest = np.finfo(np.float64).max
-        with np.errstate(over="ignore", under="ignore"):
-            return np.clip(np.ldexp(points, self.powers), -largest, largest)
-
-    def variance(self, value: float) -> Any:
-        """Bring a variance into the units of the scaled columns: one each if they differ."""
-        with np.errstate(over="ignore", under="ignore"):
-            units = np.ldexp(value, -2 * self.powers)
-        return units if (units != units[0]).any() else float(units[0])
+        return np.ldexp(values, -exponent), exponent
 
 
 def cast_in_range(array: Floats, dtype: Any) -> NDArray[Any]:
@@ -392,7 +152,165 @@ def as_dtype(array: Floats, dtype: Any) -> NDArray[Any]:
     return np.clip(array, -largest, largest).astype(dtype)
 
 
+# ---- points and what has their units -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rescaling:
+    """Points lose `constant`, then are divided by 2^exponent; weights are divided by 2^weight_exponent. Mostly by 1."""
+
+    exponent: int | Ints = 0  # of all columns, or (d,)
+    weight_exponent: int = 0
+    constant: Floats | None = None  # (d,) for each column the value that all rows have in it, else 0
+
+    @classmethod
+    def fitting(cls, largest: float, largest_weight: float, blocks: Iterable[Block]) -> Self:
+        """Choose one exponent for these blocks, of this magnitude; extreme ones are examined column by column."""
+        exponent, of_weights = extreme_exponent(largest, _NEAR), weight_exponent(largest_weight)
+        if not exponent:
+            return cls(0, of_weights)
+        weighted, ends = False, []
+        for block in blocks:
+            weighted |= block.weights is not None
+            ends.append(column_ends(block.points))
+        if weighted:  # light rows have small entries beside the largest of others: their products keep their digits
+            of_weights = exponent_of(largest_weight) - _HEAVY_WEIGHTS
+        low, high = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)  # (d,)
+        varies = low < high
+        if varies.all() or not varies.any() or not high[~varies].any():
+            return cls(exponent, of_weights)  # where nothing varies the unit is that of the values, and of a start
+        largest = max(largest_of(low[varies]), largest_of(high[varies]))
+        return cls(extreme_exponent(largest, _NEAR), of_weights, np.where(varies, 0.0, high))
+
+    @classmethod
+    def by_column(cls, low: Floats, high: Floats, unit: float, one_unit: bool) -> Self:
+        """Choose an exponent for each column between `low` and `high` (d,); 0 unless something is extreme.
+
+        `unit` is a length beside which the columns are measured, such as the root of a variance that is added to
+        theirs: a column far below it is brought to 2⁻²⁰⁰ of it, so that its square is still a number. Columns share an
+        exponent unless they are so unlike that the square of the smallest would vanish, and always with `one_unit`. A
+        constant column has no size, but its value must stay finite.
+        """
+        values, varies = exponents_of(np.maximum(-low, high)), high > low  # (d,)
+        least = exponent_of(unit) - _ORDINARY if unit > 0 else np.iinfo(np.int64).min
+        sizes = np.maximum(values, least)[varies]
+        if not len(sizes):
+            sizes = np.array([least if least > _ORDINARY else 0])
+        common = int(sizes.max())
+        if one_unit or common - int(sizes.min()) <= _ORDINARY:
+            common = common if abs(common) > _ORDINARY else 0
+            sizes = np.full_like(sizes, common)
+        exponents = np.full_like(values, common)
+        if one_unit:
+            return cls(exponents)
+        if varies.any():
+            exponents[varies] = sizes
+        exponents[~varies] = np.maximum(exponents[~varies], values[~varies] - 2 * _ORDINARY)
+        return cls(exponents)
+
+    def __bool__(self) -> bool:
+        """Return whether anything is changed."""
+        return bool(np.any(self.exponent)) or self.weight_exponent != 0 or self.constant is not None
+
+    def columns(self, d: int) -> Ints:
+        """Return the exponent of each column, (d,)."""
+        return np.broadcast_to(np.asarray(self.exponent, dtype=np.int64), d)
+
+    @property
+    def log_volume(self) -> float:
+        """What a log-density of the rescaled points has more than that of the points."""
+        return int(np.sum(self.exponent)) * math.log(2)
+
+    def down(self, points: Any) -> Any:
+        """Rescale points, sparse ones too; float32 becomes float64. What would leave float64 is far out, at ±2^500."""
+        if self.constant is not None:
+            points = _plus(points, -self.constant)
+        if not np.any(self.exponent):
+            return points
+        return _clipped(times_power(points.astype(np.float64, copy=False), -self.exponent), 2.0**_FAR)
+
+    def up(self, points: Any) -> Any:
+        """Bring points back; what would leave float64, such as a rounded mean, becomes its largest number."""
+        if np.any(self.exponent):
+            points = _clipped(times_power(points.astype(np.float64, copy=False), self.exponent), _MOST)
+        return points if self.constant is None else _plus(points, self.constant)
+
+    def block(self, block: Block) -> Block:
+        """Rescale the rows of a block and their weights."""
+        weights = block.weights
+        if self.weight_exponent and weights is None:
+            weights = np.ones(block.points.shape[0])
+        return Block(self.down(block.points), times_power(weights, -self.weight_exponent))
+
+    def to_units(self, values: Any, *, length: int = 0, weight: int = 0) -> Any:
+        """Rescale a quantity of the dimension length^length · weight^weight: one for each column if they differ."""
+        return times_power(values, -length * self._common - weight * self.weight_exponent)
+
+    def from_units(self, values: Any, *, length: int = 0, weight: int = 0) -> Any:
+        """Bring such a quantity back; beyond float64 it is infinite, or 0."""
+        return times_power(values, length * self._common + weight * self.weight_exponent)
+
+    @property
+    def _common(self) -> Any:
+        """The exponent, one number where all columns have the same."""
+        exponents = np.ravel(self.exponent)
+        return int(exponents[0]) if (exponents == exponents[0]).all() else self.exponent
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusRescaling(Rescaling):
+    """Brings coordinates and a radius to where their squares neither overflow nor underflow.
+
+    A radius ε ≥ 2^60·max|X| covers all points, and any other such radius gives the same means. It is divided by
+    2^shrink, down to 2^60·max|X|, so that the exponent is chosen for the points. A start y far outside of them shrinks
+    alike: then y − x rounds to y for all x, so ‖y − x‖ ≤ ε before and after.
+    """
+
+    shrink: int = 0
+    extent: int = 0  # all coordinates of the points are below 2^extent
+    far: int = _FAR  # a start beyond 2^far is brought there: it is off the points, and further than any radius
+
+    @classmethod
+    def of(cls, points: NDArray[np.floating], eps: float, owner: str, name: str = "bandwidth") -> Self:
+        """Choose the exponents for points and a radius: 0, unless something is near a limit."""
+        if eps == 0:
+            return cls(far=2048)  # equal rows are found by content
+        largest, radius = largest_of(points), exponent_of(eps)
+        extent = exponent_of(largest) if largest > 0 else radius - _COVERS
+        shrink = max(0, radius - extent - _COVERS)
+        reach = radius - shrink
+        top = max(reach, extent)
+        exponent = 0 if reach >= -_SQUARES and top <= _SQUARES else top - _SQUARES
+        if reach - exponent < -_SQUARES:
+            raise BadData(
+                f"{owner}: float64 cannot hold the squares of both |X| up to {largest:.3g} and {name}={eps:.3g}. "
+                f"Drop the far rows, or take a larger {name}."
+            )
+        return cls(exponent, shrink=shrink, extent=extent)
+
+    def radius(self, eps: float) -> float:
+        """Rescale the radius."""
+        return float(times_power(eps, -self.exponent - self.shrink))
+
+    def down(self, points: Any) -> Any:
+        """Rescale points: (n, d) float64, row after row."""
+        return np.ascontiguousarray(super().down(points), dtype=np.float64)
+
+    def starts(self, points: NDArray[np.floating]) -> Floats:
+        """Rescale starts of paths; they may be far from the points, and keep their direction."""
+        plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
+        size = exponents_of(row_largest(plain))  # (m,)
+        exponent = np.where(size > self.extent + 2, self.exponent + self.shrink, self.exponent)
+        rescaled: Floats = times_power(plain, -np.maximum(exponent, size - self.far)[:, None])
+        return rescaled
+
+
 # ---- rows of weight 0 are absent, however large --------------------------------------------------------------------
+
+
+def is_extreme(*largest: float) -> bool:
+    """Return whether `Rescaling.fitting` would rescale points of one of these magnitudes."""
+    return any(extreme_exponent(each, _NEAR) for each in largest)
 
 
 def present_rows(block: Block) -> Block:
@@ -406,27 +324,26 @@ def present_rows(block: Block) -> Block:
 def without_absent(block: Block, largest: float) -> tuple[Block, float]:
     """Leave rows of weight 0 out where they would change the scale of the others; also say how large those are.
 
-    Extreme data is scaled by what its columns hold (`Scale.fitting`), to which such a row must not add a value.
+    Extreme data is rescaled by what its columns hold (`Rescaling.fitting`), to which such a row must not add a value.
     """
     points, weights = block
     if weights is None or weights.all():
         return block, largest
     present = float(row_largest(points)[weights > 0].max())
-    plain = Scale()
-    return (block, largest) if Scale.of(present) == Scale.of(largest) == plain else (present_rows(block), present)
+    return (present_rows(block), present) if is_extreme(present, largest) else (block, largest)
 
 
 # ---- rows, each on its own -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScaledRows:
-    """A subset of the rows and the centres, both divided by 2^power."""
+@dataclass(frozen=True, eq=False)
+class RescaledRows:
+    """A subset of the rows and the centres, both divided by 2^exponent."""
 
     rows: Any  # a slice or indices
     points: Any
     centers: Floats
-    power: int
+    exponent: int
 
 
 def is_plain(centers: Floats, largest: float) -> bool:
@@ -435,72 +352,71 @@ def is_plain(centers: Floats, largest: float) -> bool:
     return reach >= 2.0 ** -(_NEAR + 1) and max(reach, largest) < 2.0**_NEAR
 
 
-def by_scale(points: Any, centers: Floats, largest: float) -> Iterator[ScaledRows]:
+def by_scale(points: Any, centers: Floats, largest: float) -> Iterator[RescaledRows]:
     """Group rows of magnitude up to `largest` by the scale that each needs beside the centres; mostly one group.
 
     The scale is a function of the row and the centres, so the result for a row does not depend on the other rows. A
     column where all centres agree is subtracted from an extreme row: the one distance makes the same subtraction.
     """
     if is_plain(centers, largest):
-        yield ScaledRows(slice(None), points, centers, 0)
+        yield RescaledRows(slice(None), points, centers, 0)
         return
-    reach = largest_of(centers)
-    extent = np.maximum(row_largest(points), reach)  # (n,)
-    near = _row_powers(extent) == 0
+    extent = np.maximum(row_largest(points), largest_of(centers))  # (n,)
+    near = _row_exponents(extent) == 0
     if near.any():
         plain = slice(None) if near.all() else np.flatnonzero(near)
-        yield ScaledRows(plain, points[plain], centers, 0)
+        yield RescaledRows(plain, points[plain], centers, 0)
     agreed = np.where((centers == centers[0]).all(axis=0), centers[0], 0.0)  # (d,)
     huge = extent >= 2.0**1000  # a difference may leave float64
     for shrink, group in ((0, np.flatnonzero(~near & ~huge)), (2, np.flatnonzero(~near & huge))):
-        origin = np.ldexp(agreed, -shrink)
-        about = np.ldexp(centers, -shrink) - origin
+        origin = times_power(agreed, -shrink)
+        about = times_power(centers, -shrink) - origin
         for begin in range(0, len(group), _ROWS):
             rows = group[begin : begin + _ROWS]
-            shifted = np.ldexp(dense_rows(points, rows).astype(np.float64), -shrink) - origin
-            powers = _row_powers(np.maximum(row_largest(shifted), largest_of(about)))
-            for power in np.unique(powers).tolist():
-                here = powers == power
-                with np.errstate(under="ignore"):
-                    yield ScaledRows(
-                        rows[here], np.ldexp(shifted[here], -power), np.ldexp(about, -power), int(power) + shrink
-                    )
+            shifted = times_power(dense_rows(points, rows).astype(np.float64), -shrink) - origin
+            exponents = _row_exponents(np.maximum(row_largest(shifted), largest_of(about)))
+            for exponent in np.unique(exponents).tolist():
+                here = exponents == exponent
+                yield RescaledRows(
+                    rows[here], times_power(shifted[here], -exponent), times_power(about, -exponent), exponent + shrink
+                )
 
 
-def row_largest(points: Any) -> NDArray[np.float64]:
+def directions(points: Any) -> Any:
+    """Divide each extreme row by a power of two of its own: its direction is the same, and its norm is in float64."""
+    exponents = _row_exponents(row_largest(points))
+    each = np.repeat(exponents, np.diff(points.indptr)) if is_sparse(points) else exponents[:, None]
+    return times_power(points, -each)
+
+
+def row_largest(points: Any) -> Floats:
     """Return the largest magnitude of each row."""
     if is_sparse(points):
         return np.asarray(abs(points).max(axis=1).toarray(), dtype=np.float64).ravel()
     return np.maximum(points.max(axis=1), -points.min(axis=1)).astype(np.float64)
 
 
-def _row_powers(extent: Floats) -> Ints:
-    """Choose a power of two for each magnitude; only multiples of 32, so that rows share them."""
-    exponent = np.frexp(extent)[1].astype(np.int64)
-    return np.where((np.abs(exponent) > _NEAR) & (extent > 0), _NEAR * np.rint(exponent / _NEAR).astype(np.int64), 0)
+def _row_exponents(extent: Floats) -> Ints:
+    """Choose an exponent for each magnitude; only multiples of 32, so that rows share them."""
+    exponents = exponents_of(extent)
+    return np.where(np.abs(exponents) > _NEAR, _NEAR * np.rint(exponents / _NEAR).astype(np.int64), 0)
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _power(largest: float, near: int) -> int:
-    power = int(np.frexp(largest)[1])
-    return power if abs(power) > near and largest > 0 else 0
+def _plus(points: Any, row: Floats) -> Any:
+    """Add a row to the points; of sparse ones to the stored entries, since a constant column has no others."""
+    with np.errstate(over="ignore"):
+        if not is_sparse(points):
+            return points + row
+        shifted = points.astype(np.float64)
+        shifted.data += row[shifted.indices]
+        return shifted
 
 
-def _without(points: Any, columns: Bools) -> Any:
-    """Copy the points with 0 in these columns."""
-    points = points.astype(np.float64)
-    if is_sparse(points):
-        points.data[columns[points.indices]] = 0.0
-    else:
-        points[:, columns] = 0.0
+def _clipped(points: Any, most: float) -> Any:
+    """Clip new points in place."""
+    values = points.data if is_sparse(points) else points
+    np.clip(values, -most, most, out=values)
     return points
-
-
-def _times(points: Any, power: int) -> Any:
-    if is_sparse(points):
-        scaled = points.astype(np.float64)
-        scaled.data = np.ldexp(scaled.data, power)
-        return scaled
-    return np.ldexp(points.astype(np.float64, copy=False), power)

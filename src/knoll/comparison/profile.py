@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.rescale import near_one, times_power
+
 __all__ = ["Profile", "profile_of"]
 
 _APART = 100.0  # times: columns whose spreads differ by more are named
@@ -45,11 +47,9 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     n, d = X.shape
     # (d,) each; sums over rows in order of content, so that the order of rows changes no bit
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # sums and squares of extreme numbers leave float64
-    means = np.array(
-        [np.ldexp(np.mean(np.ldexp(X[order, j], -power[j]), dtype=np.float64), power[j]) for j in range(d)]
-    )
-    deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
+    near = [near_one(X[order, j]) for j in range(d)]  # sums and squares of extreme numbers leave float64
+    means = np.array([times_power(np.mean(column, dtype=np.float64), exponent) for column, exponent in near])
+    deviations = np.array([times_power(np.std(column), exponent) for column, exponent in near])
     constant = minima == maxima
     copies = 0
     for begin in range(0, n - 1, 1 << 16):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.rescale import exponent_of, times_power
 from knoll.comparison.density import Hills, find_hills, kernel_estimate, squared_distances
 from knoll.comparison.lines import Lines, is_blind, seek_lines
 from knoll.comparison.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
@@ -96,19 +97,15 @@ def _rescaled(points: Floats) -> Floats:
 
     Columns far smaller than the largest become 0: unscaled, they have no say in a distance either.
     """
-    top = _exponent(points)
+    top = exponent_of(points)
     shrink = 70 if top > _MOST_EXPONENT else 0
-    shifted = np.ldexp(points, -shrink)
-    shifted -= shifted.min(axis=0)  # exactly 0 in a constant column, however large
-    power = _exponent(shifted)
-    if top <= _EXTREME and abs(power + shrink) <= _EXTREME:
+    shifted = times_power(points, -shrink)
+    shifted = shifted - shifted.min(axis=0)  # exactly 0 in a constant column, however large
+    exponent = exponent_of(shifted)
+    if top <= _EXTREME and abs(exponent + shrink) <= _EXTREME:
         return points
-    return np.ldexp(shifted, -power)
-
-
-def _exponent(values: Floats) -> int:
-    """Return the exponent of the largest magnitude: all are below two to this power."""
-    return int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    rescaled: Floats = times_power(shifted, -exponent)
+    return rescaled
 
 
 def nothing(m: int, why: str) -> Survey:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.rescale import DistanceScaling
+from knoll._common.rescale import RadiusRescaling
 from knoll._common.unique_rows import find_unique_rows, merge_equal_rows
 from knoll._typing import Bools, Floats, Ints
 
@@ -35,7 +35,7 @@ class Ends:
         """Return the ends of these paths: a mask, or indices, which may repeat."""
         return Ends(self.points[paths], self.steps[paths], self.weight[paths], self.reason[paths], self.distances)
 
-    def unscaled(self, scaling: DistanceScaling, starts: NDArray[np.floating]) -> Floats:
+    def unscaled(self, scaling: RadiusRescaling, starts: NDArray[np.floating]) -> Floats:
         """Return the ends in the units of the data: (m, d). A path without a step ends at its start, bit for bit."""
         still = np.isin(self.reason, (_core.END_EMPTY, _core.END_LEVEL, _core.END_UNFINISHED))
         still &= (self.points == scaling.starts(starts)).all(axis=1)

@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from knoll import _core
 from knoll._common import linalg
 from knoll._common.interrupt import interruptible
+from knoll._common.rescale import times_power
 from knoll._common.unique_rows import merge_equal_rows
 from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints
@@ -214,9 +215,8 @@ def has_enough(block: NeighbourBlock, min_samples: float, weights: Floats | None
     enough = mass >= min_samples
     close = np.abs(mass - min_samples) <= 1e-12 * (sizes + 1) * (size + abs(min_samples))
     for i in np.flatnonzero(close | ~np.isfinite(size)):
-        # scaled by a power of two, so that the sum of the largest weights stays finite
-        beyond = math.fsum(np.append(each[block.starts[i] : block.starts[i + 1]] / 2**60, -min_samples / 2**60))
-        enough[i] = beyond >= 0
+        terms = np.append(each[block.starts[i] : block.starts[i + 1]], -min_samples)
+        enough[i] = math.fsum(times_power(terms, -60)) >= 0  # the sum of the largest weights stays finite
     return np.asarray(enough)
 
 

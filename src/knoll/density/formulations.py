@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from knoll._common.rescale import DistanceScaling
+from knoll._common.rescale import RadiusRescaling
 from knoll._typing import Bools, Floats, Ints
 from knoll.density import ascent, core_graph
 from knoll.density.core_graph import Clusters
@@ -184,7 +184,7 @@ class Climbing(Formulation):
     ) -> tuple[Floats, Bools]:
         """Follow paths until min_samples rows of the data are within ε: their ends, and which have so many."""
         eps = float(model.eps)
-        scaling = DistanceScaling.of(points, eps, "DBSCAN", "eps")
+        scaling = RadiusRescaling.of(points, eps, "DBSCAN", "eps")
         present = slice(None) if weights is None else weights > 0
         density = ascent.KernelDensity(
             scaling.down(points[present]),

@@ -12,7 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
-from knoll._common.rescale import DistanceScaling, near_one, summable, unscaled
+from knoll._common.rescale import RadiusRescaling, exponent_of, near_one, times_power
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
 from knoll._typing import Bools, Floats, Ints
@@ -23,6 +23,8 @@ from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_point
 
 __all__ = ["MeanShift"]
 
+_HEAVIEST = 500  # under a Gaussian, the largest exponent of a weight: the core's limit
+_LIGHTEST = 1500  # and how far below it the smallest may be
 _WARNED_FROM = 20  # rows: of fewer, three tenths may be a row alone
 _ARRAY = Instance((np.ndarray, list, tuple), "an array of shape (n_seeds, n_features)")
 
@@ -236,24 +238,24 @@ class MeanShift(ClusterMixin, Estimator):
             return float(self.bandwidth)
         return scales.estimate_bandwidth(self.points_, sample_weight=self.weights_, n_jobs=self._threads())
 
-    def _density(self) -> tuple[ascent.KernelDensity, DistanceScaling, int]:
+    def _density(self) -> tuple[ascent.KernelDensity, RadiusRescaling, int]:
         """Return the density of the fitted data in scaled units, the scaling, and the power of the weights."""
-        scaling = DistanceScaling.of(self.points_, self.bandwidth_, "MeanShift")
+        scaling = RadiusRescaling.of(self.points_, self.bandwidth_, "MeanShift")
         eps = scaling.radius(self.bandwidth_)
         gaussian = self.kernel == "gaussian" and eps > 0
-        weights, power = summable(self.weights_, gaussian, "MeanShift")
+        weights, power = _summable(self.weights_, gaussian)
         points = scaling.down(self.points_)
         return ascent.KernelDensity.of(points, weights, eps, gaussian, self._threads()), scaling, power
 
-    def _in_box(self, centers: NDArray[np.float64], scaling: DistanceScaling) -> NDArray[np.float64]:
+    def _in_box(self, centers: NDArray[np.float64], scaling: RadiusRescaling) -> NDArray[np.float64]:
         """Bring scaled centers back; entries that are subnormal while scaled are clipped to the range of the rows."""
         back = scaling.up(centers)
-        if not scaling.power:
+        if not scaling:
             return back
         inside = np.clip(back, self.points_.min(axis=0), self.points_.max(axis=0))
         return np.where(np.abs(centers) < np.finfo(np.float64).smallest_normal, inside, back)
 
-    def _seeds(self, scaling: DistanceScaling) -> NDArray[Any]:
+    def _seeds(self, scaling: RadiusRescaling) -> NDArray[Any]:
         """Choose the starts when rows are assigned to the nearest end."""
         if self.seeds is not None:
             refuse_masked(self.seeds, "seeds")
@@ -303,7 +305,7 @@ class MeanShift(ClusterMixin, Estimator):
             labels = number[labels]
         return joined, labels
 
-    def _nearest_mode(self, ends: Floats, density: ascent.KernelDensity, scaling: DistanceScaling) -> Ints:
+    def _nearest_mode(self, ends: Floats, density: ascent.KernelDensity, scaling: RadiusRescaling) -> Ints:
         """Label points by the nearest mode; without `cluster_all`, −1 where none is within the bandwidth."""
         index, distance = np.empty(len(ends), np.int64), np.empty(len(ends))
         modes = _core.Index(scaling.down(self.peaks_), density.eps, "euclidean", 2.0, "auto", density.threads)
@@ -328,7 +330,7 @@ class MeanShift(ClusterMixin, Estimator):
         else:
             weights, _ = near_one(self.weights_)
             mean = math.fsum(within[present] * (weights / math.fsum(weights)))
-        return float(unscaled(mean, size + power))
+        return float(times_power(mean, size + power))
 
     def _warn_unfinished(self, ends: ascent.Ends) -> None:
         count = int(np.count_nonzero(ends.reason == _core.END_UNFINISHED))
@@ -384,3 +386,23 @@ class MeanShift(ClusterMixin, Estimator):
     def _points(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
         return check_points(X, estimator=self, reset=False, n_jobs=self.n_jobs)
+
+
+def _summable(weights: Floats | None, gaussian: bool) -> tuple[Floats | None, int]:
+    """Divide weights > 0 by a power of two so that their sum is within float64; also return the exponent, mostly 0.
+
+    Under a Gaussian kernel, products of weights and kernel values must be within float64, too.
+    """
+    if weights is None:
+        return None, 0
+    heaviest, lightest = exponent_of(weights), exponent_of(weights.min())
+    if not gaussian:  # sums of products are exact, whatever the weights
+        exponent = max(0, heaviest + len(weights).bit_length() - 1023)
+    elif heaviest - lightest > _LIGHTEST:
+        raise BadData(
+            f"MeanShift: the sample weights go from {weights.min():.3g} to {weights.max():.3g}: no float64 holds the "
+            "Gaussian sums of both. Give weights of less different size, or 0 to rows that should not count."
+        )
+    else:
+        exponent = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -900 else 0
+    return np.maximum(times_power(weights, -exponent), 5e-324), exponent

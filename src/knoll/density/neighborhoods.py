@@ -5,7 +5,6 @@ Each function returns rows of the graph "within ε", a block at a time, of at mo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.metrics import pairwise_distances
 
-from knoll._common.rescale import scaled
+from knoll._common.rescale import directions, exponent_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.core_graph import NeighbourBlock, Neighbourhoods
@@ -104,30 +103,25 @@ def of_sparse_directions(queries: Any, points: Any, eps: float) -> Neighbourhood
 
 
 def _directions(rows: Any) -> tuple[csr_array, NDArray[np.float64], list[bytes]]:
-    """Scale each row by a power of two so that its largest entry is near one; also its norm then, and its content."""
+    """Rescale each extreme row by a power of two; also return its norm then, and its content."""
     plain = csr_array(rows, dtype=np.float64, copy=True)
     plain.sum_duplicates()
     plain.eliminate_zeros()
     starts = plain.indptr
     contents = [plain.indices[a:b].astype(np.int64).tobytes() + plain.data[a:b].tobytes() for a, b in pairwise(starts)]
-    counts = np.diff(starts)
-    powers = np.zeros(plain.shape[0], dtype=np.int64)
-    filled = counts > 0
-    if filled.any():
-        powers[filled] = np.frexp(np.maximum.reduceat(np.abs(plain.data), starts[:-1][filled]))[1]
-    plain.data = np.ldexp(plain.data, -np.repeat(powers, counts))
+    plain = directions(plain)
     norms = np.sqrt(plain.multiply(plain).tocsr() @ np.ones(plain.shape[1]))  # added in the order of the columns
     return plain, norms, contents
 
 
 def pairs_within(points: NDArray[Any], eps: float) -> NDArray[np.bool_]:
     """Tell which rows are within ε of each other, by the one distance in units of ε: (n, n)."""
-    power = -math.frexp(eps)[1]
+    exponent = exponent_of(eps)
     square = np.zeros((len(points), len(points)))
     with np.errstate(over="ignore", under="ignore"):  # beyond float64 is beyond ε, and far below it is nothing
         for column in np.asarray(points, dtype=np.float64).T:
-            square += np.square(np.ldexp(column[:, None] - column, power))
-    return np.asarray(np.sqrt(square) <= math.ldexp(eps, power))
+            square += np.square(times_power(column[:, None] - column, -exponent))
+    return np.asarray(np.sqrt(square) <= times_power(eps, -exponent))
 
 
 def of_sparse_features(queries: Any, points: Any, eps: float) -> Neighbourhoods:
@@ -136,9 +130,9 @@ def of_sparse_features(queries: Any, points: Any, eps: float) -> Neighbourhoods:
     The expanded form errs by less than (m + 4) units of rounding of ‖x‖² + ‖y‖², m the most entries of a row; within
     twice that of ε² the pair is decided by the one distance.
     """
-    power = -math.frexp(eps)[1]  # ε near one: squares neither vanish nor overflow, unless they are far beyond it
-    eps = math.ldexp(eps, power)
-    left, right = (_scaled(a, power) for a in (queries, points))
+    exponent = exponent_of(eps)  # ε near one: squares neither vanish nor overflow, unless they are far beyond it
+    eps = float(times_power(eps, -exponent))
+    left, right = (_rescaled(a, exponent) for a in (queries, points))
     left_norms, right_norms = (np.asarray(a.multiply(a).sum(axis=1)).ravel() for a in (left, right))
     longest = max(int(np.diff(a.indptr).max(initial=0)) for a in (left, right))
     slack = 2 * (longest + 8) * _EPS
@@ -171,9 +165,9 @@ def within(begin: int, distances: Floats, eps: float) -> NeighbourBlock:
     return NeighbourBlock(begin, starts, near, distances[of, near])
 
 
-def _scaled(points: Any, power: int) -> Any:
+def _rescaled(points: Any, exponent: int) -> Any:
     rows = csr_array(points, dtype=np.float64)
-    near = scaled(rows, power)
+    near = times_power(rows, -exponent)
     if not np.isfinite(near.data).all():
         raise BadData(
             f"DBSCAN: |X| goes up to {np.abs(rows.data).max():.3g}, too far beyond eps for float64 to hold both. "

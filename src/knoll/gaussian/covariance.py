@@ -17,6 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._common.rescale import exponent_of, times_power
 from knoll._schema import no_factor, no_variances
 from knoll.exceptions import BadData
 
@@ -81,7 +82,7 @@ def narrowest(reach: int, d: int) -> float:
     Two of them are at most 4d · 2^reach apart, squared, and that over the variance stays below 2^1000: beyond it all
     distances would count as equally far. It is as hard as k-means all the same.
     """
-    return max(NARROWEST, float(np.ldexp(1.0, reach + 2 + int(np.frexp(d)[1]) - 1000)))
+    return max(NARROWEST, float(times_power(1.0, reach + 2 + exponent_of(d) - 1000)))
 
 
 class Covariance(ABC):

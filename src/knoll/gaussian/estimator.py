@@ -15,7 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll._common.blocks import Block, BlockSource
 from knoll._common.loop import StepReport, iterate, live
-from knoll._common.rescale import as_dtype, cast_in_range, present_rows, weight_power
+from knoll._common.rescale import (
+    Rescaling,
+    as_dtype,
+    cast_in_range,
+    exponent_of,
+    present_rows,
+    times_power,
+    weight_exponent,
+)
 from knoll._schema import Array, Boolean, Columns, Real, no_factor, no_variances
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
@@ -196,36 +204,30 @@ class Gaussian(DensityMixin, Estimator):
         """Pass over the blocks until μ and Σ are accurate, then keep them."""
         threads = self._threads()
         heaviest = 0.0 if first.weights is None else float(first.weights.max())
-        power = weight_power(heaviest)
+        scaling = Rescaling(weight_exponent=weight_exponent(heaviest))
 
         def partial(block: Block, state: steps.GaussianState) -> steps.MomentSums:
             nonlocal heaviest
             heaviest = max(heaviest, 1.0 if block.weights is None else float(block.weights.max()))
-            if power:
-                weights = np.ones(len(block.points)) if block.weights is None else block.weights
-                with np.errstate(over="ignore"):  # beside the unit of lighter blocks; the pass is made again
-                    block = Block(block.points, np.ldexp(weights, -power))
-            return steps.partial(block, state, threads)
+            return steps.partial(scaling.block(block), state, threads)
 
         def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
-            nonlocal power
+            nonlocal scaling
             while True:
                 sums = (partial(block, state) for block in blocks())
                 stats = functools.reduce(lambda a, b: steps.merge(a, b, threads), sums)
-                if power == weight_power(heaviest):
+                if scaling.weight_exponent == weight_exponent(heaviest):
                     return steps.finish(stats, state, threads)
-                power = weight_power(heaviest)  # a later block has the heaviest row: the unit is that of all rows
+                # a later block has the heaviest row: the pass is made again, in the unit of all rows
+                scaling = Rescaling(weight_exponent=weight_exponent(heaviest))
 
         hook = live("Gaussian", self.verbose)
         state, history = iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled, hook=hook)
         self._check_sums(state, blocks)
-        with np.errstate(over="ignore"):
-            weight = float(np.ldexp(state.mass, power))
+        weight = float(scaling.from_units(state.mass, weight=1))
         if not np.isfinite(weight):
             raise BadData("Gaussian: the sum of the sample weights leaves float64. Divide them by their largest.")
-        if power:  # the objective is proportional to the weights
-            with np.errstate(over="ignore"):
-                history["objective"] = np.ldexp(history["objective"], power)
+        history["objective"] = scaling.from_units(history["objective"], weight=1)
         scale = np.sqrt(state.covariance.diagonal())
         full = Full().update(Moments(np.array([weight]), state.mean[None], state.covariance[None], scale))
         for _, column in full.floored:
@@ -419,8 +421,8 @@ class Gaussian(DensityMixin, Estimator):
 
     def _log_density(self, points: NDArray[Any]) -> NDArray[np.float64]:
         # In units of the deviations: the kernel brings rows beyond 2⁵⁰⁰ of them nearer, lest products leave float64.
-        power = int(np.frexp(self.whitener_.diagonal().min())[1])
-        mean, scale = np.asarray(self.mean_, dtype=np.float64), float(np.ldexp(1.0, power))
+        exponent = exponent_of(self.whitener_.diagonal().min())
+        mean, scale = np.asarray(self.mean_, dtype=np.float64), float(times_power(1.0, exponent))
         density = self._full().moved(mean, scale).log_density(points, self._threads(), mean, scale)
-        log_density: NDArray[np.float64] = density[:, 0] + len(mean) * power * np.log(2.0)
+        log_density: NDArray[np.float64] = density[:, 0] + len(mean) * exponent * np.log(2.0)
         return log_density

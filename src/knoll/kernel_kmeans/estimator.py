@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import kernels, scales
 from knoll._common.loop import live
-from knoll._common.rescale import affinity_power, largest_of, near_one, scaled
+from knoll._common.rescale import affinity_exponent, near_one, times_power
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._common.unique_rows import equal_rows, row_digests
 from knoll._schema import Array, Columns, Real, Text, Whole, not_all, not_columns
@@ -271,10 +271,10 @@ class KernelKMeans(ClusterMixin, Estimator):
         present = None if weights is None or weights.all() else np.flatnonzero(weights)
         if present is not None and self._precomputed():
             check_matrix(points, "the precomputed kernel")  # whole, so that messages name rows of the input
-        self.kernel_power_ = affinity_power(largest_of(points)) if self._precomputed() else 0
-        points = scaled(points, -self.kernel_power_)
+        self.kernel_power_ = affinity_exponent(points) if self._precomputed() else 0
+        points = times_power(points, -self.kernel_power_)
         kept = points if present is None else self._only(points, present)
-        power, weights = _rescaled(weights if present is None or weights is None else weights[present])
+        weights, power = (None, 0) if weights is None else near_one(weights if present is None else weights[present])
         problem = self._problem(kernel, kept, weights, threads)
         own = None if self._precomputed() else kept
         starts = Starts(self.init, self.n_init, k, problem, own, present, n, draw_seed(self.random_state))
@@ -382,8 +382,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         means, precomputed = best.means, self._precomputed()
 
         def up(values: Any) -> Any:  # sums of w κ; beyond float64 they are infinite
-            with np.errstate(over="ignore", under="ignore"):
-                return np.ldexp(values, power + self.kernel_power_)
+            return times_power(values, power + self.kernel_power_)
 
         self.objective_ = float(up(max(best.objective, 0.0) if problem.definite else best.objective))
         self.trace_objective_ = float(up(means.trace))
@@ -394,8 +393,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         self.sigma_reason_ = reason
         self.shift_ = float(min(up(best.shift), np.finfo(np.float64).max))
         self.level_shift_ = float(best.shift)  # for `predict`: weights and similarities near one
-        with np.errstate(over="ignore"):
-            self.cluster_weights_ = np.ldexp(means.masses, power)
+        self.cluster_weights_ = times_power(means.masses, power)
         self.weight_power_ = power
         self.center_labels_ = means.labels
         self.center_norms_ = means.norms
@@ -404,7 +402,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         self.center_errors_ = means.error
         self.largest_ = float(problem.reach.max())
         self.fit_points_ = None if precomputed else kept.copy()
-        self.fit_weights_ = None if problem.weights is None else np.ldexp(problem.weights, power)
+        self.fit_weights_ = times_power(problem.weights, power)
         self.row_names_ = row_digests(kept) if best.shift else None
 
     # ---- the fitted model --------------------------------------------------------------------------------------------
@@ -425,7 +423,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         check_is_fitted(self)
         queries = self._points(X, reset=False)
         if self._precomputed():
-            queries = scaled(queries, -self._kernel_power())
+            queries = times_power(queries, -self._kernel_power())
             queries = queries if self.present_ is None else queries[:, self.present_]
         return self._assign(queries)
 
@@ -435,12 +433,12 @@ class KernelKMeans(ClusterMixin, Estimator):
         kept = Kept(
             kernel=self._kernel(self.sigma_),
             points=self.fit_points_,
-            weights=None if self.fit_weights_ is None else np.ldexp(self.fit_weights_, power),
+            weights=times_power(self.fit_weights_, power),
             labels=self.center_labels_,
             norms=self.center_norms_,
             errors=self.center_errors_,
             largest=self.largest_,
-            shift=float(vars(self).get("level_shift_", np.ldexp(self.shift_, power))),
+            shift=float(vars(self).get("level_shift_", times_power(self.shift_, power))),
             names=self.row_names_,
         )
         return kept.assign(queries, self._threads(), rows)
@@ -502,14 +500,6 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     def _only(self, points: Any, rows: Rows) -> Any:
         return points[rows][:, rows] if self._precomputed() else points[rows]
-
-
-def _rescaled(weights: Floats | None) -> tuple[int, Floats | None]:
-    """Scale weights by a power of two so that the largest is near one; also return the power."""
-    if weights is None:
-        return 0, None
-    weights, power = near_one(weights)
-    return power, weights
 
 
 def _smallest(K: Any) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common import seeding
+from knoll._common.rescale import near_one
 from knoll._common.seeding import Multiset
 from knoll.base import warn_caller
 from knoll.exceptions import InvalidParameter, InvalidType
@@ -123,13 +124,13 @@ def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, re
     ones, as long as that lowers Σ w D² (Lattanzi and Sohler, 2019): in feature space most rows are equally far from
     each other, and the first choice is hardly better than chance.
     """
-    rows, weights = distinct.rows, _rescaled(distinct.weights)
+    rows, (weights, _) = distinct.rows, near_one(distinct.weights)
     diagonal = problem.diagonal[rows]
     trials = 2 + int(math.log(k))
     chosen = [int(_drawn(weights, 1, seed, restart, 0)[0])]
     nearest = _squares(problem, rows, diagonal, np.array(chosen))[0]  # (m,) D² to the closest row so far
     while len(chosen) < k:
-        chances = _rescaled(weights * _rescaled(nearest))
+        chances, _ = near_one(weights * near_one(nearest)[0])
         possible = np.flatnonzero(chances)
         if not len(possible):
             break
@@ -158,7 +159,7 @@ def _exchanged(
     stale = np.arange(m)
     for draw in range(min(max(_DRAWS, 3 * k), m // 4)):  # with few rows, more draws would make all starts equal
         first[stale], second[stale], d1[stale], d2[stale] = _two_least(squares[:, stale])
-        chances = _rescaled(weights * _rescaled(d1))
+        chances, _ = near_one(weights * near_one(d1)[0])
         possible = np.flatnonzero(chances)
         if not len(possible):
             break
@@ -239,11 +240,6 @@ def _squares(problem: Problem, rows: Rows, diagonal: Floats, chosen: Rows) -> Fl
     """Return squared distances in feature space from chosen rows to all, (t, m); 0 where rounding made them less."""
     kernel = problem.operator.rows(rows[chosen])[:, rows]
     return np.maximum(diagonal[chosen][:, None] - 2 * kernel + diagonal, 0.0)
-
-
-def _rescaled(values: Floats) -> Floats:
-    """Scale by a power of two so that the largest is near one: products neither vanish nor overflow."""
-    return np.ldexp(values, -int(np.frexp(values.max(initial=0.0))[1]))
 
 
 def _drawn(weights: Floats, count: int, seed: int, restart: int, step: int) -> Rows:

@@ -116,44 +116,24 @@ def assign(
 def _decide(
     means: Means, inner: Floats, candidates: NDArray[np.bool_], shift: float, own: Labels | None
 ) -> tuple[Labels, NDArray[np.bool_]]:
-    """Compare exact costs; also return where two are equal."""
+    """Compare exact costs as rational numbers, which nothing rounds; also return where two are equal."""
     at = -np.ones(len(inner), dtype=np.int32) if own is None else own
-    lift = [Fraction(float(shift)) / Fraction(float(s)) if s > 0 else Fraction(0) for s in means.masses]
-    found, sure = _by_long_doubles(means, inner, candidates, lift, at)
-    equal = np.zeros(len(inner), dtype=np.bool_)
-    left = np.flatnonzero(~sure)
-    if not len(left):
-        return found, equal
-    cases = np.column_stack([np.where(candidates, inner, 0.0), candidates, at])[left]
+    used = np.flatnonzero(candidates.any(axis=0)).tolist()
+    lift = {c: Fraction(float(shift)) / Fraction(float(means.masses[c])) if shift else 0 for c in used}
+    at_zero = {c: means.exact_cost(0.0, c) + lift[c] for c in used}  # costs are linear in the inner product
+    slope = {c: -2 / Fraction(float(means.masses[c])) for c in used}
+    cases = np.column_stack([np.where(candidates, inner, 0.0), candidates, at])
     _, first, which = np.unique(cases, axis=0, return_index=True, return_inverse=True)  # equal cases once
-    for case, row in enumerate(left[first]):
+    found, equal = np.empty(len(first), dtype=np.int32), np.empty(len(first), dtype=np.bool_)
+    for case, row in enumerate(first):
         clusters = np.flatnonzero(candidates[row]).tolist()
-        costs = [means.exact_cost(inner[row, c], c) + lift[c] * (1 - 2 * int(at[row] == c)) for c in clusters]
+        costs = [
+            at_zero[c] + slope[c] * Fraction(float(inner[row, c])) - (2 * lift[c] if at[row] == c else 0)
+            for c in clusters
+        ]
         least = min(costs)
-        same = left[which.ravel() == case]
-        found[same], equal[same] = clusters[costs.index(least)], costs.count(least) > 1
-    return found, equal
-
-
-def _by_long_doubles(
-    means: Means, inner: Floats, candidates: NDArray[np.bool_], lift: list[Fraction], at: Labels
-) -> tuple[Labels, NDArray[np.bool_]]:
-    """Compare exact costs in long double; also return where the comparison is certain."""
-    long = np.longdouble
-    clusters = np.flatnonzero(candidates.any(axis=0))
-    mass = means.masses[clusters].astype(long)
-    norms = np.array([means.exact_norm(int(c)) for c in clusters], dtype=long) / mass / mass
-    lifts = np.array([float(lift[c]) for c in clusters]).astype(long)
-    products = 2 * inner[:, clusters].astype(long) / mass
-    costs = norms - products + lifts * np.where(at[:, None] == clusters, -1, 1)
-    size = np.abs(norms) + np.abs(products) + lifts
-    doubt = (16 * np.finfo(long).eps * size + 2.0**-51 * lifts).max(axis=1)
-    costs[~candidates[:, clusters]] = np.inf
-    best_at = costs.argmin(axis=1)
-    rows = np.arange(len(inner))
-    best = costs[rows, best_at].copy()
-    costs[rows, best_at] = np.inf
-    return clusters[best_at].astype(np.int32), np.asarray(costs.min(axis=1) - best > doubt)
+        found[case], equal[case] = clusters[costs.index(least)], costs.count(least) > 1
+    return found[which.ravel()], equal[which.ravel()]
 
 
 def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:

@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.rescale import scaled
+from knoll._common.rescale import times_power
 from knoll._common.sparse import is_sparse
 from knoll.exceptions import BadData
 from knoll.validation import refuse_masked
@@ -214,7 +214,7 @@ class CachedOperator(FunctionOperator):
 
     def tile(self, Y: Any) -> Floats:
         """Return κ(Y, X) over 2^power, (q, n)."""
-        tile = scaled(super().tile(Y), -self.power)
+        tile = times_power(super().tile(Y), -self.power)
         if self.floor > 0:
             tile[tile < self.floor] = 0.0
         return np.asarray(tile)

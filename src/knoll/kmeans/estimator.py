@@ -13,7 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.blocks import Block, BlockSource
 from knoll._common.loop import StepReport
-from knoll._common.rescale import Scale, by_scale, is_plain, largest_of, present_rows, without_absent
+from knoll._common.rescale import (
+    Rescaling,
+    by_scale,
+    is_extreme,
+    is_plain,
+    largest_of,
+    present_rows,
+    times_power,
+    without_absent,
+)
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
 from knoll.base import Estimator, all_or_nothing, warn_caller
@@ -211,15 +220,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         heaviest = 1.0 if weights is None else float(weights.max())
         refuse_light(weights, heaviest)
         counted, extent = without_absent(Block(points, weights), largest)
-        scale = Scale.fitting(extent, heaviest, [counted])
-        block = scale.block(counted)
+        scaling = Rescaling.fitting(extent, heaviest, [counted])
+        block = scaling.block(counted)
         k, algorithm = int(self.n_clusters), self._algorithm()
 
         def memory() -> Any:
             return memory_for(block.points, k, algorithm)
 
-        self._fit(lambda: iter([block]), block, scale, points.dtype, memory)
-        if scale.power or scale.constant or extent != largest or not is_plain(self._centers(), largest):
+        self._fit(lambda: iter([block]), block, scaling, points.dtype, memory)
+        if scaling or extent != largest or not is_plain(self._centers(), largest):
             self.labels_ = self._labels(points, largest)  # very different magnitudes: in the scales `predict` takes
         return self
 
@@ -260,7 +269,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         size = 0 if self._init_is_array() else max(1 << 16, 16 * int(self.n_clusters))
         found = summarize_blocks(source, self, seed, size)
         self._enough(found.rows)
-        drops = Scale.of(max(found.largest, found.largest_absent)) != Scale() or Scale.of(found.largest) != Scale()
+        drops = is_extreme(found.largest, max(found.largest, found.largest_absent))
 
         def counted() -> Iterator[Block]:
             rows = map(present_rows, source()) if drops else source()
@@ -269,23 +278,23 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 if len(block.points):
                     yield block
 
-        scale = Scale.fitting(found.largest, found.largest_weight, counted())
-        sample = scale.block(found.sample)
-        blocks = counted if scale == Scale() else lambda: (scale.block(block) for block in counted())
-        return self._fit(blocks, sample, scale, source.dtype, lambda: None, seed)
+        scaling = Rescaling.fitting(found.largest, found.largest_weight, counted())
+        sample = scaling.block(found.sample)
+        blocks = (lambda: map(scaling.block, counted())) if scaling else counted
+        return self._fit(blocks, sample, scaling, source.dtype, lambda: None, seed)
 
     def _fit(
         self,
         blocks: Blocks,
         sample: Block,  # what the start is drawn from
-        scale: Scale,
+        scaling: Rescaling,
         dtype: Any,
         memory: Callable[[], Any],
         seed: int | None = None,
     ) -> Self:
         """Run from each start and set the fitted attributes of the best."""
         threads = self._threads()
-        starts = self._starts(sample, scale, dtype, draw_seed(self.random_state) if seed is None else seed, threads)
+        starts = self._starts(sample, scaling, dtype, draw_seed(self.random_state) if seed is None else seed, threads)
         best: lloyd.LloydResult | None = None
         close: tuple[int, int, float] | None = None
         self.n_distances_ = self.n_rechecks_ = 0
@@ -293,15 +302,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             centers = starts(restart)
             self._print("Initialization complete")
             scatter = None if best is None else best.scatter
-            result = self._run(blocks, centers, scale, dtype, memory(), scatter, threads)
+            result = self._run(blocks, centers, scaling, dtype, memory(), scatter, threads)
             close = close or alike(centers) or alike(result.centers)
             self.n_distances_ += result.distances
             self.n_rechecks_ += result.rechecks
             if best is None or result.inertia < best.inertia:
                 best = result
         assert best is not None
-        self._warn_of(best, close, scale)
-        result = lloyd.unscaled(best, scale)
+        self._warn_of(best, close, scaling)
+        result = lloyd.unscaled(best, scaling)
         self.cluster_centers_ = result.centers.astype(dtype)
         self.cluster_weights_ = result.masses
         self.inertia_ = result.inertia
@@ -317,7 +326,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         self,
         blocks: Blocks,
         centers: Floats,
-        scale: Scale,
+        scaling: Rescaling,
         dtype: Any,
         memory: Any,
         scatter: lloyd.TotalScatter | None,
@@ -332,13 +341,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             memory=memory,
             relocates=self.empty_clusters == "relocate",
             scatter=scatter,
-            stored=lloyd.storage(scale, dtype),
-            hook=self._show(scale) if self.verbose else None,
+            stored=lloyd.storage(scaling, dtype),
+            hook=self._show(scaling) if self.verbose else None,
         )
-        self._print_end(result, scale)
+        self._print_end(result, scaling)
         return result
 
-    def _warn_of(self, best: lloyd.LloydResult, close: tuple[int, int, float] | None, scale: Scale) -> None:
+    def _warn_of(self, best: lloyd.LloydResult, close: tuple[int, int, float] | None, scaling: Rescaling) -> None:
         """Warn of clusters that stayed empty, and of two centres whose distance float64 cannot square."""
         found = int(np.count_nonzero(best.masses))
         if found < self.n_clusters:
@@ -348,7 +357,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 ConvergenceWarning,
             )
         if close is not None:
-            i, j, gap = *close[:2], np.ldexp(close[2], scale.power)
+            i, j, gap = *close[:2], scaling.from_units(close[2], length=1)
             warn_caller(
                 f"KMeans: centres {i} and {j} lie {gap:.3g} apart, and others so far away that no float64 holds the "
                 "squares of both distances: rows between these two were not separated. Cluster the close rows on "
@@ -390,15 +399,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             dtype, before = self.cluster_centers_.dtype, np.asarray(self.cluster_centers_, dtype=np.float64)
             self._check_going_on()
             known = [Block(batch.points, None), Block(before, None)]
-            scale, counts = Scale.fitting(max(extent, largest_of(before)), 1.0, known), self.cluster_weights_
-            block, raw, before = scale.block(batch), before, scale.down(before)
-            refuse_far(extent, raw, scale)
+            scaling, counts = Rescaling.fitting(max(extent, largest_of(before)), 1.0, known), self.cluster_weights_
+            block, raw, before = scaling.block(batch), before, scaling.down(before)
+            refuse_far(extent, raw, scaling)
         else:
             self._enough(points.shape[0])
             dtype, counts = points.dtype, np.zeros(int(self.n_clusters))
-            scale = Scale.fitting(extent, 1.0, [Block(batch.points, None)])
-            block = scale.block(batch)
-            before = self._starts(block, scale, dtype, draw_seed(self.random_state), threads)(0)
+            scaling = Rescaling.fitting(extent, 1.0, [Block(batch.points, None)])
+            block = scaling.block(batch)
+            before = self._starts(block, scaling, dtype, draw_seed(self.random_state), threads)(0)
         table = lloyd.round_sums(lloyd.partial(block, lloyd.start(before), threads), before.shape, threads)
         joined, counted = table.masses > 0, counts + table.masses  # (k,) which clusters the batch has rows of
         centers = before.copy()
@@ -407,16 +416,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             centers[joined] = sums / counted[joined, None]  # eq. 3.11
         if not np.isfinite(centers).all():
             raise BadData("KMeans: the sums of the sample weights leave float64. Divide them by their largest.")
-        centers = lloyd.storage(scale, dtype)(centers)
+        centers = lloyd.storage(scaling, dtype)(centers)
         shift = float(np.einsum("cj,cj->", centers - before, centers - before))
         inertia = squared_error(lambda: iter([block]), centers, threads)
-        self.cluster_centers_ = scale.up(centers).astype(dtype)
+        self.cluster_centers_ = scaling.up(centers).astype(dtype)
         self.cluster_weights_ = counted
         self.labels_ = self._labels(points, largest)
-        self.inertia_ = float(scale.up_squares(inertia))
+        self.inertia_ = float(scaling.from_units(inertia, length=2, weight=1))
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         self.n_iter_ = self.n_steps_
-        self._remember(self.n_steps_, self.inertia_, float(scale.up_shifts(shift)), time.perf_counter() - begun)
+        shift = float(scaling.from_units(shift, length=2))
+        self._remember(self.n_steps_, self.inertia_, shift, time.perf_counter() - begun)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
@@ -512,7 +522,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         for part in by_scale(points, self._centers(), largest):
             block = Block(part.points, None if weights is None else np.ascontiguousarray(weights[part.rows]))
             squares = squared_error(lambda block=block: iter([block]), part.centers, threads)  # type: ignore[misc]
-            total += float(Scale(part.power).up_squares(squares))
+            total += float(times_power(squares, 2 * part.exponent))
         return -total
 
     # ---- inside ----------------------------------------------------------------------------------------------------
@@ -556,7 +566,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         found = np.empty((points.shape[0], len(centers)), dtype=points.dtype)  # (n, k)
         for part in by_scale(points, centers, largest):
             with np.errstate(over="ignore", under="ignore"):
-                found[part.rows] = Scale(part.power).up(distances(part.points, part.centers, threads))
+                found[part.rows] = times_power(distances(part.points, part.centers, threads), part.exponent)
         return found
 
     def _check_going_on(self) -> None:
@@ -573,9 +583,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 f"n_samples={n} should be >= n_clusters={self.n_clusters}. Give more rows, or ask for fewer clusters."
             )
 
-    def _starts(self, sample: Block, scale: Scale, dtype: Any, seed: int, threads: int) -> Starts:
+    def _starts(self, sample: Block, scaling: Rescaling, dtype: Any, seed: int, threads: int) -> Starts:
         self._init_is_array()  # refuses what is no start
-        return Starts(self.init, int(self.n_clusters), sample, scale, dtype, seed, threads)
+        return Starts(self.init, int(self.n_clusters), sample, scaling, dtype, seed, threads)
 
     def _init_is_array(self) -> bool:
         """Return whether `init` is an array; refuse what is no start at all."""
@@ -627,18 +637,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         if self.verbose:
             print(f"KMeans: {message}", flush=True)
 
-    def _show(self, scale: Scale) -> Callable[[int, StepReport], None]:
+    def _show(self, scaling: Rescaling) -> Callable[[int, StepReport], None]:
         def show(iteration: int, report: StepReport) -> None:
-            objective, shift = float(scale.up_squares(report.objective)), float(scale.up_shifts(report.changed))
+            objective = scaling.from_units(report.objective, length=2, weight=1)
+            shift = scaling.from_units(report.changed, length=2)
             self._print(f"Iteration {iteration}, inertia {objective:.10g}, center shift {shift:.3g}.")
 
         return show
 
-    def _print_end(self, result: lloyd.LloydResult, scale: Scale) -> None:
+    def _print_end(self, result: lloyd.LloydResult, scaling: Rescaling) -> None:
         if not self.verbose:
             return
         shift, limit = (
-            float(scale.up_shifts(value))
+            float(scaling.from_units(value, length=2))
             for value in (result.history["changed"][-1], self.tol * result.scatter.mean_variance)
         )
         if shift == 0:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from knoll._common import seeding
 from knoll._common.blocks import Block
-from knoll._common.rescale import Scale, largest_of
+from knoll._common.rescale import Rescaling, largest_of
 from knoll._common.sparse import check_compressed, dense_rows, is_sparse
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.validation import check_points, refuse_masked
@@ -26,8 +26,10 @@ _ALIKE = 2.0**-450  # centres this close, beside data near one: the squares of w
 class Starts:
     """The start of each run: an array, or drawn from a sample (all rows, where they are in memory)."""
 
-    def __init__(self, init: Any, k: int, sample: Block, scale: Scale, dtype: Any, seed: int, threads: int) -> None:
-        self._init, self._k, self._sample, self._scale, self._dtype = init, k, sample, scale, dtype
+    def __init__(
+        self, init: Any, k: int, sample: Block, scaling: Rescaling, dtype: Any, seed: int, threads: int
+    ) -> None:
+        self._init, self._k, self._sample, self._scaling, self._dtype = init, k, sample, scaling, dtype
         self._seed, self._threads = seed, threads
         by_name = isinstance(init, str)
         self._rows = seeding.multiset(sample.points, sample.weights, threads) if by_name else None
@@ -36,7 +38,7 @@ class Starts:
         """Return the centres that run number `restart` begins with, scaled as the points are."""
         k, points = self._k, self._sample.points
         if self._rows is None:
-            return self._scale.down(self._checked(restart))
+            return self._scaling.down(self._checked(restart))
         if self._init == "random":
             rows = seeding.random_rows(self._rows, k, self._seed, restart=restart)
         else:
@@ -78,7 +80,7 @@ class Starts:
                 f"{d}."
             )
         largest = largest_of(centers)
-        if largest > float(np.finfo(self._dtype).max) or largest_of(self._scale.down(centers)) > _FAR:
+        if largest > float(np.finfo(self._dtype).max) or largest_of(self._scaling.down(centers)) >= _FAR:
             raise InvalidParameter(
                 f"KMeans: init has a value of magnitude {largest:.3g}, too far from data of dtype {self._dtype} for "
                 "squared distances. Start near the data."
@@ -87,14 +89,14 @@ class Starts:
 
     def _unscaled(self) -> Any:
         """Bring the points back, as a copy: a callable may write into its argument, and X is never changed."""
-        points = self._scale.raw(self._sample.points)
+        points = self._scaling.up(self._sample.points)
         return points.copy() if points is self._sample.points else points
 
 
-def refuse_far(largest: float, centers: Floats, scale: Scale) -> None:
+def refuse_far(largest: float, centers: Floats, scaling: Rescaling) -> None:
     """Refuse a batch beside which the centres are as good as equal: their squares would vanish in its scale."""
-    reach = largest_of(Scale(constant=scale.constant).down(centers))
-    if reach > 0 and float(np.ldexp(reach, -scale.power)) < 1 / _FAR:
+    reach = largest_of(Rescaling(constant=scaling.constant).down(centers))
+    if reach > 0 and scaling.to_units(reach, length=1) < 1 / _FAR:
         raise BadData(
             f"KMeans: a batch with values up to {largest:.3g} is too far from centres of magnitude {reach:.3g}: no "
             "one scale holds the squares of both. Give it in the units of the fit, or fit anew."

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import History, StepReport, iterate
-from knoll._common.rescale import Scale, largest_of
+from knoll._common.rescale import Rescaling, largest_of
 from knoll.kmeans.assignment import (
     Blocks,
     Memory,
@@ -431,40 +431,41 @@ def lloyd(
 ) -> LloydResult:
     """Run k-means on points in memory from the centres; no estimator inside."""
     heaviest = 1.0 if weights is None else float(weights.max())
-    scale = Scale.fitting(largest_of(points), heaviest, [Block(points, weights)])
-    block = scale.block(Block(points, weights))
+    scaling = Rescaling.fitting(largest_of(points), heaviest, [Block(points, weights)])
+    block = scaling.block(Block(points, weights))
     result = alternate(
         lambda: iter([block]),
-        scale.down(np.asarray(centers, dtype=np.float64)),
+        scaling.down(np.asarray(centers, dtype=np.float64)),
         max_iter=max_iter,
         tol=tol,
         threads=threads,
         memory=memory_for(block.points, len(centers), algorithm),
         relocates=relocates,
-        stored=storage(scale, np.float64),
+        stored=storage(scaling, np.float64),
         hook=hook,
     )
-    return unscaled(result, scale)
+    return unscaled(result, scaling)
 
 
-def storage(scale: Scale, dtype: DTypeLike) -> Callable[[Floats], Floats]:
+def storage(scaling: Rescaling, dtype: DTypeLike) -> Callable[[Floats], Floats]:
     """Make the function that rounds centres to this dtype, in the units of the data."""
 
     def stored(centers: Floats) -> Floats:
-        return scale.down(scale.up(centers).astype(dtype).astype(np.float64))
+        kept: Floats = scaling.down(scaling.up(centers).astype(dtype).astype(np.float64))
+        return kept
 
     return stored
 
 
-def unscaled(result: LloydResult, scale: Scale) -> LloydResult:
+def unscaled(result: LloydResult, scaling: Rescaling) -> LloydResult:
     """Bring a result back to the units of the data."""
     history = dict(result.history)
-    history["objective"] = scale.up_squares(history["objective"])
-    history["changed"] = scale.up_shifts(history["changed"])
+    history["objective"] = scaling.from_units(history["objective"], length=2, weight=1)
+    history["changed"] = scaling.from_units(history["changed"], length=2)
     return replace(
         result,
-        centers=scale.up(result.centers),
-        masses=scale.up_weights(result.masses),
-        inertia=float(scale.up_squares(result.inertia)),
+        centers=scaling.up(result.centers),
+        masses=scaling.from_units(result.masses, weight=1),
+        inertia=float(scaling.from_units(result.inertia, length=2, weight=1)),
         history=history,
     )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import StepReport
+from knoll._common.rescale import exponent_of, times_power
 from knoll.gaussian.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Full, Moments
 from knoll.gaussian.steps import GaussianState
 
@@ -73,7 +74,7 @@ class Centering:
         """
         largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
         unit = max(largest, least)
-        scale = float(np.ldexp(1.0, -int(np.frexp(unit)[1]))) if 0 < largest < np.inf else 1.0
+        scale = float(times_power(1.0, -exponent_of(unit))) if 0 < largest < np.inf else 1.0
         covariance = pooled.covariance * scale * scale
         if origin is not None:
             return cls(origin, scale, (pooled.mean - origin) * scale, covariance)
@@ -87,7 +88,7 @@ class Centering:
     @property
     def exponent(self) -> int:
         """log₂ scale, exactly."""
-        return int(np.frexp(self.scale)[1]) - 1
+        return exponent_of(self.scale) - 1
 
     @property
     def doublings(self) -> int:

@@ -21,7 +21,7 @@ from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import BlockSource
 from knoll._common.loop import History, StepReport, iterate, live
-from knoll._common.rescale import ColumnScaling, as_dtype, cast_in_range, weight_power
+from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power, weight_exponent
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import (
@@ -495,7 +495,7 @@ class GaussianMixture(DensityMixin, Estimator):
     ) -> tuple[_Run, tuple[int, ...]]:
         """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
         held = set(state.covariance.held)
-        reg_covar = rows.scaling.variance(self.reg_covar)
+        reg_covar = rows.scaling.to_units(self.reg_covar, length=2)
         newest = [state]
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
@@ -531,7 +531,7 @@ class GaussianMixture(DensityMixin, Estimator):
         """
         state, dtype, centering = best.state, rows.dtype, rows.centering
         moved = len(best.history["objective"]) > 0 or from_rows
-        exponents = rows.scaling.powers - centering.exponent  # of one centered unit, in each column
+        exponents = rows.scaling.columns(len(centering.origin)) - centering.exponent  # of one centered unit, (d,)
         pairs, factors = state.covariance.covariance_powers(exponents), state.covariance.factor_powers(exponents)
         means = rows.scaling.up(state.means)
         if len(rows.box) and moved:  # a mean of values that underflow, or are subnormal, lies in the box of the data
@@ -541,9 +541,10 @@ class GaussianMixture(DensityMixin, Estimator):
         with np.errstate(over="ignore", under="ignore"):
             self.weights_ = state.weights.astype(dtype)
             self.means_ = cast_in_range(means, dtype)
-            self.covariances_ = cast_in_range(np.ldexp(state.covariance.covariances_, pairs), dtype)
-            self.precisions_ = cast_in_range(np.ldexp(state.covariance.precisions_, -pairs), dtype)
-            self.precisions_cholesky_ = cast_in_range(np.ldexp(state.covariance.precisions_cholesky_, -factors), dtype)
+            self.covariances_ = cast_in_range(times_power(state.covariance.covariances_, pairs), dtype)
+            self.precisions_ = cast_in_range(times_power(state.covariance.precisions_, -pairs), dtype)
+            choleskys = times_power(state.covariance.precisions_cholesky_, -factors)
+            self.precisions_cholesky_ = cast_in_range(choleskys, dtype)
             if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
                 self.covariances_ = cast_in_range(np.full(self.n_components, float(self.fixed_variance)), dtype)
         for name in _SCALED:
@@ -573,13 +574,13 @@ class GaussianMixture(DensityMixin, Estimator):
     ) -> None:
         """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
         centering, names = rows.centering, getattr(self, "feature_names_in_", None)
-        reg_covar = rows.scaling.variance(self.reg_covar) * centering.scale * centering.scale
+        reg_covar = rows.scaling.to_units(self.reg_covar, length=2) * centering.scale * centering.scale
         floored = dict(reversed(state.covariance.floored))  # component → its first column
         propped: dict[int, int] = {}
         pooled = centering.covariance.diagonal()
         if pooled.any() and (pooled <= reg_covar).all():
             with np.errstate(over="ignore", under="ignore"):
-                largest = np.ldexp(pooled / centering.scale / centering.scale, 2 * rows.scaling.powers).max()
+                largest = rows.scaling.from_units(pooled / centering.scale / centering.scale, length=2).max()
             self._warn(
                 f"reg_covar={self.reg_covar:g} is larger than the variance of every column (at most {largest:.3g}): "
                 "it drowns the data. Give a smaller reg_covar, or 0.",
@@ -686,7 +687,7 @@ class GaussianMixture(DensityMixin, Estimator):
         """
         points, weights = self._weighted(X, sample_weight)
         if weights is not None:
-            weights = np.ldexp(weights, -weight_power(float(weights.max())))
+            weights = times_power(weights, -weight_exponent(float(weights.max())))
         return _mean(self._log_prob(points), weights)
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -816,18 +817,18 @@ class GaussianMixture(DensityMixin, Estimator):
         if "log_prob" in out:
             out["log_prob"] -= scaling.log_volume
 
-    def _scaled(self) -> tuple[ColumnScaling, Floats, Floats]:
+    def _scaled(self) -> tuple[Rescaling, Floats, Floats]:
         """Return the units that the model computes in, and its means and factors in them: mostly those of the data."""
         check_is_fitted(self)
         exponents = getattr(self, "column_exponents_", None)
         if exponents is None:
-            arrays, scaling = (self.means_, self.precisions_cholesky_), ColumnScaling.none(self.means_.shape[1])
+            arrays, scaling = (self.means_, self.precisions_cholesky_), Rescaling()
         else:
-            arrays, scaling = (self.scaled_means_, self.scaled_precisions_cholesky_), ColumnScaling(exponents)
+            arrays, scaling = (self.scaled_means_, self.scaled_precisions_cholesky_), Rescaling(exponents)
         means, factors = (np.asarray(a, dtype=np.float64) for a in arrays)
         return scaling, means, factors
 
-    def _model(self) -> tuple[ColumnScaling, MixtureState]:
+    def _model(self) -> tuple[Rescaling, MixtureState]:
         """Return the mixture that the attributes describe, centered by itself, for points that are scaled so."""
         scaling, means, factors = self._scaled()
         weights = np.asarray(self.weights_, dtype=np.float64)
@@ -844,23 +845,23 @@ class GaussianMixture(DensityMixin, Estimator):
     def _warm_state(self, rows: MixtureRows) -> MixtureState:
         """Return the same, centered as data that a fit goes on with; `fixed_variance` may be another now."""
         scaling, means, factors = self._scaled()
-        powers = scaling.powers - rows.scaling.powers
-        means = ColumnScaling(-powers).down(means)
-        with np.errstate(over="ignore", under="ignore"):
-            factors = np.ldexp(factors, -_fitted_shape(self).factor_powers(powers))
+        d = means.shape[1]
+        exponents = scaling.columns(d) - rows.scaling.columns(d)
+        means = Rescaling(-exponents).down(means)
+        factors = times_power(factors, -_fitted_shape(self).factor_powers(exponents))
         sizes = np.square(_fitted_shape(self).diagonals(factors) / rows.centering.scale)
         if not (np.isfinite(sizes) & (sizes > LEAST)).all():
             raise InvalidParameter(
                 "GaussianMixture: warm_start cannot go on from a model of data whose size is so unlike that of X that "
                 "its variances leave float64. Set warm_start=False."
             )
-        least = narrowest(rows.reach, means.shape[1])
+        least = narrowest(rows.reach, d)
         return self._state_in(rows.centering, rows.scaling, means, factors, self.fixed_variance, least)
 
     def _state_in(
         self,
         centering: Centering,
-        scaling: ColumnScaling,
+        scaling: Rescaling,
         means: Floats,
         factors: Floats,
         fixed_variance: float | None,
@@ -877,7 +878,7 @@ class GaussianMixture(DensityMixin, Estimator):
         variance = None
         if fixed_variance is not None:  # ε itself: the root of a square would round it
             with np.errstate(under="ignore"):
-                variance = float(scaling.variance(float(fixed_variance)) * centering.scale * centering.scale)
+                variance = float(scaling.to_units(float(fixed_variance), length=2) * centering.scale * centering.scale)
         shape = _fitted_shape(self).from_precisions_cholesky(means, factors, variance)
         shape = shape.at_least(max(least, NARROWEST))
         weights = np.asarray(self.weights_, dtype=np.float64)
@@ -891,8 +892,8 @@ class GaussianMixture(DensityMixin, Estimator):
     def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
         if weights is None:
             return self._n_parameters() * math.log(len(points))
-        power = weight_power(float(weights.max()))
-        return self._n_parameters() * (math.log(np.ldexp(weights, -power).sum()) + power * math.log(2))
+        exponent = weight_exponent(float(weights.max()))
+        return self._n_parameters() * (math.log(times_power(weights, -exponent).sum()) + exponent * math.log(2))
 
 
 def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
@@ -914,11 +915,10 @@ def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
     extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
     if not 0 < extent < math.inf:
         return Centering(origin, 1.0, np.zeros(d), np.eye(d))
-    power = math.frexp(extent)[1]
-    if narrowest > 0 and (below := power - math.frexp(narrowest)[1]) > _DIFFERENT:
-        power -= below // 2
-    power = max(power, -1000)
-    return Centering(origin, math.ldexp(1.0, -power), np.zeros(d), np.eye(d))
+    exponent = exponent_of(extent)
+    if narrowest > 0 and (below := exponent - exponent_of(narrowest)) > _DIFFERENT:
+        exponent -= below // 2
+    return Centering(origin, float(times_power(1.0, -max(exponent, -1000))), np.zeros(d), np.eye(d))
 
 
 def _mean(values: Floats, weights: Floats | None) -> float:
@@ -926,13 +926,15 @@ def _mean(values: Floats, weights: Floats | None) -> float:
         mean = float(np.average(values, weights=weights))
     if math.isfinite(mean):
         return mean
-    return math.ldexp(float(np.average(np.ldexp(values, -60), weights=weights)), 60)  # the sum leaves float64, not it
+    mean = np.average(times_power(values, -60), weights=weights)  # the sum leaves float64, not the mean
+    return float(times_power(mean, 60))
 
 
 def _total(values: Floats, weights: Floats | None) -> float:
-    power = 0 if weights is None else weight_power(float(weights.max()))
+    exponent = 0 if weights is None else weight_exponent(float(weights.max()))
     with np.errstate(over="ignore"):
-        total = float(values.sum() if weights is None else np.ldexp(values @ np.ldexp(weights, -power), power))
+        sums = values.sum() if weights is None else values @ times_power(weights, -exponent)
+        total = float(times_power(sums, exponent))
     if math.isfinite(2.0 * total):  # the criteria are of twice it
         return total
     if weights is None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import Block
+from knoll._common.rescale import near_one, times_power
 from knoll.exceptions import InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, LEAST, Covariance, narrowest
 from knoll.kmeans import lloyd
@@ -84,7 +85,7 @@ class Start:
     def state(self, rows: MixtureRows, distinct: Callable[[], seeding.Multiset], restart: int) -> MixtureState:
         """Make the start by its name, then replace what the user set."""
         centering, noise, initial = rows.centering, self._noise(rows), self.initial
-        variance = None if self.fixed_variance is None else rows.scaling.variance(float(self.fixed_variance))
+        variance = None if self.fixed_variance is None else rows.scaling.to_units(float(self.fixed_variance), length=2)
         state = em.blank(self.shape.blank(variance), self.k, centering, noise)
         state = replace(state, covariance=state.covariance.at_least(narrowest(rows.reach, len(centering.origin))))
         covered = initial.precisions is not None or self.fixed_variance is not None
@@ -104,8 +105,9 @@ class Start:
     def _precisions(self, rows: MixtureRows, initial: Floats) -> Floats:
         """Bring Σ⁻¹ into centered units."""
         scale = rows.centering.scale
+        exponents = self.shape.covariance_powers(rows.scaling.columns(len(rows.centering.origin)))
         with np.errstate(over="ignore", under="ignore"):
-            precisions = np.ldexp(initial, self.shape.covariance_powers(rows.scaling.powers)) / scale / scale
+            precisions = times_power(initial, exponents) / scale / scale
         diagonal = self.shape.diagonals(precisions)
         if not ((diagonal > 1 / _STEEPEST) & (diagonal < _STEEPEST)).all():
             sizes = np.abs(initial)
@@ -123,7 +125,7 @@ class Start:
             low, high = rows.scaling.down(rows.box)
             extents = high - low
             positive = extents[extents > 0]
-            stand_in = _root_mean_square(positive) if len(positive) else np.ldexp(1.0, -rows.scaling.powers)
+            stand_in = _root_mean_square(positive) if len(positive) else rows.scaling.to_units(1.0, length=1)
             extents = np.where(extents > 0, extents, stand_in)
             return Noise(1.0 / (self.k + 1), -_log_volume(extents, rows.centering), rows.centering.doublings)
         return Noise(1.0 / (self.k + 1), math.log(self.noise) + rows.scaling.log_volume)
@@ -172,7 +174,7 @@ class Start:
         better = em.recentred(stats, state)
         if better is not None:
             state, stats = better, sums(better)
-        return em.finish(stats, state, reg_covar=rows.scaling.variance(self.reg_covar), shares=shares)[0]
+        return em.finish(stats, state, reg_covar=rows.scaling.to_units(self.reg_covar, length=2), shares=shares)[0]
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
@@ -212,8 +214,8 @@ def _log_volume(extents: Floats, centering: em.Centering) -> float:
 
 
 def _root_mean_square(values: Floats) -> float:
-    power = int(np.frexp(values.max())[1])  # the squares of tiny values would vanish
-    return float(np.ldexp(np.sqrt(np.mean(np.square(np.ldexp(values, -power)))), power))
+    values, exponent = near_one(values)  # the squares of tiny values would vanish
+    return float(times_power(np.sqrt(np.mean(np.square(values))), exponent))
 
 
 def _array(value: Any, name: str, shape: tuple[int, ...]) -> Floats | None:

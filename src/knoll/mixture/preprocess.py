@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block, BlockSource, regrid
 from knoll._common.loop import StepReport, iterate
-from knoll._common.rescale import ColumnScaling, present_rows, weight_power
+from knoll._common.rescale import Rescaling, exponent_of, present_rows, times_power, weight_exponent
 from knoll.exceptions import BadData
 from knoll.gaussian import steps
 from knoll.mixture.em import Centering
@@ -49,7 +49,7 @@ class MixtureRows:
     sample: Block  # what a start by name is drawn from: all rows, or a subset; all columns in one unit
     scaled_sample: Block  # the same rows in the units of `blocks`
     centering: Centering
-    scaling: ColumnScaling
+    scaling: Rescaling
     box: Floats  # (2, d) least and largest value of each column before scaling; may be empty where it is not needed
     dtype: Any  # of the data before scaling
     count: float  # how many rows count; where weights add up to more, that
@@ -80,7 +80,7 @@ def summarize(
                 refuse_not_finite(points, estimator)
             points, weights = present_rows(Block(points, weights))
     block = sample = Block(points, weights)
-    scaling = ColumnScaling.none(points.shape[1])
+    scaling = Rescaling()
     pooled = _pooled(lambda: iter([block]), block, threads)
     variances = pooled.covariance.diagonal()
     largest = float(variances.max())
@@ -89,7 +89,7 @@ def summarize(
     if not plain or unit > 2.0**_EXTREME * np.sqrt(largest):
         refuse_not_finite(points, estimator)
         corners = _corners(points)
-        scaling = ColumnScaling.fitting(corners[0], corners[1], unit, one_unit)
+        scaling = Rescaling.by_column(corners[0], corners[1], unit, one_unit)
         sample = Block(_in_one_unit(points, corners), weights)
         if scaling:
             block = Block(scaling.down(points), weights)
@@ -127,7 +127,7 @@ def summarize_blocks(
     if found.lightest < _NEGLIGIBLE * heaviest:
         found = _scan(source(), seed, heaviest)
     corners = found.corners
-    scaling = ColumnScaling.fitting(corners[0], corners[1], unit, one_unit)
+    scaling = Rescaling.by_column(corners[0], corners[1], unit, one_unit)
 
     def counted(block: Block) -> Block:
         points, weights = block
@@ -245,10 +245,10 @@ def _corners(points: NDArray[Any]) -> Floats:
 
 def _relative(weights: Floats, heaviest: float) -> Floats:
     """Divide extreme weights by a power of two; those that are nothing beside the heaviest become 0."""
-    power = weight_power(heaviest)
     if weights.min() < _NEGLIGIBLE * heaviest:
         weights = np.where(weights < _NEGLIGIBLE * heaviest, 0.0, weights)
-    return np.ldexp(weights, -power) if power else weights
+    rescaled: Floats = times_power(weights, -weight_exponent(heaviest))
+    return rescaled
 
 
 def _in_one_unit(points: NDArray[Any], corners: Floats) -> NDArray[Any]:
@@ -261,17 +261,18 @@ def _in_one_unit(points: NDArray[Any], corners: Floats) -> NDArray[Any]:
     if huge.any():
         points = np.where(huge, 0.0, points)
         low, high = np.where(huge, 0.0, corners)
-    return ColumnScaling.fitting(low, high, 0.0, one_unit=True).down(points)
+    rescaled: NDArray[Any] = Rescaling.by_column(low, high, 0.0, one_unit=True).down(points)
+    return rescaled
 
 
-def _least(unit: float, scaling: ColumnScaling) -> float:
+def _least(unit: float, scaling: Rescaling) -> float:
     """Return the least deviation that a centering may take as its unit: beside it the square of `unit` is a number."""
-    return float(np.ldexp(unit, -int(scaling.powers.min()) - _EXTREME))
+    return float(times_power(unit, -int(np.min(scaling.exponent)) - _EXTREME))
 
 
 def _reach(rows: int, ratio: float) -> int:
     """Return the reach of so many rows whose weights have this ratio at most."""
-    return int(np.frexp(rows)[1]) + int(np.frexp(ratio)[1])
+    return exponent_of(rows) + exponent_of(ratio)
 
 
 def _count(rows: int, weights: Floats) -> float:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from knoll._common.rescale import near_one, times_power
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
 from knoll.validation import refuse_masked
@@ -121,12 +122,11 @@ class Preparation:
 
 def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
     """Return centre, spread and median of a column; sums are rounded once, so that no order of rows changes a bit."""
-    power = math.frexp(float(np.abs(column).max()))[1]
-    half = 0.5 if power > 1023 else 1.0  # the sum of the two middle values stays within float64
+    values, exponent = near_one(column)  # squares stay within float64
+    half = 0.5 if exponent > 1023 else 1.0  # the sum of the two middle values stays within float64
     median = float(np.median(half * column)) / half
     if scale == "none":
         return 0.0, 1.0, median
-    values = np.ldexp(column, -power)  # squares stay within float64
     center = math.fsum(values.tolist()) / len(values)
     spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
     if scale == "robust":
@@ -134,6 +134,5 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
         spread = high - low or spread  # half of the rows may have one value, and the others still differ
     if spread < 1e-14 * abs(center) or spread == 0.0:  # nothing but rounding: a constant column
         spread = 0.0
-    with np.errstate(over="ignore"):
-        spread = min(float(np.ldexp(spread, power)), _MOST)  # quartiles may be farther apart than the largest number
-    return math.ldexp(center, power), spread or 1.0, median
+    spread = min(float(times_power(spread, exponent)), _MOST)  # quartiles may be farther apart than the largest number
+    return float(times_power(center, exponent)), spread or 1.0, median

@@ -13,6 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._common.rescale import exponents_of
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import merge_equal_rows
 from knoll._typing import Floats, Ints
@@ -130,7 +131,7 @@ def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int)
     together: first how many queries are within the largest of these radii, then for that many.
     """
     index = _core.Index(queries, 0.0, "euclidean", 2.0, "auto", threads)
-    classes = np.where(radius > 0, np.frexp(radius)[1], np.iinfo(np.int32).min)
+    classes = np.where(radius > 0, exponents_of(radius), np.iinfo(np.int32).min)
     pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
     for which in np.unique(classes):
         rows = np.flatnonzero(classes == which)

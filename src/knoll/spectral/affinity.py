@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll import kernels, scales
-from knoll._common.rescale import affinity_power, directions, largest_of, scaled
+from knoll._common.rescale import affinity_exponent, directions, largest_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import find_unique_rows
 from knoll.exceptions import BadData, CostError, InvalidParameter
@@ -157,7 +157,7 @@ class Affinity:
             return _without_self(links, _twins(self.points, queries, threads=threads))
         if self.params.name == "precomputed_nearest_neighbors":
             return near.given_links(queries, int(self.params.n_neighbors), self.radius, OWNER)[0]
-        return _limited(scaled(queries, -self.power)) if self.params.name == "precomputed" else queries
+        return _limited(times_power(queries, -self.power)) if self.params.name == "precomputed" else queries
 
     def row_sums(self, operator: Operator, rows: NDArray[Any], coefficients: Floats) -> Floats:
         """Multiply rows of the fit by coefficients in the arithmetic of `predict`."""
@@ -251,8 +251,8 @@ def _precomputed(params: AffinityParams, rows: Any) -> Affinity:
 
     Where A differs from the input, the input's digest is kept, so that `predict` recognises it.
     """
-    power, entry = affinity_power(largest_of(rows)), asymmetry(rows)
-    graph = scaled(rows, -power)
+    power, entry = affinity_exponent(rows), asymmetry(rows)
+    graph = times_power(rows, -power)
     if entry is not None:
         graph = (graph + graph.T) / 2
         graph = graph.tocsr() if is_sparse(graph) else graph

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
+from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll.kernels.operators import Operator
 from knoll.spectral.eigen import (
@@ -71,9 +72,8 @@ def scale_weights(weights: Floats) -> tuple[Floats, int]:
     A common factor cancels in √(w/d), but w d is of the order of w². Scaling by a power of two is exact, so weights
     that differ by such a factor give the same bits.
     """
-    power = int(np.frexp(weights.max())[1]) - 1
-    with np.errstate(under="ignore"):
-        return np.maximum(np.ldexp(weights, -power), _LEAST_WEIGHT), power
+    power = exponent_of(weights) - 1
+    return np.maximum(times_power(weights, -power), _LEAST_WEIGHT), power
 
 
 # ---- eigenpairs ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll._common.rescale import as_dtype, scaled
+from knoll._common.rescale import as_dtype, times_power
 from knoll._schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
@@ -461,8 +461,8 @@ class SpectralClustering(ClusterMixin, Estimator):
             return
         with np.errstate(over="ignore", under="ignore"):
             rows = self.embedding_ / np.sqrt(2.0 ** (squares % 2))
-            self.embedding_ = as_dtype(np.nan_to_num(np.ldexp(rows, -(squares // 2)), nan=np.nan), dtype)
-            self.inertia_ = float(np.ldexp(self.inertia_, power - squares))
+            self.embedding_ = as_dtype(np.nan_to_num(times_power(rows, -(squares // 2)), nan=np.nan), dtype)
+            self.inertia_ = float(times_power(self.inertia_, power - squares))
 
     def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Find the clusters of X and return `labels_`.
@@ -542,7 +542,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         """A, up to 1 GB: kept for graphs, computed for kernels."""
         check_is_fitted(self)
         if self.graph_ is not None:
-            return scaled(self.graph_, self._power())
+            return times_power(self.graph_, self._power())
         points = np.asarray(self.fit_points_)
         if 8 * len(points) ** 2 > _MATRIX_BYTES:
             raise AttributeError(

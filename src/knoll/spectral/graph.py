@@ -20,7 +20,7 @@ import scipy.sparse.csgraph
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.rescale import largest_of
+from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
 
 __all__ = [
@@ -134,7 +134,7 @@ def inverse_roots(weights: Floats, degrees: Floats) -> Floats:
 def graph_order(matrix: Any, points: NDArray[Any] | None = None) -> Ints:
     """Order the rows of a symmetric matrix by colour, those of one colour by `points`, (n, d), then by number."""
     n = matrix.shape[0]
-    shift = 1 - int(np.frexp(largest_of(matrix))[1])  # the largest entry comes into [1, 2)
+    shift = 1 - exponent_of(matrix)  # the largest entry comes into [1, 2)
     times = _of_sparse(matrix.tocsr(), shift) if is_sparse(matrix) else _of_full(np.asarray(matrix), shift)
     colours, distinct = np.ones(n, dtype=np.uint64), 1
     for _ in range(_ROUNDS):
@@ -162,10 +162,7 @@ def _of_full(matrix: NDArray[Any], shift: int) -> Callable[[Colours], Colours]:
 def _links(values: NDArray[Any], shift: int) -> Colours:
     """Hash the values of links; an entry of zero is no link, and its hash is 0."""
     near = values.astype(np.float64, copy=False) + 0.0  # no −0
-    if shift:
-        with np.errstate(under="ignore"):
-            np.ldexp(near, shift, out=near)
-    bits = near.view(np.uint64)
+    bits = times_power(near, shift, out=near).view(np.uint64)
     bits *= _FIRST
     bits ^= bits >> _HALF
     return bits

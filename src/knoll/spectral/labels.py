@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from knoll._common import seeding
 from knoll._common.linalg import svd
 from knoll._common.loop import StepReport
-from knoll._common.rescale import affinity_power, largest_of, scaled
+from knoll._common.rescale import affinity_exponent, largest_of, near_one, times_power
 from knoll._common.seeding import Multiset
 from knoll.kmeans.assignment import assign
 from knoll.kmeans.lloyd import lloyd
@@ -68,9 +68,9 @@ class Rule:
         if k == 1:
             return np.empty(0, dtype=np.intp)
         if self.method == "kmeans":
-            largest = max(np.abs(Y).max(initial=0.0), np.abs(self.matrix).max(initial=0.0))
-            power = affinity_power(float(largest))  # squares of extreme rows leave float64; the answer has no unit
-            Y, matrix = scaled(Y, -power), scaled(self.matrix, -power)
+            # squares of extreme rows leave float64; the answer has no unit
+            exponent = affinity_exponent(max(largest_of(Y), largest_of(self.matrix)))
+            Y, matrix = times_power(Y, -exponent), times_power(self.matrix, -exponent)
             lengths = np.square(matrix).sum(axis=1)
             score = 2 * times(Y, matrix.T.copy(), threads) - lengths  # largest for the closest
             size = float(np.sqrt(lengths.max()) + np.abs(Y).max(initial=0.0)) ** 2
@@ -322,8 +322,7 @@ def _join(
     if affinity.params.precomputed:
         heaviest = int(np.argmax(np.bincount(labels[inside], weights=w[inside], minlength=k)))
         return np.full(len(outside), heaviest, dtype=np.int32)
-    rows = np.asarray(affinity.points)
-    points = scaled(rows, -int(np.frexp(largest_of(rows))[1]))  # squares stay in float64
+    points, _ = near_one(np.asarray(affinity.points, dtype=np.float64))  # squares stay in float64
     used = np.unique(labels[inside])
     centers = _means(points[inside], w[inside], np.searchsorted(used, labels[inside]), len(used))
     alone = components.labels[outside] < 0

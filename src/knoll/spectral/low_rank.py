@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
+from knoll._common.rescale import exponent_of, times_power
 from knoll.spectral.eigen import inner, times, top_eigenpairs
 
 __all__ = ["Sketch", "by_cholesky", "by_finufft", "fourier_grid", "gauss_sum", "has_finufft", "most_rank"]
@@ -153,7 +154,6 @@ def fourier_grid(points: NDArray[Any], sigma: float, tol: float) -> tuple[int, F
 
 def _in_units_of_sigma(points: NDArray[Any], sigma: float) -> tuple[Floats, float]:
     """Divide points and σ by a power of two, so that σ is near one; points beyond ±2^80 are clipped."""
-    power = int(np.frexp(sigma)[1])
-    with np.errstate(over="ignore", under="ignore"):
-        near = np.clip(np.ldexp(points.astype(np.float64, copy=False), -power), -_FAR, _FAR)
-    return near, float(np.ldexp(sigma, -power))
+    exponent = exponent_of(sigma)
+    near = np.clip(times_power(points.astype(np.float64, copy=False), -exponent), -_FAR, _FAR)
+    return near, float(times_power(sigma, -exponent))

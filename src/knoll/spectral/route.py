@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from knoll._common.rescale import affinity_power, largest_of, scaled
+from knoll._common.rescale import affinity_exponent, times_power
 from knoll._system import free_memory
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.kernels import Gaussian, Kernel
@@ -141,8 +141,8 @@ def store(
         return CachedOperator(kernel, points, threads, floor=0.0 if whole else 2.0**-53 / n)
     matrix = kernel.tile(points, points, threads)
     check_matrix(matrix, f"{owner}: the affinity {kernel.name!r}", negative=False)
-    power = affinity_power(largest_of(matrix)) if power is None else power
-    matrix = scaled(matrix, -power)
+    power = affinity_exponent(matrix) if power is None else power
+    matrix = times_power(matrix, -power)
     return CachedOperator(kernel, points, threads, power=power, matrix=(matrix + matrix.T) / 2)
 
 
