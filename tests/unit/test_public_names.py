@@ -98,6 +98,11 @@ def test_nothing_public_is_left_out_of_all(module):
     assert left_out == []
 
 
+def test_every_picture_is_in_the_file_of_its_name():
+    for name in PUBLIC["knoll.plots"].split():
+        assert getattr(knoll.plots, name).__module__ == f"knoll.plots.{name}"
+
+
 def test_the_door_gives_what_it_lists_and_nothing_by_mistake():
     assert dir(knoll) == sorted(knoll.__all__)
     for name in knoll.__all__:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.comparison.plan import VIEW, Plan
 from knoll.registry import METHODS
 
 __all__ = ["Cost", "estimate_costs"]
 
-Floats = NDArray[np.float64]
 
 _ASKED = 20_000  # rows at most that an estimator is asked about; beyond that pairs grow with the square
 

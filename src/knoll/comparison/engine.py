@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from knoll._system import peak_memory
+from knoll._typing import Floats, Ints
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
 from knoll.comparison.judge import agreement_of, known_labels, truth_scores
 from knoll.comparison.methods import FIT_ERRORS, View
@@ -31,9 +32,6 @@ from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 
 def compare(
@@ -216,7 +214,7 @@ class _Work:
             self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
         return survey(points, self.numbers, {}, self.seed, self.n_jobs, tick)
 
-    def judge(self, known: Labels | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
+    def judge(self, known: Ints | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
         """Compare what is there, and recommend one of it."""
         found = self.found or nothing(self.plan.view, "the run was interrupted before the density was looked at")
         candidates = {name: one.candidate for name, one in self.outcomes.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats, Indices, Ints
 from knoll.comparison.judge import count_clusters, internal_scores
 from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
 from knoll.comparison.plan import Plan
@@ -23,9 +24,6 @@ from knoll.registry import METHODS
 
 __all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 _SECOND = 10  # times the view: a fit that certifies another takes no more rows
 
@@ -44,7 +42,7 @@ def fit_method(
     view: View,
     given: Mapping[str, Any],
     scaled: Floats,
-    order: Rows,
+    order: Indices,
     plan: Plan,
     tell: Callable[[str], None],
 ) -> Outcome:
@@ -113,7 +111,7 @@ def _choose(method: Proposer, view: View, given: Mapping[str, Any], name: str) -
     return proposals[int(np.argmax(np.round(match, 2)))]
 
 
-def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Rows) -> Labels:
+def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indices) -> Ints:
     """Return what `predict` gives for all rows, from what is there already: probabilities, the labels of the fit."""
     if isinstance(model, Relabeled):
         return model.predict(scaled) if probabilities is None else most_probable(probabilities, model.n_clusters)
@@ -131,9 +129,9 @@ def _shortcut(
     method: Proposer,
     chosen: Proposal,
     model: Any,
-    labels: Labels,
+    labels: Ints,
     scaled: Floats,
-    order: Rows,
+    order: Indices,
     plan: Plan,
     view: View,
 ) -> Shortcut | None:
@@ -164,7 +162,7 @@ def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
 # ---- which rows ----------------------------------------------------------------------------------------------------
 
 
-def content_order(points: NDArray[Any]) -> Rows:
+def content_order(points: NDArray[Any]) -> Indices:
     """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order.
 
     The first column decides nearly all; only rows that are equal there are sorted by the others.
@@ -178,7 +176,7 @@ def content_order(points: NDArray[Any]) -> Rows:
     return order
 
 
-def drawn_rows(order: Rows, size: int, seed: int, after: int = 0) -> Rows:
+def drawn_rows(order: Indices, size: int, seed: int, after: int = 0) -> Indices:
     """Draw so many rows, in order of content; smaller draws are part of larger ones.
 
     With `after` the draw begins where one of that size has ended, as far as there are so many rows.

@@ -17,16 +17,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats, Ints
 from knoll.comparison.density import LEAST_ROWS, LEAST_SHARE
 from knoll.kmeans.estimator import KMeans
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["Lines", "is_blind", "seek_lines"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _DRAWS = 19  # so that a valley deeper than all of them has p = 1/20
 _ROWS = 800  # at most so many are drawn and looked at for each null
@@ -43,7 +41,7 @@ _DEEP = 1.5  # a valley this deep in log density, 4.5 times lower, needs no thin
 class Lines:
     """What the lines say."""
 
-    labels: Labels  # (m,)
+    labels: Ints  # (m,)
     count: int
     valley: float  # the least valley of the partition, in log density; 0: none
     chance: float  # the deepest such valley in data without clusters
@@ -87,7 +85,7 @@ def seek_lines(
     return Lines(found[k], k, seen[k], chance, halves[k], reason)
 
 
-def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int = _STARTS) -> Labels | None:
+def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int = _STARTS) -> Ints | None:
     """Part the rows by k-means; None where a part is too small to have a density."""
     m = len(points)
     if k * max(LEAST_ROWS, LEAST_SHARE * m) > m:
@@ -97,7 +95,7 @@ def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int =
     return labels if sizes.min() >= max(LEAST_ROWS, LEAST_SHARE * m) else None
 
 
-def _least_valley(points: Floats, labels: Labels, density: Floats | None) -> float:
+def _least_valley(points: Floats, labels: Ints, density: Floats | None) -> float:
     """Return the least valley over the pairs of parts, the nearest first: a pair without a valley ends the search."""
     k = int(labels.max()) + 1
     means = np.array([points[labels == c].mean(axis=0) for c in range(k)])

@@ -11,15 +11,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.comparison.result import Null
 from knoll.gaussian.covariance import COVARIANCE_TYPES
 from knoll.mixture.estimator import GaussianMixture
 
 __all__ = ["DRAWS", "LEVEL", "describe", "essential", "null_tests"]
 
-Floats = NDArray[np.float64]
 
 DRAWS = 19  # so that a statistic above all of them has p = 1/20
 LEVEL = 0.05

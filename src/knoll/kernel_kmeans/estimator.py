@@ -18,6 +18,7 @@ from knoll._common.rescale import affinity_power, largest_of, near_one, scaled
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._common.unique_rows import equal_rows, row_digests
 from knoll._schema import Array, Columns, Real, Text, Whole, not_all, not_columns
+from knoll._typing import Floats, Ints, Labels
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans import steps
@@ -41,9 +42,6 @@ from knoll.validation import (
 
 __all__ = ["KernelKMeans", "KernelKMeansCost"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
 
@@ -500,7 +498,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         """Return the power of two that a precomputed matrix was divided by; older models divided by none."""
         return int(vars(self).get("kernel_power_", 0))
 
-    def _only(self, points: Any, rows: Rows) -> Any:
+    def _only(self, points: Any, rows: Ints) -> Any:
         return points[rows][:, rows] if self._precomputed() else points[rows]
 
 

@@ -16,6 +16,7 @@ from knoll._common.loop import StepReport
 from knoll._common.rescale import Scale, by_scale, is_plain, largest_of, present_rows, without_absent
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import (
     BadData,
@@ -43,7 +44,6 @@ from knoll.validation import (
 
 __all__ = ["KMeans"]
 
-Floats = NDArray[np.float64]
 
 _NAMES = ("k-means++", "random")
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import StepReport
+from knoll._typing import Floats
 from knoll.gaussian.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Full, Moments
 from knoll.gaussian.steps import GaussianState
 
@@ -54,7 +55,6 @@ _NEAR = 9.0
 # pass is made again with sums of its own.
 _COMPLEMENT, _POOR = 12.0, 16.0
 
-Floats = NDArray[np.float64]
 Shares = Callable[[], Iterable[tuple[Block, Floats]]]  # a pass over rows with their responsibilities (m, k)
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component

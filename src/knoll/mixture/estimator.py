@@ -23,6 +23,7 @@ from knoll._common.blocks import BlockSource
 from knoll._common.loop import History, StepReport, iterate, live
 from knoll._common.rescale import ColumnScaling, as_dtype, cast_in_range, weight_power
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import (
     BadData,
@@ -51,7 +52,6 @@ from knoll.validation import (
 
 __all__ = ["GaussianMixture"]
 
-Floats = NDArray[np.float64]
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares no one unit has

@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.seeding import kmeans_plus_plus, multiset
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, KnollWarning
 
 __all__ = ["brought_near", "coarser", "quiet", "same_partition", "separate_rows", "start_centers"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @contextmanager

@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from knoll import _core
+from knoll._typing import Floats, Ints
 from knoll.kernels import Gaussian
 from knoll.relations._common import quiet
 from knoll.scales import estimate_sigma
 
 __all__ = ["indicator", "margin", "random_partitions", "sigma_of", "similarities", "top_eigenpairs", "trace"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def sigma_of(X: Floats, given: float | None) -> float:

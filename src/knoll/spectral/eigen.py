@@ -21,11 +21,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
-from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.interrupt import interruptible
 from knoll._common.linalg import eigh, one_thread
+from knoll._typing import Floats
 
 __all__ = [
     "Apply",
@@ -43,7 +43,6 @@ __all__ = [
     "top_eigenpairs",
 ]
 
-Floats = NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
 Hook = Callable[[int, float, float], None]  # number of the application, sum of the values, largest residual
 

@@ -10,14 +10,13 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
+from knoll._typing import Floats
 from knoll.kernels.operators import Operator
 from knoll.spectral import embed
 from knoll.spectral.eigen import GUARD, Eigenpairs, Hook, inner, random_block, rayleigh_ritz, times
 from knoll.spectral.graph import Components, heaviest, inverse_roots, known_vectors
 
 __all__ = ["scipy_spectrum"]
-
-Floats = NDArray[np.float64]
 
 
 def scipy_spectrum(

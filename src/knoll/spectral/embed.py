@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats, Ints
 from knoll.kernels.operators import Operator
 from knoll.spectral.eigen import (
     GUARD,
@@ -48,8 +49,6 @@ __all__ = [
     "with_isolated_rows",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
 _LEAST_WEIGHT = 2.0**-500  # of the largest: w_i d_i ≥ w_i² A_ii must stay within float64

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.rescale import as_dtype, scaled
 from knoll._schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernels.operators import CachedOperator
@@ -47,7 +48,6 @@ from knoll.validation import (
 
 __all__ = ["SpectralClustering", "SpectralCost"]
 
-Floats = NDArray[np.float64]
 
 _TOL = 1e-8  # what eigen_tol="auto" means
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is computed on request

@@ -19,6 +19,7 @@ from knoll._common.linalg import svd
 from knoll._common.loop import StepReport
 from knoll._common.rescale import affinity_power, largest_of, scaled
 from knoll._common.seeding import Multiset
+from knoll._typing import Floats, Labels
 from knoll.kmeans.assignment import assign
 from knoll.kmeans.lloyd import lloyd
 from knoll.spectral import embed
@@ -29,8 +30,6 @@ from knoll.spectral.solve import EigenResult
 
 __all__ = ["CHUNK", "Clusters", "Rule", "find_clusters"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 Report = Callable[[str], None]
 
 CHUNK = 1 << 17  # rows at a time

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
+from knoll._typing import Floats
 from knoll.spectral.eigen import inner, times, top_eigenpairs
 
 __all__ = ["Sketch", "by_cholesky", "by_finufft", "fourier_grid", "gauss_sum", "has_finufft", "most_rank"]
 
-Floats = NDArray[np.float64]
 
 _RANK = 640  # columns of F, at most
 _FACTOR_BYTES = 1 << 31  # of F, at most
