@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.linalg import times
 from knoll._typing import Floats, Ints
 
 __all__ = [
@@ -74,7 +75,7 @@ def squared_distances(points: Floats) -> Floats:
     moved = points - points.mean(axis=0)
     square = np.einsum("ij,ij->i", moved, moved)
     gaps = square[:, None] + square
-    gaps -= 2 * (moved @ moved.T)
+    gaps -= 2 * (times(moved, moved.T))
     gaps[gaps < 1e-13 * square.max(initial=0.0)] = 0  # rounding, and copies
     np.fill_diagonal(gaps, 0)
     return gaps

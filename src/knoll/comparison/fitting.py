@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._typing import Floats, Indices, Ints
+from knoll.base import collect_warnings
 from knoll.comparison.judge import count_clusters, internal_scores
 from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
 from knoll.comparison.plan import Plan
@@ -49,15 +49,13 @@ def fit_method(
     """Choose a setting on the view, fit it to the planned rows, label the rest; then judge what was found."""
     started = time.perf_counter()
     method, route = METHODS[name].make_proposer(), plan.routes[name]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_warnings() as caught:
         chosen = _choose(method, view, given, name)
     tell("fitting")
     model = chosen.model
     rows = drawn_rows(order, route.rows, view.seed)
     if route.rows > plan.view:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collect_warnings() as caught:
             model = method.fit(chosen, scaled[rows], view)
     answer = chosen.relabeled(model)
     probabilities = answer.predict_proba(scaled) if hasattr(answer, "predict_proba") else None
@@ -89,7 +87,7 @@ def fit_method(
         how=route.how,
         certificate=method.residual(model),
         seconds=time.perf_counter() - started,
-        warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
+        warnings=tuple(dict.fromkeys(map(str, caught))),
         groups=chosen.groups,
         shortcut=shortcut,
     )
@@ -141,8 +139,7 @@ def _shortcut(
         return None
     others = drawn_rows(order, min(route.rows, _SECOND * plan.view, n), view.seed, after=route.rows)
     judged = drawn_rows(order, plan.view, view.seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with collect_warnings():
         try:
             again = chosen.relabeled(method.fit(chosen, scaled[others], view)).predict(scaled[judged])
         except FIT_ERRORS:  # the answer is there; it has no certificate

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knoll._common.linalg import eigh, inner, times
 from knoll._typing import Floats, Ints
 from knoll.comparison.density import LEAST_ROWS, LEAST_SHARE
 from knoll.kmeans.estimator import KMeans
@@ -105,7 +106,8 @@ def _least_valley(points: Floats, labels: Ints, density: Floats | None) -> float
         if gaps[a, b] == 0:
             return 0.0
         rows = np.flatnonzero((labels == a) | (labels == b))
-        along = (points[rows] - means[b]) @ (means[a] - means[b]) / gaps[a, b]  # 0 at one mean, 1 at the other
+        axis = (means[a] - means[b])[:, None] / gaps[a, b]
+        along = times(points[rows] - means[b], axis)[:, 0]  # 0 at one mean, 1 at the other
         valley, place, tops = _valley(along)
         if 0 < valley < _DEEP and density is not None and not _is_thin(along, density[rows], place, tops):
             valley = 0.0
@@ -157,8 +159,8 @@ def _by_chance(points: Floats, numbers: tuple[int, ...], seed: int, n_jobs: int 
     m = min(m, _ROWS)
     rng = np.random.default_rng([seed, 19])
     moved = points - points.mean(axis=0)
-    values, axes = np.linalg.eigh(moved.T @ moved / len(points))
-    turned = moved @ axes
+    values, axes = eigh(inner(moved, moved) / len(points))
+    turned = times(moved, axes)
     low, high = turned.min(axis=0), turned.max(axis=0)
     deepest = 0.0
     spread = np.sqrt(np.maximum(values, 0))

@@ -6,7 +6,6 @@ yields settings with labels of the view; `fit` takes one setting to as many rows
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from knoll import scales, tuning
 from knoll._typing import Floats, Ints
+from knoll.base import collect_warnings
 from knoll.comparison.judge import count_clusters
 from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
@@ -107,8 +107,7 @@ class Proposer(ABC):
     def _check_words(self, words: Mapping[str, str]) -> None:
         """Fit a few rows with those values that are words: only that tells whether such a metric or start is known."""
         small = {name: 2 for name in ("n_clusters", "n_components") if name in self.estimator().get_params()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with collect_warnings():
             try:
                 self.estimator(**(small | dict(words))).fit(np.eye(4))
             except InvalidParameter:
@@ -129,8 +128,9 @@ class Proposer(ABC):
         return {}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        """Make an estimator with settings like those to be chosen, to ask for its cost; None: it has no estimate."""
-        return None
+        """Make an estimator with settings like those to be chosen, to ask for its cost."""
+        usual = {"n_clusters": k, "n_components": k, "n_init": _STARTS, "bandwidth": 1.0, "n_jobs": n_jobs}
+        return self.estimator(**{name: usual[name] for name in self.estimator().get_params() if name in usual})
 
     def residual(self, model: Any) -> float | None:
         """Return the largest residual of the model's certificate, where it has one."""

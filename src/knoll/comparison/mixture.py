@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from knoll._common.linalg import covariance_of, times
 from knoll._typing import Floats, Ints
 from knoll.comparison.density import (
     LEAST_ROWS,
@@ -161,7 +162,7 @@ def _begin_at(points: Floats, labels: Ints, model: Any, k: int) -> Any:
     if sizes.min() < d + 2:
         return None
     means = np.array([points[labels == c].mean(axis=0) for c in range(k)])
-    scatter = [np.cov(points[labels == c], rowvar=False).reshape(d, d) + 1e-6 * np.eye(d) for c in range(k)]
+    scatter = [covariance_of(points[labels == c]) + 1e-6 * np.eye(d) for c in range(k)]
     precisions = COVARIANCE_TYPES[model.covariance_type].precisions_of(scatter, sizes)
     begun = {"means_init": means, "weights_init": sizes / sizes.sum(), "precisions_init": precisions, "n_init": 1}
     return GaussianMixture(**(model.get_params() | {"n_components": k} | begun)).fit(points)
@@ -225,7 +226,7 @@ def _draw(model: Any, m: int, rng: np.random.Generator) -> Floats:
     parts = []
     for mean, precision, count in zip(model.means_, _precisions(model), counts, strict=True):
         lower = np.linalg.cholesky(np.linalg.inv(precision) + 1e-12 * np.eye(d))
-        parts.append(mean + rng.normal(size=(count, d)) @ lower.T)
+        parts.append(mean + times(rng.normal(size=(count, d)), lower.T))
     return np.concatenate(parts)
 
 

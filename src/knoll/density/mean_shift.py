@@ -12,6 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
+from knoll._common.cost import Cost, linear_cost
 from knoll._common.rescale import DistanceScaling, near_one, summable, unscaled
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
@@ -338,6 +339,10 @@ class MeanShift(ClusterMixin, Estimator):
                 "Raise max_iter.",
                 ConvergenceWarning,
             )
+
+    def _cost(self, n: int, d: int) -> Cost:
+        remedy = "bin_seeding=True, or fit a sample of the rows and predict the others"
+        return linear_cost(self.kernel, n, 120 + 40 * d, float(n) * n, 1e-8 * max(1, d / 8), (1, 10), remedy)
 
     # ---- new points ------------------------------------------------------------------------------------------------
 

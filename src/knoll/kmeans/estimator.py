@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.blocks import Block, BlockSource
+from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport
 from knoll._common.rescale import Scale, by_scale, is_plain, largest_of, present_rows, without_absent
 from knoll._common.sparse import check_compressed, is_sparse
@@ -455,6 +456,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             What `transform` returns.
         """
         return self.fit(X, sample_weight=sample_weight)._distances(X)
+
+    _takes_sparse = True
+
+    def _cost(self, n: int, d: int) -> Cost:
+        runs, k = self._runs(), self.n_clusters
+        remedy = "fewer starts (n_init) or iterations (max_iter), or fit_blocks, which reads the rows in blocks"
+        return linear_cost(
+            self.algorithm, n, 24 + 4 * d, float(n) * k * runs, 2e-10 * (d + 8), (8, self.max_iter), remedy
+        )
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 

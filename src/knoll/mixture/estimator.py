@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import BlockSource
+from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
 from knoll._common.rescale import ColumnScaling, as_dtype, cast_in_range, weight_power
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
@@ -399,6 +400,14 @@ class GaussianMixture(DensityMixin, Estimator):
             del self.labels_  # of an earlier fit
         self._warn_of_collapse(state, rows, None, None)
         return self
+
+    def _cost(self, n: int, d: int) -> Cost:
+        k = self.n_components
+        remedy = "fewer starts (n_init), covariance_type='diag', or fit_blocks, which reads the rows in blocks"
+        matrices = COVARIANCE_TYPES[self.covariance_type].own_matrices
+        pair = 1e-9 * (d + 8) * (d / 4 + 1 if matrices else 1)
+        pairs = float(n) * k * self.n_init
+        return linear_cost(self.covariance_type, n, 24 + 8 * d, pairs, pair, (10, self.max_iter), remedy)
 
     # ---- EM --------------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from knoll._common.linalg import eigh
+from knoll._common.linalg import eigh, inner, times
 from knoll._typing import Floats
 from knoll.kernels.operators import Operator
 from knoll.spectral import embed
-from knoll.spectral.eigen import GUARD, Eigenpairs, Hook, inner, random_block, rayleigh_ritz, times
+from knoll.spectral.eigen import GUARD, Eigenpairs, Hook, random_block, rayleigh_ritz
 from knoll.spectral.graph import Components, heaviest, inverse_roots, known_vectors
 
 __all__ = ["scipy_spectrum"]
@@ -69,7 +69,9 @@ def scipy_spectrum(
             vectors = np.hstack([stopped.eigenvectors, random_block(n, unknown, seed)])[:, :unknown]
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the residuals show what did not converge
+            # LOBPCG warns of columns beyond the wanted ones, and only the filters of the process can stop that. They
+            # are changed where this solver is requested, nowhere else; the residuals show what did not converge.
+            warnings.simplefilter("ignore", UserWarning)
             _, vectors = scipy.sparse.linalg.lobpcg(
                 apply,
                 random_block(n, unknown + GUARD, seed),

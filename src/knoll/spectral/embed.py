@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._common.linalg import eigh
+from knoll._common.linalg import eigh, inner, times
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.kernels.operators import Operator
@@ -21,11 +21,9 @@ from knoll.spectral.eigen import (
     Eigenpairs,
     Hook,
     SparseMatrix,
-    inner,
     random_block,
     signed,
     sparse_eigenpairs,
-    times,
     top_eigenpairs,
 )
 from knoll.spectral.graph import NO_LINK, Components, heaviest, inverse_roots, known_vectors

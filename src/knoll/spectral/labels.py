@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common import seeding
-from knoll._common.linalg import svd
+from knoll._common.linalg import inner, svd, times
 from knoll._common.loop import StepReport
 from knoll._common.rescale import affinity_power, largest_of, scaled
 from knoll._common.seeding import Multiset
@@ -24,7 +24,6 @@ from knoll.kmeans.assignment import assign
 from knoll.kmeans.lloyd import lloyd
 from knoll.spectral import embed
 from knoll.spectral.affinity import Affinity
-from knoll.spectral.eigen import inner, times
 from knoll.spectral.graph import Components, graph_order
 from knoll.spectral.solve import EigenResult
 
