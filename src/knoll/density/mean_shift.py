@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
 from knoll._common.cost import Cost, linear_cost
+from knoll._common.loop import make_history
 from knoll._common.rescale import DistanceScaling, near_one, summable, unscaled
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
@@ -220,12 +221,9 @@ class MeanShift(ClusterMixin, Estimator):
                 SuspiciousResultWarning,
             )
         self.is_peak_ = self._are_modes(ends, density)
-        self.history_ = {
-            "iteration": np.array([1]),
-            "objective": np.array([self._mean_weight(ends, present, weight_power)]),
-            "changed": np.array([float(np.count_nonzero((ends.points != starts).any(axis=1)))]),
-            "seconds": np.array([time.perf_counter() - begun]),
-        }
+        moved = float(np.count_nonzero((ends.points != starts).any(axis=1)))
+        objective = self._mean_weight(ends, present, weight_power)
+        self.history_ = make_history([objective], [moved], [time.perf_counter() - begun])
         return self
 
     @property

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.blocks import Block, BlockSource
 from knoll._common.cost import Cost, linear_cost
-from knoll._common.loop import StepReport
+from knoll._common.loop import StepReport, make_history
 from knoll._common.rescale import Scale, by_scale, is_plain, largest_of, present_rows, without_absent
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
@@ -627,9 +627,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _remember(self, step: int, objective: float, changed: float, seconds: float) -> None:
         """Add a batch to the history; the first begins a new one."""
-        row = {"iteration": step, "objective": objective, "changed": changed, "seconds": seconds}
-        old = self.history_ if step > 1 else {}
-        self.history_ = {name: np.append(old.get(name, np.array([], type(x))), x) for name, x in row.items()}
+        row = {"objective": objective, "changed": changed, "seconds": seconds}
+        old = self.history_ if step > 1 else dict.fromkeys(row, ())
+        self.history_ = make_history(**{name: [*old[name], value] for name, value in row.items()})
 
     # ---- verbose ---------------------------------------------------------------------------------------------------
 
