@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import knoll
-from knoll._common.cost import Cost
+from knoll._common.cost import Cost, linear_cost
 from knoll._schema import Attribute, check_attributes
 from knoll._system import resolve_threads
 from knoll.exceptions import ModelFileError
@@ -91,7 +91,9 @@ class Estimator(BaseEstimator):
         return self._cost(*points.shape)
 
     def _cost(self, n: int, d: int) -> Cost:
-        raise NotImplementedError
+        """Estimate a fit that passes over the rows a few times; families that do more have an estimate of their own."""
+        remedy = "fit a sample of the rows and predict the others"
+        return linear_cost("passes over the rows", n, 16 + 8 * d, float(n), 1e-9 * (d + 8), (4, 40), remedy)
 
     # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------
 
