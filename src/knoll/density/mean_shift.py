@@ -12,7 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
-from knoll._common.cost import Cost, linear_cost
+from knoll._common.cost import Cost
 from knoll._common.loop import make_history
 from knoll._common.rescale import DistanceScaling, near_one, summable, unscaled
 from knoll._common.unique_rows import find_unique_rows
@@ -340,7 +340,7 @@ class MeanShift(ClusterMixin, Estimator):
 
     def _cost(self, n: int, d: int) -> Cost:
         remedy = "bin_seeding=True, or fit a sample of the rows and predict the others"
-        return linear_cost(self.kernel, n, 120 + 40 * d, float(n) * n, 1e-8 * max(1, d / 8), (1, 10), remedy)
+        return Cost(self.kernel, n * (140 + 64 * d) + 2**21, float(n) * n, None, remedy)  # steps depend on the data
 
     # ---- new points ------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: in
     """Estimate a fit on validated points (or a precomputed matrix)."""
     n, d = points.shape
     pairs = n * (n + 1) / 2
-    memory = 8 * n * k * 5 + 160 * n + 8 * BLOCK + (1 << 24)
+    memory = 8 * n * k * 5 + 160 * n + 8 * BLOCK + (1 << 22)
     name, share = "tiles", 1.0
     if isinstance(kernel, kernels.Precomputed):
         name, pair = "stored", 2 * k * _ENTRY

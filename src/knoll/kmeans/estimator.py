@@ -462,9 +462,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     def _cost(self, n: int, d: int) -> Cost:
         runs, k = self._runs(), self.n_clusters
         remedy = "fewer starts (n_init) or iterations (max_iter), or fit_blocks, which reads the rows in blocks"
-        return linear_cost(
-            self.algorithm, n, 24 + 4 * d, float(n) * k * runs, 2e-10 * (d + 8), (8, self.max_iter), remedy
-        )
+        pair = 2e-10 * (d + 8 + 160 / k)
+        return linear_cost(self.algorithm, n, 20 + 8 * d, float(n) * k * runs, pair, (8, self.max_iter), remedy)
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 

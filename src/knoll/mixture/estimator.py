@@ -405,9 +405,9 @@ class GaussianMixture(DensityMixin, Estimator):
         k = self.n_components
         remedy = "fewer starts (n_init), covariance_type='diag', or fit_blocks, which reads the rows in blocks"
         matrices = COVARIANCE_TYPES[self.covariance_type].own_matrices
-        pair = 1e-9 * (d + 8) * (d / 4 + 1 if matrices else 1)
+        pair = 5e-10 * (d + 8) * (d / 4 + 1 if matrices else 1)
         pairs = float(n) * k * self.n_init
-        return linear_cost(self.covariance_type, n, 24 + 8 * d, pairs, pair, (10, self.max_iter), remedy)
+        return linear_cost(self.covariance_type, n, 64 + 8 * d, pairs, pair, (10, self.max_iter), remedy)
 
     # ---- EM --------------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def estimate(
         checked = 0 if gaussian else 2 * matrix
         if solves_whole(solver, m, n):
             took = value + _WHOLE * n**3 + 0.02
-            memory = 5 * matrix + checked + basis + _BUFFERS
+            memory = 7 * matrix + checked + basis + _BUFFERS
             return Cost("stored", memory, all_pairs, _seconds(took + chosen + partition, 0.0), _REMEDY)
         product = n * n * block * _FLOP
         memory = 2 * matrix + checked + basis + _BUFFERS
@@ -100,7 +100,7 @@ def _of_graph(
     memory = basis + int(links * (160 + 12 * _FILL)) + 200 * n + _BUFFERS
     if solves_whole(solver, m, n):
         seconds = _seconds(made + _WHOLE * n**3 + partition + 0.02, 0.0)
-        return Cost("stored", memory + 40 * n * n, links, seconds, _REMEDY)
+        return Cost("stored", memory + 56 * n * n, links, seconds, _REMEDY)
     return Cost("stored", memory, links, _seconds(made + partition, links * block * _LINK + tall), _REMEDY)
 
 
