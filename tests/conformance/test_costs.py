@@ -42,8 +42,8 @@ measure(DBSCAN(0.3), (400_000, 2))
 measure(DBSCAN(3.0), (40_000, 12))
 measure(MeanShift(bandwidth=1.5, max_iter=5), (60_000, 2), (20_000, 8))
 measure(KernelKMeans(5, sigma=2.0, random_state=0, max_iter=2), (20_000, 2), (6_000, 20))
-measure(SpectralClustering(3, sigma=1.0, random_state=0), (8_000, 2), (3_000, 20))
-measure(SpectralClustering(3, affinity="nearest_neighbors", random_state=0), (20_000, 2), (6_000, 8))
+measure(SpectralClustering(3, sigma=1.0, random_state=0), (12_000, 2))
+measure(SpectralClustering(3, affinity="nearest_neighbors", random_state=0), (40_000, 2), (20_000, 8))
 print(json.dumps(measured))
 """
 SLACK = 1 << 24  # bytes that caches of the allocator and of threads take, whatever the fit

@@ -22,18 +22,18 @@ def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: in
     """Estimate a fit on validated points (or a precomputed matrix)."""
     n, d = points.shape
     pairs = n * (n + 1) / 2
-    memory = 8 * n * k * 5 + 160 * n + 8 * BLOCK + (1 << 22)
+    memory = 8 * n * k * 5 + 160 * n + (1 << 22)
     name, share = "tiles", 1.0
     if isinstance(kernel, kernels.Precomputed):
         name, pair = "stored", 2 * k * _ENTRY
         if is_sparse(points):
             share = points.nnz / (n * n)
-            memory += 60 * points.nnz
+            memory += 60 * points.nnz + 8 * BLOCK
         else:
             memory += 16 * n * n  # while it is checked
     elif not in_core(kernel):
         name, pair = "function", 2 * pair_seconds(kernel, points[:64], k)
-        memory += 16 * BLOCK + 8 * n * d
+        memory += 24 * BLOCK + 8 * n * d
     else:
         cutoff = kernel.cutoff(n) if isinstance(kernel, kernels.Gaussian) else 0.0
         operator: Any = kernel.operator(points, threads, cutoff)

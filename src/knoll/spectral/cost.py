@@ -10,7 +10,7 @@ from knoll._common.sparse import is_sparse
 from knoll.kernels import Gaussian
 from knoll.kernels.timing import knn_seconds, pair_seconds
 from knoll.spectral.affinity import AffinityParams
-from knoll.spectral.eigen import GUARD, most_columns
+from knoll.spectral.eigen import GUARD, GUARD_SPARSE, most_columns
 from knoll.spectral.low_rank import fourier_grid, most_rank
 from knoll.spectral.route import plan_route
 from knoll.spectral.solve import operator_for, solves_whole
@@ -21,10 +21,10 @@ _APPLICATIONS = (5, 14, 60)  # of the operator: few, expected, many; eigenvalues
 _BEGUN = (2, 7, 60)  # the same where an approximate solution is the start, and may be refused
 _FLOP = 6e-11  # seconds of a multiplication in a tall product
 _LINK = 1.5e-9  # seconds of a link in a column of a sparse product
-_FILL = 25  # entries of a factor for each link of a graph of neighbours
+_FILL = 30  # entries of a factor for each row, at most: others are not factorised
 _WHOLE = 2.5e-10  # seconds for each of n³ of LAPACK's whole spectrum
 _ROW = 1.5e-5  # seconds of a row in validation and the partition step, for ten starts
-_BUFFERS = 1 << 25  # bytes that do not grow with n
+_BUFFERS = 1 << 24  # bytes that do not grow with n
 
 
 _REMEDY = "affinity='nearest_neighbors', or fit a sample of the rows and predict the others"
@@ -89,15 +89,17 @@ def _of_graph(
     solver: str | None,
 ) -> Cost:
     """Estimate the fit of a graph, precomputed or of neighbours."""
-    n = points.shape[0]
+    n, link_bytes = points.shape[0], 160
     if params.name == "nearest_neighbors":
-        k = min(int(params.n_neighbors), n)
+        k, link_bytes = min(int(params.n_neighbors), n), 60
+        columns = min(n, m + 1 + GUARD_SPARSE)
+        basis = 8 * n * (3 * most_columns(n, n, columns) + 14 * columns)
         links, made = 2.0 * k * n, n * (knn_seconds(points, min(k + 1, n)) + k * 4e-7)
     elif is_sparse(points):
         links, made = float(points.nnz), points.nnz * 2e-7
     else:
         links, made = float(n) * n, n * n * 1e-8
-    memory = basis + int(links * (160 + 12 * _FILL)) + 200 * n + _BUFFERS
+    memory = basis + int(links * link_bytes) + (12 * _FILL + 200) * n + _BUFFERS
     if solves_whole(solver, m, n):
         seconds = _seconds(made + _WHOLE * n**3 + partition + 0.02, 0.0)
         return Cost("stored", memory + 56 * n * n, links, seconds, _REMEDY)

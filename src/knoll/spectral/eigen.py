@@ -52,7 +52,7 @@ _OF_THE_GAP = 0.02
 _PURPOSE = 7  # the core's number for the directions that a solver begins with
 _LEAST = 4  # applications after which a random column shows what a start left out, however good its own pairs are
 _ROUNDING = 2.0**-46  # a residual below this share of the operator's size is rounding
-_GUARD_SPARSE = 2  # columns beyond the wanted ones: operators that separate the eigenvalues need few
+GUARD_SPARSE = 2  # columns beyond the wanted ones: operators that separate the eigenvalues need few
 _PLAIN = 4  # applications of M itself before another operator is considered
 _SHIFT = 1e-6  # δ
 _BALL = 2000  # rows whose factor shows how much the whole would fill
@@ -418,7 +418,7 @@ def sparse_eigenpairs(
         "above": 1.0,
         "seed": seed,
         "threads": threads,
-        "guard": _GUARD_SPARSE,
+        "guard": GUARD_SPARSE,
     }
     pairs = top_eigenpairs(M.times, M.n, k, max_applications=min(_PLAIN, max_applications), hook=hook, **options)
     note = ""
