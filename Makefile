@@ -28,12 +28,13 @@ CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench battery fuzz clean
+.PHONY: help demo test check same-bits bench battery fuzz clean
 
 help:
 	@echo 'make demo    install into $(VENV), compare the methods on a real table, write demo/report.html'
 	@echo 'make test    install into $(VENV), run all tests, C++ and Python          (ARGS="-k name" for some)'
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
+	@echo 'make same-bits   which fits differ from those of another checkout   (BEFORE=../other-checkout, where make test has run)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
 	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
 	@echo 'make fuzz    a random search for wrong answers, a minute per family   (SECONDS=600 FAMILIES=mixture,dbscan)'
@@ -70,6 +71,9 @@ demo: $(VENV)/.knoll
 	@$(BIN)/knoll compare --out demo --force
 
 test: test-core test-python
+
+same-bits: $(VENV)/.knoll
+	@$(BIN)/python -m tests.digest --before '$(BEFORE)'
 
 bench: $(VENV)/.bench-peers $(VENV)/.knoll
 	@$(BIN)/python -m benchmarks $(if $(CASES),--cases '$(CASES)')

@@ -278,6 +278,12 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     value, b = rng.uniform(-0.5, 0.5, 80), rng.normal(size=(40, 4))
     yield Seed("sparse_times", (begin, column, value, b, np.empty((40, 4)), 1))
     yield Seed("sparse_chebyshev", (begin, column, value, 0.5, 5, b, np.empty((40, 4)), 2))
+    square = x[:12, :1] + x[:12, :1].T
+    yield Seed("tridiagonalise", (square, np.empty(12), np.empty(11), np.empty(11), np.empty((11, 12))))
+    factor = Seed("SparseCholesky", (np.arange(0, 81, 2), np.repeat(np.arange(40, dtype=np.int32), 2), np.ones(80)))
+    yield factor
+    yield Seed("SparseCholesky.entries", (), {}, factor)
+    yield Seed("SparseCholesky.solve", (b.copy(),), {}, factor)
     yield Seed("best_lloyd", (1000, 10, 20))
     index = Seed("Index", (x, 1.0, "euclidean", 2.0, "auto", 1))
     for backend in ("auto", "tree", "tiles"):

@@ -15,6 +15,7 @@
 #include "kernels/functions.hpp"
 #include "kernels/pivoted_cholesky.hpp"
 #include "kernels/points.hpp"
+#include "kernels/symmetric.hpp"
 #include "kernels/tall.hpp"
 #include "kernels/tall_sparse.hpp"
 #include "kernels/update.hpp"
@@ -204,6 +205,42 @@ void py_sparse_chebyshev(const In<int64_t, 1>& begin, const In<int32_t, 1>& colu
        [&](Run run) { sparse_chebyshev(rows, cut, degree, view<2>(b), view<2>(out), run); });
 }
 
+void py_tridiagonalise(const In<double, 2>& a, const Out<double, 1>& diagonal, const Out<double, 1>& off_diagonal,
+                       const Out<double, 1>& tau, const Out<double, 2>& reflectors) {
+  const size_t n = a.shape(0);
+  need(n >= 1 && a.shape(1) == n, "a must be square, with at least one row");
+  need(diagonal.shape(0) == n && off_diagonal.shape(0) + 1 == n && tau.shape(0) + 1 == n,
+       "diagonal must have one entry per row, off_diagonal and tau one less");
+  need(reflectors.shape(0) + 1 == n && reflectors.shape(1) == n, "reflectors must be (rows - 1, rows)");
+  check_memory({array("a", a), array("diagonal", diagonal), array("off_diagonal", off_diagonal), array("tau", tau),
+                array("reflectors", reflectors)});
+  call(1, 2 * product({n, n, n}), [&](Run run) {
+    tridiagonalise(view<2>(a), view<1>(diagonal), view<1>(off_diagonal), view<1>(tau), view<2>(reflectors), run);
+  });
+}
+
+struct PySparseCholesky {
+  std::unique_ptr<SparseCholesky> factor;
+
+  static void make(PySparseCholesky* self, const In<int64_t, 1>& begin, const In<int32_t, 1>& column,
+                   const In<double, 1>& value) {
+    check_memory({array("begin", begin), array("column", column), array("value", value)});
+    const SparseRows rows = sparse_rows(begin, column, value, begin.shape(0) - 1);
+    PySparseCholesky made;
+    call(1, 1000 * product({begin.shape(0)}),
+         [&](Run run) { made.factor = std::make_unique<SparseCholesky>(rows, run); });
+    new (self) PySparseCholesky(std::move(made));
+  }
+
+  void solve(const Out<double, 2>& x) const {
+    need(static_cast<int64_t>(x.shape(0)) == factor->n(), "x must have one row per row of the matrix");
+    need(view<2>(x).rows_contiguous(), "the rows of x must be contiguous");
+    check_memory({array("x", x)});
+    call(1, 2 * static_cast<double>(factor->entries()) * product({x.shape(1)}),
+         [&](Run run) { factor->solve(view<2>(x), run); });
+  }
+};
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -232,6 +269,16 @@ void bind_kernels(nb::module_& m) {
         "out = a^T b, summed over a fixed grid of rows.");
   m.def("tall_times", &py_tall_times, nb::arg("a"), nb::arg("c"), nb::arg("out").noconvert(), nb::arg("threads"),
         "out = a c.");
+  m.def("tridiagonalise", &py_tridiagonalise, nb::arg("a"), nb::arg("diagonal").noconvert(),
+        nb::arg("off_diagonal").noconvert(), nb::arg("tau").noconvert(), nb::arg("reflectors").noconvert(),
+        "a = Q T Q^T, T tridiagonal, Q the product of I - tau_k v_k v_k^T; v_k is row k of reflectors.");
+  nb::class_<PySparseCholesky>(m, "SparseCholesky",
+                               "The factors L D L^T of a sparse symmetric positive definite matrix, in its order.")
+      .def("__init__", &PySparseCholesky::make, nb::arg("begin"), nb::arg("column"), nb::arg("value"))
+      .def_prop_ro(
+          "entries", [](const PySparseCholesky& self) { return self.factor->entries(); },
+          "Entries of L below its diagonal.")
+      .def("solve", &PySparseCholesky::solve, nb::arg("x").noconvert(), "x = the solution for the columns of x.");
   m.def("sparse_times", &py_sparse_times, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("b"),
         nb::arg("out").noconvert(), nb::arg("threads"), "out = m b, m as compressed rows.");
   m.def("sparse_chebyshev", &py_sparse_chebyshev, nb::arg("begin"), nb::arg("column"), nb::arg("value"), nb::arg("cut"),

@@ -269,6 +269,30 @@ static void gram_add_rows(const double* a, int64_t stride, int64_t rows, int64_t
   if (width == 4) rows_of_width<1>(a, stride, rows, count, b, out, out_stride);
 }
 
+// R rows at a time share what is read of v, w and p; p[j] is one chain of fma over the rows, whatever R.
+template <int R>
+KNOLL_INLINE void reflect_some(double* a, int64_t stride, int64_t columns, const double* v, const double* w,
+                               const double* v_rows, const double* w_rows, const double* u, double* p) {
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const f64 vj = load(v + j), wj = load(w + j);
+    f64 sum = load(p + j);
+    for (int64_t i = 0; i < R; ++i) {
+      double* const at = a + i * stride + j;
+      const f64 entry = fma(vj, broadcast(-w_rows[i]), fma(wj, broadcast(-v_rows[i]), load(at)));
+      store(at, entry);
+      sum = fma(entry, broadcast(u[i]), sum);
+    }
+    store(p + j, sum);
+  }
+}
+static void gram_reflect_rows(double* a, int64_t stride, int64_t rows, int64_t columns, const double* v,
+                              const double* w, const double* v_rows, const double* w_rows, const double* u, double* p) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    reflect_some<4>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
+  for (; i < rows; ++i) reflect_some<1>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
+}
+
 static constexpr GramKernels gram_kernels = {
     .values = gram_values,
     .diagonal = gram_diagonal,
@@ -276,4 +300,5 @@ static constexpr GramKernels gram_kernels = {
     .add_lanes = gram_add_lanes,
     .move_columns = gram_move_columns,
     .add_rows = gram_add_rows,
+    .reflect_rows = gram_reflect_rows,
 };

@@ -44,6 +44,11 @@ struct GramKernels {
   // k. Rows of out lie `out_stride` apart.
   void (*add_rows)(const double* a, int64_t stride, int64_t rows, int64_t count, const double* b, int64_t width,
                    double* out, int64_t out_stride);
+
+  // a[i, j] −= v_i·w[j] + w_i·v[j], then p[j] += u_i·a[i, j], for i < rows in order and j < columns, a multiple of 4.
+  // v_rows, w_rows and u are the entries v_i, w_i and u_i.
+  void (*reflect_rows)(double* a, int64_t stride, int64_t rows, int64_t columns, const double* v, const double* w,
+                       const double* v_rows, const double* w_rows, const double* u, double* p);
 };
 
 }  // namespace knoll

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -17,12 +19,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import knoll
+from knoll._common.cost import Cost, linear_cost
 from knoll._schema import Attribute, check_attributes
 from knoll._system import resolve_threads
 from knoll.exceptions import ModelFileError
-from knoll.validation import N_JOBS, Rule, check_parameters
+from knoll.validation import N_JOBS, Rule, check_parameters, check_points
 
-__all__ = ["Estimator", "all_or_nothing", "warn_caller"]
+__all__ = ["Estimator", "all_or_nothing", "collect_warnings", "warn_caller"]
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -54,11 +57,13 @@ class Estimator(BaseEstimator):
 
     A subclass declares its parameters in `_rules` (name → the rules of which one must hold), calls `_check_parameters`
     first thing in `fit`, declares its fitted attributes in `_fitted` (knoll._schema), and keeps as such only arrays,
-    plain values, and mappings of those, so that `to_state` knows them.
+    plain values, and mappings of those, so that `to_state` knows them. It estimates in `_cost` what a fit of n rows and
+    d columns takes, or in `estimate_cost` where that depends on the data.
     """
 
     _rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {}
     _fitted: ClassVar[Mapping[str, Attribute]] = {}
+    _takes_sparse: ClassVar[bool] = False
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data would make right."""
@@ -67,6 +72,28 @@ class Estimator(BaseEstimator):
     def _threads(self) -> int:
         check_parameters(type(self).__name__, vars(self), {"n_jobs": N_JOBS})
         return resolve_threads(self.n_jobs)
+
+    def estimate_cost(self, X: Any) -> Cost:
+        """Estimate memory and processor time of a fit, before it runs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`.
+
+        Returns
+        -------
+        Cost
+            How it is computed, memory beyond X at most, pairs in an iteration, seconds, and what would lower them.
+        """
+        self._check_parameters()
+        points = check_points(X, sparse=self._takes_sparse, n_jobs=self._threads())
+        return self._cost(*points.shape)
+
+    def _cost(self, n: int, d: int) -> Cost:
+        """Estimate a fit that passes over the rows a few times; families that do more have an estimate of their own."""
+        remedy = "fit a sample of the rows and predict the others"
+        return linear_cost("passes over the rows", n, 16 + 8 * d, float(n), 1e-9 * (d + 8), (4, 40), remedy)
 
     # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------
 
@@ -232,8 +259,30 @@ def _check_rows(fields: list[Any], shape: list[Any]) -> None:
         raise ValueError(f"indices must be from 0 to {shape[1] - 1}")
 
 
+_collected: contextvars.ContextVar[list[Warning] | None] = contextvars.ContextVar("collected", default=None)
+
+
+@contextlib.contextmanager
+def collect_warnings() -> Iterator[list[Warning]]:
+    """Put the warnings of knoll into a list instead of issuing them; NumPy's floating-point warnings are left out.
+
+    Both apply to this thread alone. `warnings.catch_warnings` would change the filters of the whole process, and where
+    two threads overlap, the one that leaves last restores the filters of the other.
+    """
+    found: list[Warning] = []
+    token = _collected.set(found)
+    try:
+        with np.errstate(all="ignore"):
+            yield found
+    finally:
+        _collected.reset(token)
+
+
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that called it, however deep the call is."""
+    """Warn at the line outside of this package that called it, however deep the call is; or collect it."""
+    if (collected := _collected.get()) is not None:
+        collected.append(category(text))
+        return
     package, frame, depth = str(Path(__file__).parent), sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, depth = frame.f_back, depth + 1

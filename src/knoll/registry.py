@@ -30,7 +30,6 @@ class Method:
     proposer: str = ""  # the dotted path of what proposes settings for `knoll.compare`; empty: not compared
     row_seconds: float = 0.0
     pair_seconds: float = 0.0
-    row_bytes: int = 0  # beyond the data, for a row
     related: tuple[tuple[str, str], ...] = ()  # (relation, method at its other end)
     scales: tuple[str, ...] = ()  # parameters that its relations take over from a fit
 
@@ -71,7 +70,6 @@ METHODS: dict[str, Method] = {
             short="gmm",
             proposer=f"{_PROPOSERS}.MixtureProposer",
             row_seconds=1e-5,
-            row_bytes=16,
             related=(("mixture-to-kmeans", "kmeans"), ("mixture-distance", "kmeans")),
         ),
         Method(
@@ -80,7 +78,6 @@ METHODS: dict[str, Method] = {
             "knoll.kmeans.KMeans",
             proposer=f"{_PROPOSERS}.KMeansProposer",
             row_seconds=4e-6,
-            row_bytes=16,
             related=(("kmeans-is-linear-kernel-kmeans", "kernel-kmeans"),),
         ),
         Method(
@@ -89,7 +86,6 @@ METHODS: dict[str, Method] = {
             "knoll.kernel_kmeans.KernelKMeans",
             proposer=f"{_PROPOSERS}.KernelKMeansProposer",
             pair_seconds=1.2e-7,
-            row_bytes=120,
             related=(("trace-relaxation", "spectral"), ("normalized-cut-is-kernel-kmeans", "spectral")),
         ),
         Method(
@@ -98,7 +94,6 @@ METHODS: dict[str, Method] = {
             "knoll.spectral.SpectralClustering",
             proposer=f"{_PROPOSERS}.SpectralProposer",
             pair_seconds=4e-7,
-            row_bytes=260,
             related=(("spectral-is-dbscan", "dbscan"), ("gaussian-to-heaviside", "dbscan")),
             scales=("sigma",),
         ),
@@ -108,7 +103,6 @@ METHODS: dict[str, Method] = {
             "knoll.density.DBSCAN",
             proposer=f"{_PROPOSERS}.DBSCANProposer",
             row_seconds=1e-5,
-            row_bytes=48,
             related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
             scales=("eps", "min_samples"),
         ),
@@ -118,7 +112,6 @@ METHODS: dict[str, Method] = {
             "knoll.density.MeanShift",
             proposer=f"{_PROPOSERS}.MeanShiftProposer",
             pair_seconds=1e-7,
-            row_bytes=64,
             scales=("bandwidth",),
         ),
     )

@@ -13,12 +13,18 @@ from knoll.comparison.density import (
     _middles,
     _shortest_tree,
     _thinness,
-    hills_of,
+    find_hills,
     join_hills,
     kernel_estimate,
     prominence_needed,
     squared_distances,
 )
+
+
+def hills_of(points):
+    """Find the hills of the density of these points."""
+    gaps = squared_distances(points)
+    return find_hills(gaps, kernel_estimate(gaps, points.shape[1]), points.shape[1])
 
 
 def rows(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 
 from knoll import KMeans, datasets, plots
 from knoll.exceptions import BadData
-from knoll.plots.cells import cell
+from knoll.plots.kmeans import cell
 from knoll.plots.style import PALETTE, RED
 
 

@@ -16,8 +16,8 @@ from scipy.stats import multivariate_normal
 
 from knoll import DBSCAN, Gaussian, GaussianMixture, KMeans, datasets, metrics, plots, relations
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.plots.level import _shadow
-from knoll.plots.mixing import mixed_colors
+from knoll.plots.density import _shadow
+from knoll.plots.responsibilities import mixed_colors
 from knoll.plots.style import BLUE, NOISE, PALETTE, RED
 
 

@@ -192,8 +192,8 @@ def test_a_row_of_no_weight_is_labelled_but_counts_for_nothing():
 def test_the_cost_is_estimated_before_the_run(blobs):
     cost = DBSCAN(eps=0.3).estimate_cost(blobs)
     counts = (np.linalg.norm(blobs[:, None] - blobs[None], axis=2) <= 0.3).sum(axis=1)
-    assert cost.neighbours == pytest.approx(counts.mean())
-    assert cost.core_share == pytest.approx((counts >= 5).mean())
+    assert cost.details["neighbours"] == pytest.approx(counts.mean())
+    assert cost.details["core_share"] == pytest.approx((counts >= 5).mean())
     assert cost.pairs == pytest.approx(counts.sum())
     assert "MB beyond the data" in str(cost)
     assert DBSCAN(eps=0.3, formulation="spectral").estimate_cost(blobs).memory > cost.memory
@@ -238,7 +238,7 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
     np.testing.assert_array_equal(model.predict(graph.copy()), model.labels_)
     kinds = model.predict_kind(graph.copy())
     np.testing.assert_array_equal(np.flatnonzero(kinds == "core"), model.core_sample_indices_)
-    share = DBSCAN(0.2, min_samples=4, metric="precomputed").estimate_cost(graph).core_share
+    share = DBSCAN(0.2, min_samples=4, metric="precomputed").estimate_cost(graph).details["core_share"]
     assert share == pytest.approx(len(model.core_sample_indices_) / len(blobs))
 
 

@@ -183,6 +183,11 @@ def test_contributing_prints_the_table():
     assert table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
+def test_types_of_arrays_are_named_in_one_module():
+    named = re.compile(r"^\w+ = NDArray\[", re.MULTILINE)
+    assert [name for name, path in FILES.items() if named.search(path.read_text("utf-8"))] == ["knoll._typing"]
+
+
 def test_there_is_no_cycle():
     graph = {
         module: {target for target in targets if target in FILES and target != module}

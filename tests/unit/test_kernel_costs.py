@@ -122,7 +122,7 @@ def test_the_cost_is_told_in_words():
     cost = SpectralClustering(2, sigma=0.1).estimate_cost(moons(1_500))
     assert "truncated: up to" in str(cost)
     assert "s of processor time (from" in str(cost)
-    assert "pairs each." in str(cost)
+    assert "pairs in an iteration" in str(cost)
     assert cost.pairs < 1_500 * 1_501 / 2
     kernel = KernelKMeans(3, sigma=0.1).estimate_cost(moons(1_500))
     assert kernel.operator == "truncated"

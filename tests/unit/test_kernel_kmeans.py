@@ -374,9 +374,9 @@ def test_the_history_and_the_counts(X, capsys):
     assert model.n_kernel_values_ >= len(X) ** 2 / 2
     np.testing.assert_allclose(model.cluster_weights_, np.bincount(model.labels_))
     cost = KernelKMeans(3, sigma=1.0).estimate_cost(X)
-    assert cost.first == len(X) ** 2 / 2
+    assert cost.pairs == len(X) ** 2 / 2
     assert cost.memory > 8 * 3 * len(X)
-    assert "kernel values for a start" in str(cost)
+    assert "pairs in an iteration" in str(cost)
 
 
 def test_the_cost_grows_with_rows_not_their_square():

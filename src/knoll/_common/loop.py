@@ -1,9 +1,13 @@
-"""The only loop of knoll: a step takes a state and returns the next one with a report, until a rule ends it."""
+"""The loop of the iterative fits, and what every fit keeps of its progress.
+
+A step takes a state and returns the next one with a report, until a rule ends it. Loops of other kinds (applications of
+an operator in the eigensolver, the ascents of the core, batches of `partial_fit`) record by `make_history`, too.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +15,7 @@ import numpy as np
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["History", "StepReport", "iterate", "live"]
+__all__ = ["History", "StepReport", "iterate", "live", "make_history"]
 
 State = TypeVar("State")
 History = dict[str, Floats | Ints]
@@ -43,13 +47,17 @@ def iterate(
         reports.append(report)
         if hook is not None:
             hook(len(reports), report)
-    history: History = {
-        "iteration": np.arange(1, len(reports) + 1),
-        "objective": np.array([report.objective for report in reports]),
-        "changed": np.array([report.changed for report in reports]),
-        "seconds": np.array(seconds),
+    return state, make_history(
+        [report.objective for report in reports], [report.changed for report in reports], seconds
+    )
+
+
+def make_history(objective: Sequence[float], changed: Sequence[float], seconds: Sequence[float]) -> History:
+    """Make `history_` of the objective after each iteration, how much it changed, and the time it took."""
+    columns = {"objective": objective, "changed": changed, "seconds": seconds}
+    return {"iteration": np.arange(1, len(objective) + 1)} | {
+        name: np.array(values, dtype=np.float64) for name, values in columns.items()
     }
-    return state, history
 
 
 def live(name: str, verbose: int) -> Callable[[int, StepReport], None] | None:

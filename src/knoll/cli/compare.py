@@ -249,11 +249,12 @@ def _agreed(
     plan = make_plan(n, d, tuple(name for name in compared() if asked is None or name in asked), budget, True)
     points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
-    seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
-    echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")
-    for cost in costs:
-        echo(f"    {title(cost.method)}: about {_time(cost.seconds)}, {size(cost.memory)} beyond the data")
-    much = seconds > budget or memory > free_memory()
+    seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
+    total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())
+    echo(f"  --exact: every method on all {n} rows, about {_time(total)} of processor time")
+    for name, cost in costs.items():
+        echo(f"    {title(name)}: about {_time(seconds[name])}, {size(cost.memory)} beyond the data")
+    much = total > budget or memory > free_memory()
     if not (much and on_terminal(sys.stdin, sys.stderr)):
         return True
     return click.confirm("  That is more than the budget or the memory that is free. Go on?", default=False, err=True)

@@ -1,39 +1,25 @@
-"""What every method will take, before it is run: seconds and memory.
-
-Where an estimator can say so itself (`estimate_cost` of kernel k-means, spectral clustering and DBSCAN), it is asked,
-with settings like those that will be chosen; the others go by what a row, or a pair of rows, has taken elsewhere.
-"""
+"""The cost of every method before it runs: `estimate_cost` of its estimator, with settings like those to be chosen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._common.cost import Cost, Seconds
+from knoll._typing import Floats
 from knoll.comparison.plan import VIEW, Plan
 from knoll.registry import METHODS
 
-__all__ = ["Cost", "estimate_costs"]
+__all__ = ["estimate_costs"]
 
-Floats = NDArray[np.float64]
 
 _ASKED = 20_000  # rows at most that an estimator is asked about; beyond that pairs grow with the square
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one method will take."""
-
-    method: str
-    rows: int
-    seconds: float  # of processor time, about
-    memory: int  # bytes beyond the data
-
-
 def estimate_costs(
     points: Floats, plan: Plan, numbers: tuple[int, ...], seed: int, n_jobs: int | None
-) -> tuple[Cost, ...]:
+) -> dict[str, Cost]:
     """Estimate each method of the plan on scaled rows; the middle of the numbers stands for the one to be chosen.
 
     Examples
@@ -43,24 +29,21 @@ def estimate_costs(
     >>> from knoll.comparison.plan import make_plan
     >>> points = np.random.default_rng(0).normal(size=(3000, 2))
     >>> costs = estimate_costs(points, make_plan(3000, 2, ("kmeans", "spectral"), 120.0, True), (2, 3), 0, None)
-    >>> [(cost.method, cost.rows, cost.memory > 0) for cost in costs]
-    [('kmeans', 3000, True), ('spectral', 3000, True)]
+    >>> [(name, cost.memory > 0) for name, cost in costs.items()]
+    [('kmeans', True), ('spectral', True)]
     """
     n = len(points)
     rng = np.random.default_rng([seed, 31])
     some = points[np.sort(rng.permutation(n)[: min(n, VIEW)])]
     asked = points if n <= _ASKED else points[np.sort(rng.permutation(n)[:_ASKED])]
     k = min(numbers[len(numbers) // 2], len(some))
-    found = []
+    found = {}
     for name, route in plan.routes.items():
-        model = METHODS[name].make_proposer().typical(some, k, n_jobs)
-        seconds, memory = route.seconds, route.memory
-        if model is not None:
-            rows = asked[: route.rows]
-            times = route.rows / len(rows)
-            told = model.estimate_cost(rows)
-            memory = round(told.memory * times)
-            if hasattr(told, "seconds"):
-                seconds = told.seconds.expected * times**2
-        found.append(Cost(name, route.rows, seconds, memory))
-    return tuple(found)
+        method, rows = METHODS[name], asked[: route.rows]
+        cost = method.make_proposer().typical(some, k, n_jobs).estimate_cost(rows)
+        times = route.rows / len(rows)
+        power = 1 if method.row_seconds else 2
+        took = route.seconds if cost.seconds is None else cost.seconds.expected * times**power
+        seconds = Seconds(took, took / 4, 4 * took)
+        found[name] = replace(cost, memory=round(cost.memory * times), seconds=seconds)
+    return found

@@ -22,21 +22,21 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.linalg import times
+from knoll._typing import Floats, Ints
+
 __all__ = [
     "LEAST_ROWS",
     "LEAST_SHARE",
     "Hills",
     "KernelEstimate",
     "find_hills",
-    "hills_of",
     "join_hills",
     "kernel_estimate",
     "prominence_needed",
     "squared_distances",
 ]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _WIDTHS = (5, 8, 12, 20, 35, 60)  # neighbours that are tried
 _DIMENSION = 20  # neighbours that the dimension is read from
@@ -59,7 +59,7 @@ class KernelEstimate:
 class Hills:
     """The hills that are no chance, and how far above it the others stay."""
 
-    labels: Labels  # (m,) the hill of each row
+    labels: Ints  # (m,) the hill of each row
     count: int
     strengths: Floats  # prominence over what is needed, of every hill but the highest, the strongest first
     k: int
@@ -75,7 +75,7 @@ def squared_distances(points: Floats) -> Floats:
     moved = points - points.mean(axis=0)
     square = np.einsum("ij,ij->i", moved, moved)
     gaps = square[:, None] + square
-    gaps -= 2 * (moved @ moved.T)
+    gaps -= 2 * (times(moved, moved.T))
     gaps[gaps < 1e-13 * square.max(initial=0.0)] = 0  # rounding, and copies
     np.fill_diagonal(gaps, 0)
     return gaps
@@ -108,12 +108,6 @@ def _log_sum(logs: Floats) -> Floats:
     logs -= top[:, None]
     np.exp(logs, out=logs)
     return np.asarray(top + np.log(logs.sum(axis=1)))
-
-
-def hills_of(points: Floats) -> Hills:
-    """Find the hills of a few thousand rows: what `find_hills` does, from the points."""
-    gaps = squared_distances(points)
-    return find_hills(gaps, kernel_estimate(gaps, points.shape[1]), points.shape[1])
 
 
 def find_hills(gaps: Floats, estimate: KernelEstimate, d: int) -> Hills:
@@ -190,7 +184,7 @@ def join_hills(
     least: float,
     needed: Callable[[float], float],
     thin: Floats,
-) -> tuple[Labels, Floats]:
+) -> tuple[Ints, Floats]:
     """Flood from above: where two hills meet, the lower one is joined unless it is heavy and prominent enough.
 
     What it needs may depend on the mean of `thin` over it. Returns the hill of each node, numbered by mass, and

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers as numbers_
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from knoll._system import peak_memory
+from knoll._typing import Floats, Ints
+from knoll.base import collect_warnings
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
 from knoll.comparison.judge import agreement_of, known_labels, truth_scores
 from knoll.comparison.methods import FIT_ERRORS, View
@@ -26,14 +26,11 @@ from knoll.comparison.recommend import recommend
 from knoll.comparison.result import Agreement, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scaling import Scaling
 from knoll.comparison.survey import Survey, nothing, survey
-from knoll.exceptions import BadData, InvalidParameter, KnollError, KnollWarning
+from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 
 def compare(
@@ -122,8 +119,7 @@ def compare(
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
     watch = _Watch(progress, begun, plan)
     work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch, required)
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums of BLAS depend on its threads
-        warnings.simplefilter("ignore", KnollWarning)
+    with collect_warnings():  # each candidate has its own
         try:
             work.run()
             watch.tell("judge", "comparing the answers", 0.0)
@@ -216,7 +212,7 @@ class _Work:
             self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
         return survey(points, self.numbers, {}, self.seed, self.n_jobs, tick)
 
-    def judge(self, known: Labels | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
+    def judge(self, known: Ints | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
         """Compare what is there, and recommend one of it."""
         found = self.found or nothing(self.plan.view, "the run was interrupted before the density was looked at")
         candidates = {name: one.candidate for name, one in self.outcomes.items()}

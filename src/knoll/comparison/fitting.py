@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats, Indices, Ints
+from knoll.base import collect_warnings
 from knoll.comparison.judge import count_clusters, internal_scores
 from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
 from knoll.comparison.plan import Plan
@@ -23,9 +24,6 @@ from knoll.registry import METHODS
 
 __all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 _SECOND = 10  # times the view: a fit that certifies another takes no more rows
 
@@ -44,22 +42,20 @@ def fit_method(
     view: View,
     given: Mapping[str, Any],
     scaled: Floats,
-    order: Rows,
+    order: Indices,
     plan: Plan,
     tell: Callable[[str], None],
 ) -> Outcome:
     """Choose a setting on the view, fit it to the planned rows, label the rest; then judge what was found."""
     started = time.perf_counter()
     method, route = METHODS[name].make_proposer(), plan.routes[name]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_warnings() as caught:
         chosen = _choose(method, view, given, name)
     tell("fitting")
     model = chosen.model
     rows = drawn_rows(order, route.rows, view.seed)
     if route.rows > plan.view:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collect_warnings() as caught:
             model = method.fit(chosen, scaled[rows], view)
     answer = chosen.relabeled(model)
     probabilities = answer.predict_proba(scaled) if hasattr(answer, "predict_proba") else None
@@ -91,7 +87,7 @@ def fit_method(
         how=route.how,
         certificate=method.residual(model),
         seconds=time.perf_counter() - started,
-        warnings=tuple(dict.fromkeys(str(one.message) for one in caught)),
+        warnings=tuple(dict.fromkeys(map(str, caught))),
         groups=chosen.groups,
         shortcut=shortcut,
     )
@@ -113,7 +109,7 @@ def _choose(method: Proposer, view: View, given: Mapping[str, Any], name: str) -
     return proposals[int(np.argmax(np.round(match, 2)))]
 
 
-def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Rows) -> Labels:
+def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indices) -> Ints:
     """Return what `predict` gives for all rows, from what is there already: probabilities, the labels of the fit."""
     if isinstance(model, Relabeled):
         return model.predict(scaled) if probabilities is None else most_probable(probabilities, model.n_clusters)
@@ -131,9 +127,9 @@ def _shortcut(
     method: Proposer,
     chosen: Proposal,
     model: Any,
-    labels: Labels,
+    labels: Ints,
     scaled: Floats,
-    order: Rows,
+    order: Indices,
     plan: Plan,
     view: View,
 ) -> Shortcut | None:
@@ -143,8 +139,7 @@ def _shortcut(
         return None
     others = drawn_rows(order, min(route.rows, _SECOND * plan.view, n), view.seed, after=route.rows)
     judged = drawn_rows(order, plan.view, view.seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with collect_warnings():
         try:
             again = chosen.relabeled(method.fit(chosen, scaled[others], view)).predict(scaled[judged])
         except FIT_ERRORS:  # the answer is there; it has no certificate
@@ -164,7 +159,7 @@ def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
 # ---- which rows ----------------------------------------------------------------------------------------------------
 
 
-def content_order(points: NDArray[Any]) -> Rows:
+def content_order(points: NDArray[Any]) -> Indices:
     """Sort the rows by their contents, so that whatever is drawn or summed does not depend on their order.
 
     The first column decides nearly all; only rows that are equal there are sorted by the others.
@@ -178,7 +173,7 @@ def content_order(points: NDArray[Any]) -> Rows:
     return order
 
 
-def drawn_rows(order: Rows, size: int, seed: int, after: int = 0) -> Rows:
+def drawn_rows(order: Indices, size: int, seed: int, after: int = 0) -> Indices:
     """Draw so many rows, in order of content; smaller draws are part of larger ones.
 
     With `after` the draw begins where one of that size has ended, as far as there are so many rows.

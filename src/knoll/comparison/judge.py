@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from knoll import tuning
+from knoll._typing import Ints
 from knoll.comparison.result import Agreement, Candidate
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
@@ -16,15 +17,13 @@ from knoll.validation import refuse_masked
 
 __all__ = ["agreement_of", "count_clusters", "internal_scores", "known_labels", "truth_scores"]
 
-Labels = NDArray[np.int64]
 
-
-def count_clusters(labels: Labels) -> int:
+def count_clusters(labels: Ints) -> int:
     """Count the clusters, noise not among them."""
     return len(np.unique(labels[labels >= 0]))
 
 
-def agreement_of(labels: Mapping[str, Labels]) -> Agreement:
+def agreement_of(labels: Mapping[str, Ints]) -> Agreement:
     """Compare every pair of answers; noise counts as one more cluster, so that marking noise is part of an answer."""
     names = tuple(labels)
     matrix = np.eye(len(names))
@@ -35,10 +34,10 @@ def agreement_of(labels: Mapping[str, Labels]) -> Agreement:
 
 
 def internal_scores(
-    of_family: Callable[[Any, NDArray[np.float64], Labels], dict[str, float]],
+    of_family: Callable[[Any, NDArray[np.float64], Ints], dict[str, float]],
     model: Any,
     points: NDArray[np.float64],
-    labels: Labels,
+    labels: Ints,
     n_jobs: int | None,
 ) -> dict[str, float]:
     """Score an answer on the view by what its family optimises, and by the silhouette where there are two clusters."""
@@ -51,7 +50,7 @@ def internal_scores(
     return {key: value for key, value in scores.items() if np.isfinite(value)}
 
 
-def known_labels(truth: ArrayLike, n: int) -> Labels:
+def known_labels(truth: ArrayLike, n: int) -> Ints:
     """Turn labels of any kind, one for each of n rows, into numbers."""
     refuse_masked(truth, "truth")
     names = np.asarray(truth)
@@ -60,7 +59,7 @@ def known_labels(truth: ArrayLike, n: int) -> Labels:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def truth_scores(known: Labels, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, float]]:
+def truth_scores(known: Ints, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, float]]:
     """Compare every answer with the labels that are held to be true; noise counts as one more cluster."""
     return {
         name: {

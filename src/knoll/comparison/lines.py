@@ -17,16 +17,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._common.linalg import eigh, inner, times
+from knoll._typing import Floats, Ints
 from knoll.comparison.density import LEAST_ROWS, LEAST_SHARE
 from knoll.kmeans.estimator import KMeans
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["Lines", "is_blind", "seek_lines"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _DRAWS = 19  # so that a valley deeper than all of them has p = 1/20
 _ROWS = 800  # at most so many are drawn and looked at for each null
@@ -43,7 +42,7 @@ _DEEP = 1.5  # a valley this deep in log density, 4.5 times lower, needs no thin
 class Lines:
     """What the lines say."""
 
-    labels: Labels  # (m,)
+    labels: Ints  # (m,)
     count: int
     valley: float  # the least valley of the partition, in log density; 0: none
     chance: float  # the deepest such valley in data without clusters
@@ -87,7 +86,7 @@ def seek_lines(
     return Lines(found[k], k, seen[k], chance, halves[k], reason)
 
 
-def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int = _STARTS) -> Labels | None:
+def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int = _STARTS) -> Ints | None:
     """Part the rows by k-means; None where a part is too small to have a density."""
     m = len(points)
     if k * max(LEAST_ROWS, LEAST_SHARE * m) > m:
@@ -97,7 +96,7 @@ def _parted(points: Floats, k: int, seed: int, n_jobs: int | None, starts: int =
     return labels if sizes.min() >= max(LEAST_ROWS, LEAST_SHARE * m) else None
 
 
-def _least_valley(points: Floats, labels: Labels, density: Floats | None) -> float:
+def _least_valley(points: Floats, labels: Ints, density: Floats | None) -> float:
     """Return the least valley over the pairs of parts, the nearest first: a pair without a valley ends the search."""
     k = int(labels.max()) + 1
     means = np.array([points[labels == c].mean(axis=0) for c in range(k)])
@@ -107,7 +106,8 @@ def _least_valley(points: Floats, labels: Labels, density: Floats | None) -> flo
         if gaps[a, b] == 0:
             return 0.0
         rows = np.flatnonzero((labels == a) | (labels == b))
-        along = (points[rows] - means[b]) @ (means[a] - means[b]) / gaps[a, b]  # 0 at one mean, 1 at the other
+        axis = (means[a] - means[b])[:, None] / gaps[a, b]
+        along = times(points[rows] - means[b], axis)[:, 0]  # 0 at one mean, 1 at the other
         valley, place, tops = _valley(along)
         if 0 < valley < _DEEP and density is not None and not _is_thin(along, density[rows], place, tops):
             valley = 0.0
@@ -159,8 +159,8 @@ def _by_chance(points: Floats, numbers: tuple[int, ...], seed: int, n_jobs: int 
     m = min(m, _ROWS)
     rng = np.random.default_rng([seed, 19])
     moved = points - points.mean(axis=0)
-    values, axes = np.linalg.eigh(moved.T @ moved / len(points))
-    turned = moved @ axes
+    values, axes = eigh(inner(moved, moved) / len(points))
+    turned = times(moved, axes)
     low, high = turned.min(axis=0), turned.max(axis=0)
     deepest = 0.0
     spread = np.sqrt(np.maximum(values, 0))

@@ -6,7 +6,6 @@ yields settings with labels of the view; `fit` takes one setting to as many rows
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import scales, tuning
+from knoll._typing import Floats, Ints
+from knoll.base import collect_warnings
 from knoll.comparison.judge import count_clusters
 from knoll.comparison.mixture import fit_mixtures
 from knoll.comparison.result import Evidence
@@ -43,8 +44,6 @@ __all__ = [
     "View",
 ]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
@@ -81,7 +80,7 @@ class Proposal:
     """A setting, its labels of the view, and why it was tried."""
 
     parameters: Mapping[str, Any]
-    labels: Labels  # (m,)
+    labels: Ints  # (m,)
     model: Any
     evidence: tuple[Evidence, ...]
     groups: tuple[int, ...] | None = None
@@ -108,8 +107,7 @@ class Proposer(ABC):
     def _check_words(self, words: Mapping[str, str]) -> None:
         """Fit a few rows with those values that are words: only that tells whether such a metric or start is known."""
         small = {name: 2 for name in ("n_clusters", "n_components") if name in self.estimator().get_params()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with collect_warnings():
             try:
                 self.estimator(**(small | dict(words))).fit(np.eye(4))
             except InvalidParameter:
@@ -125,13 +123,14 @@ class Proposer(ABC):
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         """Fit the chosen setting to more rows."""
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         """Score an answer by what its own family optimises."""
         return {}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        """Make an estimator with settings like those to be chosen, to ask for its cost; None: it has no estimate."""
-        return None
+        """Make an estimator with settings like those to be chosen, to ask for its cost."""
+        usual = {"n_clusters": k, "n_components": k, "n_init": _STARTS, "bandwidth": 1.0, "n_jobs": n_jobs}
+        return self.estimator(**{name: usual[name] for name in self.estimator().get_params() if name in usual})
 
     def residual(self, model: Any) -> float | None:
         """Return the largest residual of the model's certificate, where it has one."""
@@ -178,11 +177,11 @@ class MixtureProposer(Proposer):
             begun["weights_init"] = old.weights_ / old.weights_.sum()
         return GaussianMixture(**(old.get_params() | begun)).fit(points)
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
 
 
-def _by_majority(components: NDArray[Any], labels: Labels, k: int) -> tuple[int, ...]:
+def _by_majority(components: NDArray[Any], labels: Ints, k: int) -> tuple[int, ...]:
     """Give each component the cluster that most of its rows lie in; an empty one joins the first."""
     groups = [int(np.bincount(labels[components == c], minlength=1).argmax()) for c in range(k)]
     return tuple(np.unique(groups, return_inverse=True)[1].tolist())
@@ -227,12 +226,12 @@ class KMeansProposer(Proposer):
         model = KMeans(**old.get_params())
         return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         total = _scatter(points, np.zeros(len(points), np.int64))
         return {"explained_variance": 1.0 - _scatter(points, labels) / total if total > 0 else 0.0}
 
 
-def _scatter(points: Floats, labels: Labels) -> float:
+def _scatter(points: Floats, labels: Ints) -> float:
     """Sum the squared distances to the means of the clusters."""
     return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
 
@@ -307,7 +306,7 @@ class SpectralProposer(Proposer):
             points
         )
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"eigengap": float(model.eigengap_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
@@ -346,7 +345,7 @@ class KernelKMeansProposer(Proposer):
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return KernelKMeans(**chosen.model.get_params()).fit(points)
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"objective": float(model.objective_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
@@ -398,7 +397,7 @@ class DBSCANProposer(Proposer):
                 return model
         return first
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
@@ -463,5 +462,5 @@ class MeanShiftProposer(Proposer):
     def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
         return MeanShift(**chosen.model.get_params()).fit(points)
 
-    def scores(self, model: Any, points: Floats, labels: Labels) -> dict[str, float]:
+    def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"peaks": float(len(model.cluster_centers_))}

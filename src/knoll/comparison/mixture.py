@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._common.linalg import covariance_of, times
+from knoll._typing import Floats, Ints
 from knoll.comparison.density import (
     LEAST_ROWS,
     LEAST_SHARE,
@@ -41,8 +42,6 @@ from knoll.mixture.estimator import GaussianMixture
 
 __all__ = ["MixtureEvidence", "fit_mixtures", "weigh_mixture"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _STARTS = 4
 _GIVE_UP = 4  # numbers of components in a row that do not better BIC, after which a covariance type is left
@@ -67,7 +66,7 @@ class MixtureEvidence:
     expected_lead: float  # were the mixture true
     halves: float | None  # agreement of refits on halves; None: not asked
     groups: tuple[int, ...]  # the cluster of each component
-    labels: Labels  # (m,) the cluster of each row
+    labels: Ints  # (m,) the cluster of each row
     count: int  # of those clusters that hold a fiftieth of the rows
     trusted: bool  # whether components, or groups of them, may be called clusters without a deep valley
     reason: str
@@ -156,14 +155,14 @@ def _join_where_better(points: Floats, bic: float, model: Any, tried: tuple[int,
     return bic, model
 
 
-def _begin_at(points: Floats, labels: Labels, model: Any, k: int) -> Any:
+def _begin_at(points: Floats, labels: Ints, model: Any, k: int) -> Any:
     """Begin EM at the moments of a partition, with one component a cluster; None where a cluster is too small."""
     sizes = np.bincount(labels, minlength=k)
     d = points.shape[1]
     if sizes.min() < d + 2:
         return None
     means = np.array([points[labels == c].mean(axis=0) for c in range(k)])
-    scatter = [np.cov(points[labels == c], rowvar=False).reshape(d, d) + 1e-6 * np.eye(d) for c in range(k)]
+    scatter = [covariance_of(points[labels == c]) + 1e-6 * np.eye(d) for c in range(k)]
     precisions = COVARIANCE_TYPES[model.covariance_type].precisions_of(scatter, sizes)
     begun = {"means_init": means, "weights_init": sizes / sizes.sum(), "precisions_init": precisions, "n_init": 1}
     return GaussianMixture(**(model.get_params() | {"n_components": k} | begun)).fit(points)
@@ -227,7 +226,7 @@ def _draw(model: Any, m: int, rng: np.random.Generator) -> Floats:
     parts = []
     for mean, precision, count in zip(model.means_, _precisions(model), counts, strict=True):
         lower = np.linalg.cholesky(np.linalg.inv(precision) + 1e-12 * np.eye(d))
-        parts.append(mean + rng.normal(size=(count, d)) @ lower.T)
+        parts.append(mean + times(rng.normal(size=(count, d)), lower.T))
     return np.concatenate(parts)
 
 
@@ -251,7 +250,7 @@ def _agreement_of_halves(points: Floats, model: Any, seed: int) -> float:
 # ---- which components are one cluster ------------------------------------------------------------------------------
 
 
-def _parted(model: Any, points: Floats) -> Labels:
+def _parted(model: Any, points: Floats) -> Ints:
     """Join components that share their centre, then those most mistaken for each other; the cluster of each component.
 
     After each step clusters are seen as they have become: a thin bridge joins one of the two it leads to, not both.
@@ -276,7 +275,7 @@ def _parted(model: Any, points: Floats) -> Labels:
     return groups.astype(np.int64)
 
 
-def _concentric(model: Any) -> Labels:
+def _concentric(model: Any) -> Ints:
     """Join components whose means lie less than one deviation of the narrower one apart: one centre, heavy tails."""
     k = int(model.n_components)
     groups = np.arange(k)
@@ -290,7 +289,7 @@ def _concentric(model: Any) -> Labels:
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _by_valleys(model: Any, deep: float) -> Labels:
+def _by_valleys(model: Any, deep: float) -> Ints:
     """Join components that no deep valley parts."""
     k = int(model.n_components)
     if k == 1:

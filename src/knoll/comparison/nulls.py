@@ -11,15 +11,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._common.linalg import covariance_of, eigh, inner, times
+from knoll._typing import Floats
 from knoll.comparison.result import Null
 from knoll.gaussian.covariance import COVARIANCE_TYPES
 from knoll.mixture.estimator import GaussianMixture
 
 __all__ = ["DRAWS", "LEVEL", "describe", "essential", "null_tests"]
 
-Floats = NDArray[np.float64]
 
 DRAWS = 19  # so that a statistic above all of them has p = 1/20
 LEVEL = 0.05
@@ -32,9 +32,9 @@ def essential(points: Floats) -> Floats:
     """Turn rows that do not fill their space onto the principal axes that they do fill; others are left alone."""
     moved = points - points.mean(axis=0)
     moved[:, points.min(axis=0) == points.max(axis=0)] = 0.0  # the mean of equal numbers may be rounded
-    values, axes = np.linalg.eigh(moved.T @ moved / len(points))
+    values, axes = eigh(inner(moved, moved) / len(points))
     kept = values > _FLAT * max(float(values[-1]), 1e-300)
-    return points if kept.all() else np.ascontiguousarray(moved @ axes[:, kept])
+    return points if kept.all() else times(moved, axes[:, kept])
 
 
 def null_tests(points: Floats, model: Any, seed: int) -> tuple[Null, ...]:
@@ -49,10 +49,9 @@ def null_tests(points: Floats, model: Any, seed: int) -> tuple[Null, ...]:
     while k > 2 and COVARIANCE_TYPES[kind].own_matrices and k * (d + 1) > m / 2:
         k -= 1
     centre = points.mean(axis=0)
-    covariance = np.cov(points, rowvar=False).reshape(d, d)
-    values, axes = np.linalg.eigh(covariance)
+    values, axes = eigh(covariance_of(points))
     axes = axes * np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(d)])
-    turned = (points - centre) @ axes
+    turned = times(points - centre, axes)
     low, high = turned.min(axis=0), turned.max(axis=0)
     spread = np.sqrt(np.maximum(values, 0))
 
@@ -65,7 +64,7 @@ def null_tests(points: Floats, model: Any, seed: int) -> tuple[Null, ...]:
         return mixture(rows) - float(single.score(rows)) * len(rows)
 
     def uniform_ratio(rows: Floats) -> float:
-        along = (rows - centre) @ axes
+        along = times(rows - centre, axes)
         extent = np.maximum(along.max(axis=0) - along.min(axis=0), 1e-300)
         return mixture(rows) + len(rows) * float(np.log(extent).sum())
 
@@ -77,7 +76,7 @@ def null_tests(points: Floats, model: Any, seed: int) -> tuple[Null, ...]:
         drawn = np.empty(DRAWS)
         for at in range(DRAWS):
             inside = rng.uniform(low, high, size=(m, d)) if name == "uniform" else rng.normal(size=(m, d)) * spread
-            drawn[at] = ratio(inside @ axes.T + centre)
+            drawn[at] = ratio(times(inside, axes.T) + centre)
         p_value = (1 + int((drawn >= observed).sum())) / (DRAWS + 1)
         tests.append(Null(name, observed, drawn, p_value))
     return tuple(tests)

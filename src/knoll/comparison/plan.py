@@ -24,7 +24,6 @@ class Route:
 
     rows: int  # fitted on so many
     seconds: float  # what that is expected to take
-    memory: int  # bytes beyond the data
     how: str
 
 
@@ -51,10 +50,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"parameters are chosen on {self.view} rows"]
-        lines += [
-            f"{name}: {route.how}; about {route.seconds:.2g} s, {route.memory / 2**20:.0f} MB"
-            for name, route in self.routes.items()
-        ]
+        lines += [f"{name}: {route.how}; about {route.seconds:.2g} s" for name, route in self.routes.items()]
         return "\n".join(lines)
 
 
@@ -76,5 +72,5 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
             else:
                 rows = view
         how = ALL if rows == n else f"sample of {rows}, the rest by predict"
-        routes[name] = Route(rows, method.seconds(rows, d), rows * (method.row_bytes + 8 * d), how)
+        routes[name] = Route(rows, method.seconds(rows, d), how)
     return Plan(view, routes)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats, Ints
 from knoll.comparison.profile import Profile
 from knoll.comparison.scaling import Scaling
 
@@ -25,9 +25,6 @@ __all__ = [
     "Shortcut",
     "Structure",
 ]
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Candidate:
 
     method: str
     model: Any  # the fitted estimator; its data was scaled. A knoll.models.Relabeled one where components were joined
-    labels: Labels  # (n,), −1 noise
+    labels: Ints  # (n,), −1 noise
     probabilities: Floats | None  # (n, clusters), where the method has them; with noise one column more
     parameters: Mapping[str, Any]  # chosen or given
     evidence: tuple[Evidence, ...]
@@ -167,7 +164,7 @@ class Comparison:
     agreement: Agreement
     recommendation: Recommendation
     truth_scores: Mapping[str, Mapping[str, float]] | None  # by method: "ari", "ami"
-    labels: Labels  # (n,)
+    labels: Ints  # (n,)
     seed: int
     budget: float
     seconds: float

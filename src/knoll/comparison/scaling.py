@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.models import Preparation
 
 __all__ = ["Scaling"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

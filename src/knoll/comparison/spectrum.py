@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.comparison.result import Evidence
 from knoll.spectral.eigengap import apart
 
 __all__ = ["eigengap_evidence"]
 
-Floats = NDArray[np.float64]
 
 _SAME = 0.01  # eigenvalues of one affinity that were solved for twice differ by less
 

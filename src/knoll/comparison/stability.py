@@ -6,10 +6,9 @@ Roth, Braun and Buhmann 2004). The adjusted Rand index corrects for the number o
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
+from knoll.base import collect_warnings
 from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
 from knoll.metrics import adjusted_rand_score
 
@@ -27,8 +26,7 @@ def stability(method: Proposer, chosen: Proposal, view: View) -> tuple[float, fl
     found = []
     for number in range(_HALVES):
         half = np.sort(np.random.default_rng([view.seed, 17, number]).permutation(m)[: max(2, m // 2)])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with collect_warnings():
             try:
                 labels = chosen.relabeled(method.fit(chosen, view.points[half], view)).predict(view.points)
             except FIT_ERRORS:

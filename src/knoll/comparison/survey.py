@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.rescale import exponent_of, times_power
+from knoll._typing import Floats, Ints
 from knoll.comparison.density import Hills, find_hills, kernel_estimate, squared_distances
 from knoll.comparison.lines import Lines, is_blind, seek_lines
 from knoll.comparison.mixture import MixtureEvidence, fit_mixtures, weigh_mixture
@@ -24,8 +24,6 @@ from knoll.comparison.result import Evidence, Structure
 
 __all__ = ["FEWEST", "Survey", "nothing", "survey"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _EXTREME = 100  # powers of two
 _MOST_EXPONENT = 950  # differences and sums of larger numbers might leave float64
@@ -36,7 +34,7 @@ FEWEST = 20  # rows; with fewer nothing can be said about density
 class Survey:
     """The partition that the density suggests, and the witnesses."""
 
-    labels: Labels  # (m,)
+    labels: Ints  # (m,)
     count: int
     witness: str  # "mixture", "hills", "lines", or "none" where all is one
     structure: Structure

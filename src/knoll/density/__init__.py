@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knoll.density.dbscan import DBSCAN, DBSCANCost
+from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
 
-__all__ = ["DBSCAN", "DBSCANCost", "MeanShift"]
+__all__ = ["DBSCAN", "MeanShift"]

@@ -19,7 +19,6 @@ from scipy.sparse.csgraph import connected_components
 
 from knoll import _core
 from knoll._common import linalg
-from knoll._common.interrupt import interruptible
 from knoll._common.rescale import times_power
 from knoll._common.unique_rows import merge_equal_rows
 from knoll._system import free_memory
@@ -298,7 +297,7 @@ def spectral(links: Bools) -> Ints:
     degrees = np.count_nonzero(links, axis=1).astype(np.float64)  # D, of the core graph alone
     tolerance = eigenvalue_one(n_core, float(degrees.sum()))
     root = np.sqrt(degrees)
-    values, vectors = interruptible(lambda: linalg.eigh(links / root[:, None] / root))
+    values, vectors = linalg.eigh(links / root[:, None] / root)
     Z = vectors[:, values > 1 - tolerance]  # (n_core, clusters)
     Z = Z / np.linalg.norm(Z, axis=1)[:, None]
     component = np.full(n_core, -1, dtype=np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
+from knoll._common.cost import Cost
 from knoll._schema import Array, Text, not_columns
 from knoll._typing import Bools, Floats, Ints
 from knoll.base import Estimator, all_or_nothing, warn_caller
@@ -22,29 +22,12 @@ from knoll.density.radius_search import Search, choose_search, core_metric, mink
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
 
-__all__ = ["DBSCAN", "DBSCANCost"]
+__all__ = ["DBSCAN"]
 
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
 _PER_ROW = 88  # bytes that the core keeps for a row: cells and their order, labels, marks, the union-find
 _FEW = 0.01  # of the rows: fewer core points than that are almost none
 _WARNED_FROM = 20  # rows: on less data a warning would say nothing
-
-
-@dataclass(frozen=True)
-class DBSCANCost:
-    """Memory and work of a fit, estimated before it is run."""
-
-    formulation: str
-    memory: int  # bytes beyond X
-    neighbours: float  # mean |N_ε|, from a sample
-    core_share: float  # share of core points in that sample
-    pairs: float  # Σ|N_ε|: the links of the whole graph, none of which is stored by "graph"
-
-    def __str__(self) -> str:
-        return (
-            f"{self.formulation}: about {self.memory / 2**20:.0f} MB beyond the data; a row has about "
-            f"{self.neighbours:.3g} neighbours, {100 * self.core_share:.0f} % of the rows are core points."
-        )
 
 
 class DBSCAN(ClusterMixin, Estimator):
@@ -343,7 +326,7 @@ class DBSCAN(ClusterMixin, Estimator):
 
     # ---- before and after a fit ------------------------------------------------------------------------------------
 
-    def estimate_cost(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> DBSCANCost:
+    def estimate_cost(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Cost:
         """Estimate memory and work of a fit, from the shape of the data and a sample of neighbourhoods.
 
         Parameters
@@ -355,8 +338,8 @@ class DBSCAN(ClusterMixin, Estimator):
 
         Returns
         -------
-        DBSCANCost
-            Memory beyond X, neighbours per row, share of core points, links of the graph.
+        Cost
+            Memory beyond X, links of the graph, and in `details` the neighbours of a row and the share of core points.
         """
         self._check_parameters()
         points = check_points(X, sparse=True, n_jobs=self._threads())
@@ -370,7 +353,9 @@ class DBSCAN(ClusterMixin, Estimator):
             core = search.has_enough(sample, points, self.min_samples, weights)
         share = float(core.mean())
         memory = _PER_ROW * n + 2**20 + self._formulation().memory(search, n, d, share)
-        return DBSCANCost(self.formulation, memory, float(counts.mean()), share, float(counts.mean()) * n)
+        figures = {"neighbours": float(counts.mean()), "core_share": share}
+        remedy = "formulation='graph', which stores no link" if self.formulation != "graph" else "fewer rows"
+        return Cost(self.formulation, memory, figures["neighbours"] * n, None, remedy, figures)
 
     def _warn(self, clusters: Clusters, search: Search) -> None:
         """Warn where the result is defined but suspicious."""

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll._common.rescale import RadiusRescaling
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Floats, Indices, Ints
 from knoll.density import ascent, core_graph
 from knoll.density.core_graph import Clusters
 from knoll.density.radius_search import Search
@@ -23,7 +23,6 @@ from knoll.neighbors.index import UniqueRowIndex
 
 __all__ = ["FORMULATIONS", "Formulation"]
 
-Absent = NDArray[np.intp]
 
 # A path ends by itself: each step increases f (eq. 6.1), and there are finitely many sets of neighbours.
 _STEPS = 2**31 - 1
@@ -51,7 +50,7 @@ class Formulation:
         """Find the clusters of the points, all of which have a weight != 0."""
         raise NotImplementedError
 
-    def keep(self, model: Any, clusters: Clusters, points: Any, weights: Floats | None, absent: Absent) -> None:
+    def keep(self, model: Any, clusters: Clusters, points: Any, weights: Floats | None, absent: Indices) -> None:
         """Set the fitted attributes that only this formulation has; `absent` are the rows of weight 0."""
 
     def predict(self, model: Any, search: Search, queries: Any) -> Ints:
@@ -156,7 +155,7 @@ class Climbing(Formulation):
             labels[arrived] = self._index(search, ends[arrived]).components()
         return Clusters(labels, arrived & ~_moved(ends, points), {"backend": "climb"}, ends)
 
-    def keep(self, model: Any, clusters: Clusters, points: Any, weights: Floats | None, absent: Absent) -> None:
+    def keep(self, model: Any, clusters: Clusters, points: Any, weights: Floats | None, absent: Indices) -> None:
         model.climbed_, model.climbed_labels_ = clusters.ends, clusters.labels.copy()
         if len(absent):
             model.climbed_ = np.empty(points.shape)

@@ -12,6 +12,8 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core, scales
+from knoll._common.cost import Cost
+from knoll._common.loop import make_history
 from knoll._common.rescale import RadiusRescaling, exponent_of, near_one, times_power
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
@@ -221,12 +223,9 @@ class MeanShift(ClusterMixin, Estimator):
                 SuspiciousResultWarning,
             )
         self.is_peak_ = self._are_modes(ends, density)
-        self.history_ = {
-            "iteration": np.array([1]),
-            "objective": np.array([self._mean_weight(ends, present, weight_power)]),
-            "changed": np.array([float(np.count_nonzero((ends.points != starts).any(axis=1)))]),
-            "seconds": np.array([time.perf_counter() - begun]),
-        }
+        moved = float(np.count_nonzero((ends.points != starts).any(axis=1)))
+        objective = self._mean_weight(ends, present, weight_power)
+        self.history_ = make_history([objective], [moved], [time.perf_counter() - begun])
         return self
 
     @property
@@ -340,6 +339,10 @@ class MeanShift(ClusterMixin, Estimator):
                 "Raise max_iter.",
                 ConvergenceWarning,
             )
+
+    def _cost(self, n: int, d: int) -> Cost:
+        remedy = "bin_seeding=True, or fit a sample of the rows and predict the others"
+        return Cost(self.kernel, n * (140 + 64 * d) + 2**21, float(n) * n, None, remedy)  # steps depend on the data
 
     # ---- new points ------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.rescale import exponent_of, times_power
 from knoll._schema import no_factor, no_variances
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 
 __all__ = [
@@ -49,7 +50,6 @@ SCATTER_NONE, SCATTER_COLUMNS, SCATTER_FULL = range(3)
 # matrices, which costs the logarithm of this many of float64's sixteen digits.
 _NEAR = 1e4
 
-Floats = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]  # (component, column)
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
 from knoll._common.blocks import Block, BlockSource
+from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport, iterate, live
 from knoll._common.rescale import (
     Rescaling,
@@ -282,6 +283,9 @@ class Gaussian(DensityMixin, Estimator):
                 f"Gaussian: the squares of X leave float64 (column {narrow[0]} has a range of {extent:.3g} only). "
                 "Multiply it by a power of two first."
             )
+
+    def _cost(self, n: int, d: int) -> Cost:
+        return linear_cost("moments", n, 0, float(n), 2e-10 * (d + 8) ** 2, (1, _PASSES), "fit_blocks")
 
     # ---- densities -------------------------------------------------------------------------------------------------
 

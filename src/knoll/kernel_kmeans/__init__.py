@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from knoll.kernel_kmeans.estimator import KernelKMeans, KernelKMeansCost
+from knoll.kernel_kmeans.estimator import KernelKMeans
 
-__all__ = ["KernelKMeans", "KernelKMeansCost"]
+__all__ = ["KernelKMeans"]

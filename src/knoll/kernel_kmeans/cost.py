@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from knoll import kernels
+from knoll._common.cost import Cost, Seconds
 from knoll._common.sparse import is_sparse
 from knoll.kernel_kmeans.prediction import BLOCK, in_core
-from knoll.kernels.timing import Seconds, pair_seconds
+from knoll.kernels.timing import pair_seconds
 
-__all__ = ["KernelKMeansCost", "estimate"]
+__all__ = ["estimate"]
 
 _MOVED = (0.0, 0.7, 12.0)  # rows that change cluster in a run, over all rows: few, expected, many
 _ROW = 6e-6  # seconds of a row in a run, beside its kernel values
@@ -18,40 +18,22 @@ _ENTRY = 1.5e-9  # seconds of an entry of a precomputed matrix in a product, for
 _CHOSEN = 10  # rows that a start evaluates for each cluster
 
 
-@dataclass(frozen=True)
-class KernelKMeansCost:
-    """The cost of a fit, before it runs."""
-
-    operator: str  # tiles, truncated, function or stored
-    memory: int  # bytes beyond X, at most
-    first: float  # entries of K for the first products; those beyond a truncation cost nothing
-    step: float  # entries of K for a step, at most
-    seconds: Seconds
-
-    def __str__(self) -> str:
-        return (
-            f"{self.operator}: up to {self.memory / 2**20:.0f} MB beyond the data; {self.seconds}; {self.first:.3g} "
-            f"kernel values for a start, up to {self.step:.3g} more for each step (n_samples for each row that changes "
-            "cluster)."
-        )
-
-
-def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: int) -> KernelKMeansCost:
+def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: int) -> Cost:
     """Estimate a fit on validated points (or a precomputed matrix)."""
     n, d = points.shape
     pairs = n * (n + 1) / 2
-    memory = 8 * n * k * 5 + 160 * n + 8 * BLOCK + (1 << 24)
+    memory = 8 * n * k * 5 + 160 * n + (1 << 22)
     name, share = "tiles", 1.0
     if isinstance(kernel, kernels.Precomputed):
         name, pair = "stored", 2 * k * _ENTRY
         if is_sparse(points):
             share = points.nnz / (n * n)
-            memory += 60 * points.nnz
+            memory += 60 * points.nnz + 8 * BLOCK
         else:
             memory += 16 * n * n  # while it is checked
     elif not in_core(kernel):
         name, pair = "function", 2 * pair_seconds(kernel, points[:64], k)
-        memory += 16 * BLOCK + 8 * n * d
+        memory += 24 * BLOCK + 8 * n * d
     else:
         cutoff = kernel.cutoff(n) if isinstance(kernel, kernels.Gaussian) else 0.0
         operator: Any = kernel.operator(points, threads, cutoff)
@@ -65,4 +47,6 @@ def estimate(kernel: kernels.Kernel, points: Any, k: int, runs: int, threads: in
         for moved in _MOVED
     )
     seconds = Seconds(expected, few / 2, 2 * many + 0.2)
-    return KernelKMeansCost(name, int(memory), float(runs) * n * n / 2, float(n) * n / 2, seconds)
+    remedy = "fewer starts (n_init), or fit a sample of the rows and predict the others"
+    # a step evaluates a row of K for each row that changes cluster
+    return Cost(name, int(memory), float(runs) * n * n / 2, seconds, remedy, {"pairs of a step, at most": n * n / 2})

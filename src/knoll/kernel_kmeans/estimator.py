@@ -13,15 +13,17 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import kernels, scales
+from knoll._common.cost import Cost
 from knoll._common.loop import live
 from knoll._common.rescale import affinity_exponent, near_one, times_power
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._common.unique_rows import equal_rows, row_digests
 from knoll._schema import Array, Columns, Real, Text, Whole, not_all, not_columns
+from knoll._typing import Floats, Ints, Labels
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans import steps
-from knoll.kernel_kmeans.cost import KernelKMeansCost, estimate
+from knoll.kernel_kmeans.cost import estimate
 from knoll.kernel_kmeans.diagnostics import warn_of
 from knoll.kernel_kmeans.init import Starts, check_init, runs_of
 from knoll.kernel_kmeans.means import Means, Problem
@@ -39,11 +41,8 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["KernelKMeans", "KernelKMeansCost"]
+__all__ = ["KernelKMeans"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
 
@@ -445,7 +444,7 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     # ---- before a fit ----------------------------------------------------------------------------------------------
 
-    def estimate_cost(self, X: Any) -> KernelKMeansCost:
+    def estimate_cost(self, X: Any) -> Cost:
         """Estimate the cost of a fit, from the data and a product of a few rows.
 
         Parameters
@@ -455,7 +454,7 @@ class KernelKMeans(ClusterMixin, Estimator):
 
         Returns
         -------
-        KernelKMeansCost
+        Cost
             The operator, memory beyond X at most, kernel values for the first products and for a step, seconds.
         """
         self._check_parameters()
@@ -498,7 +497,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         """Return the power of two that a precomputed matrix was divided by; older models divided by none."""
         return int(vars(self).get("kernel_power_", 0))
 
-    def _only(self, points: Any, rows: Rows) -> Any:
+    def _only(self, points: Any, rows: Ints) -> Any:
         return points[rows][:, rows] if self._precomputed() else points[rows]
 
 

@@ -17,6 +17,7 @@ from knoll import _core
 from knoll._common import seeding
 from knoll._common.rescale import near_one
 from knoll._common.seeding import Multiset
+from knoll._typing import Floats, Ints, Labels
 from knoll.base import warn_caller
 from knoll.exceptions import InvalidParameter, InvalidType
 from knoll.kernel_kmeans.means import Problem, exact_sums
@@ -25,9 +26,6 @@ from knoll.validation import refuse_masked
 
 __all__ = ["Starts", "check_init", "runs_of"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 _STARTS = ("k-means++", "random", "spectral")
 _INIT = "KernelKMeans: init must be 'k-means++', 'random', 'spectral', labels or row indices"
@@ -57,7 +55,7 @@ class Starts:
     """The start of each run, as labels of the rows that count."""
 
     def __init__(
-        self, init: Any, n_init: Any, k: int, problem: Problem, kept: Any, present: Rows | None, n: int, seed: int
+        self, init: Any, n_init: Any, k: int, problem: Problem, kept: Any, present: Ints | None, n: int, seed: int
     ) -> None:
         """Keep the parameters; `kept` are the points that count, None where K is precomputed."""
         self._init, self._k, self._problem, self._seed = init, k, problem, seed
@@ -116,7 +114,7 @@ class Starts:
 # ---- rows to begin with, and the labels they give --------------------------------------------------------------------
 
 
-def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, restart: int) -> Rows:
+def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, restart: int) -> Ints:
     """Choose k rows by greedy k-means++ in feature space: D²(i, j) = K_ii − 2 K_ij + K_jj.
 
     The first row is drawn by weight, each further one is the best of 2 + log k candidates drawn with probability
@@ -149,8 +147,8 @@ def kmeans_plus_plus(problem: Problem, distinct: Multiset, k: int, seed: int, re
 
 
 def _exchanged(
-    problem: Problem, rows: Rows, diagonal: Floats, weights: Floats, chosen: Rows, seed: int, restart: int
-) -> Rows:
+    problem: Problem, rows: Ints, diagonal: Floats, weights: Floats, chosen: Ints, seed: int, restart: int
+) -> Ints:
     """Exchange chosen rows for drawn ones that lower Σ w D²; a fixed number of draws."""
     k, m = len(chosen), len(rows)
     squares = _squares(problem, rows, diagonal, chosen)  # (k, m)
@@ -175,7 +173,7 @@ def _exchanged(
     return chosen
 
 
-def _two_least(squares: Floats) -> tuple[Rows, Rows, Floats, Floats]:
+def _two_least(squares: Floats) -> tuple[Ints, Ints, Floats, Floats]:
     """Return the rows and values of the two least entries of each column; inf where there is no second."""
     at = np.arange(squares.shape[1])
     first = squares.argmin(axis=0)
@@ -194,7 +192,7 @@ def distinct_rows(problem: Problem) -> Multiset:
     return Multiset(first.astype(np.int64), np.ascontiguousarray(total))
 
 
-def closest_rows(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
+def closest_rows(problem: Problem, seeds: Ints) -> NDArray[np.int32]:
     """Assign every row to the closest of the seeds in feature space, the first of equally close ones.
 
     K_jj − 2 K_ij is compared exactly: first its rounded value, then the rounding error.
@@ -214,7 +212,7 @@ def closest_rows(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
     return labels
 
 
-def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
+def relaxed(problem: Problem, seeds: Ints) -> NDArray[np.int32]:
     """Solve the relaxed problem and round it: k-means in the k leading directions of feature space   (eq. 4.6).
 
     The top eigenvectors V of W^½KW^½ put row i at (√λ_j V_ij / √w_i)_j, the best of all approximations of φ in k
@@ -236,13 +234,13 @@ def relaxed(problem: Problem, seeds: Rows) -> NDArray[np.int32]:
     return np.array(found.labels)
 
 
-def _squares(problem: Problem, rows: Rows, diagonal: Floats, chosen: Rows) -> Floats:
+def _squares(problem: Problem, rows: Ints, diagonal: Floats, chosen: Ints) -> Floats:
     """Return squared distances in feature space from chosen rows to all, (t, m); 0 where rounding made them less."""
     kernel = problem.operator.rows(rows[chosen])[:, rows]
     return np.maximum(diagonal[chosen][:, None] - 2 * kernel + diagonal, 0.0)
 
 
-def _drawn(weights: Floats, count: int, seed: int, restart: int, step: int) -> Rows:
+def _drawn(weights: Floats, count: int, seed: int, restart: int, step: int) -> Ints:
     """Draw indices by weight, without replacement; a pure function of its arguments."""
     text = b"".join(number.to_bytes(8, "little") for number in (seed, restart, step))
     own = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

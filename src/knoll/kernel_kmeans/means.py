@@ -15,16 +15,13 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._typing import Floats, Ints, Labels
 from knoll.kernels import Operator
 
 __all__ = ["Means", "Problem", "exact_sums"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 _UNIT = 1.01 * 2.0**-53  # the rounding of one operation; the factor covers products of such errors
 _STALE = 64.0  # a column of G is computed again when its bound has grown by this factor
@@ -39,7 +36,7 @@ class Problem:
     operator: Operator
     weights: Floats | None  # (n,)
     definite: bool  # K is known to be positive semi-definite
-    equal: Callable[[], Rows]  # () -> (n,): rows of equal content have one number
+    equal: Callable[[], Ints]  # () -> (n,): rows of equal content have one number
     order: Callable[[int], tuple[float, ...]]  # breaks ties between rows: by their content
     threads: int
     largest: float | None = None  # a known bound on |K_ij|
@@ -55,12 +52,12 @@ class Problem:
         return self.operator.diag()
 
     @cached_property
-    def groups(self) -> Rows:
+    def groups(self) -> Ints:
         """The number of each row's content, (n,)."""
         return self.equal()
 
     @cached_property
-    def contents(self) -> tuple[Rows, Floats]:
+    def contents(self) -> tuple[Ints, Floats]:
         """One row of each content, (g,), and the weight of all its copies."""
         _, first = np.unique(self.groups, return_index=True)
         return first.astype(np.int64), np.bincount(self.groups, self.weights)[self.groups[first]].astype(np.float64)
@@ -231,7 +228,7 @@ class Means:
 
     # ---- the exact route -------------------------------------------------------------------------------------------
 
-    def exact(self, take: Callable[[Rows], Floats], rows: Rows) -> Floats:
+    def exact(self, take: Callable[[Ints], Floats], rows: Ints) -> Floats:
         """Compute G for these rows by exact sums, each rounded once, (m, k); `take` returns rows of K."""
         out = np.empty((len(rows), self.k))
         height = max(1, min(64, _BLOCK // self.problem.n))

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core, kernels
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import labels_by_digest
+from knoll._typing import Floats, Ints, Labels
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans import steps
 from knoll.kernel_kmeans.means import Means, Problem
 
 __all__ = ["BLOCK", "MOST", "Kept", "in_core"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 BLOCK = 2**21  # entries of K at a time
 MOST = 1e300  # of |κ|: sums of larger ones might leave float64
@@ -45,7 +42,7 @@ class Kept:
     shift: float  # σ of K + σW⁻¹
     names: Any  # of the rows, where there is a shift
 
-    def assign(self, queries: Any, threads: int, rows: Rows | None = None) -> Labels:
+    def assign(self, queries: Any, threads: int, rows: Ints | None = None) -> Labels:
         """Assign rows to the means; `rows` are their numbers for a message, where they are not 0, 1, …"""
         means = self._means(threads)
         k, n = means.k, len(self.labels)
@@ -64,12 +61,12 @@ class Kept:
 
     def _products(
         self, problem: Problem, queries: Any, weighted: Floats, threads: int
-    ) -> tuple[Floats, Floats, Callable[[Rows], Floats]]:
+    ) -> tuple[Floats, Floats, Callable[[Ints], Floats]]:
         """Return G of the queries, a bound on their entries of K, and a function that returns rows of these entries."""
         if in_core(self.kernel):
             G = problem.operator.apply_rows(queries, weighted)
 
-            def take(rows: Rows) -> Floats:
+            def take(rows: Ints) -> Floats:
                 return self.kernel.tile(np.ascontiguousarray(queries[rows]), self.points, threads)
 
             return G, self._reach(problem, queries, take, threads), take
@@ -79,7 +76,7 @@ class Kept:
         _core.tall_times(tile, weighted, G, threads)
         return G, np.abs(tile).max(axis=1), tile.__getitem__
 
-    def _reach(self, problem: Problem, queries: Any, take: Callable[[Rows], Floats], threads: int) -> Floats:
+    def _reach(self, problem: Problem, queries: Any, take: Callable[[Ints], Floats], threads: int) -> Floats:
         """Bound |κ| of queries and rows of the fit: by |κ(x, y)|² ≤ κ(x, x) κ(y, y) where the kernel is definite."""
         if not problem.definite:
             return np.full(len(queries), self.largest)
@@ -109,7 +106,7 @@ class Kept:
         return Means.kept(problem, self.labels, self.norms, self.errors, exact=precomputed)
 
 
-def _refuse_extreme(reach: Floats, rows: Rows) -> None:
+def _refuse_extreme(reach: Floats, rows: Ints) -> None:
     """Refuse rows of which a κ, or a sum of some, leaves float64."""
     if len(far := np.flatnonzero(~(reach <= MOST))):
         raise BadData(

@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common.loop import History, StepReport, iterate
+from knoll._typing import Floats, Ints, Labels
 from knoll.kernel_kmeans.means import Means, Problem
 
 __all__ = ["Assignment", "KernelKMeansReport", "Outcome", "alternate", "assign", "best_move", "relocate"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
-Rows = NDArray[np.int64]
 
 _NO_LOWER = 3  # steps in a row without a new lowest objective: rounding moves rows between equal means
 _LEVEL = 12  # steps in a row that lower the objective by less than its rounding bound
@@ -33,8 +31,8 @@ class Assignment:
     """The closest mean of each row."""
 
     labels: Labels  # (n,)
-    close: Rows  # rows whose two closest means are nearer to each other than rounding, decided by exact sums
-    tied: Rows  # those of them whose two closest means are equally close
+    close: Ints  # rows whose two closest means are nearer to each other than rounding, decided by exact sums
+    tied: Ints  # those of them whose two closest means are equally close
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def assign(
     shift: float = 0.0,
     *,
     G: Floats | None = None,
-    take: Callable[[Rows], Floats] | None = None,
+    take: Callable[[Ints], Floats] | None = None,
     reach: Floats | None = None,
     own: Labels | None = None,
 ) -> Assignment:
@@ -166,7 +164,7 @@ def relocate(means: Means, labels: Labels) -> tuple[Labels, int]:
     return labels, done
 
 
-def _farthest(means: Means, labels: Labels, free: Rows, d2: Floats, error: Floats) -> int:
+def _farthest(means: Means, labels: Labels, free: Ints, d2: Floats, error: Floats) -> int:
     """Choose the row farthest from its mean: close calls by exact sums, then by content."""
     problem = means.problem
     least = float((d2[free] - error[free]).max())
@@ -182,7 +180,7 @@ def _farthest(means: Means, labels: Labels, free: Rows, d2: Floats, error: Float
     return min((int(row) for row, d in zip(near, far, strict=True) if d == best), key=problem.order)
 
 
-def best_move(means: Means) -> tuple[Rows, int] | None:
+def best_move(means: Means) -> tuple[Ints, int] | None:
     """Find the rows of one content, and the cluster, whose move lowers the objective most; None: no move lowers it.
 
     Moving weight w from a to b adds w s_b/(s_b + w) d²(i, b) − w s_a/(s_a − w) d²(i, a) (Dhillon, Guan and Kulis).
@@ -214,13 +212,13 @@ def best_move(means: Means) -> tuple[Rows, int] | None:
     return np.flatnonzero(problem.groups == problem.groups[first[g]]), int(b)
 
 
-def _closest_moves(means: Means, near: Rows, first: Rows, a: Labels, weight: Floats) -> Rows:
+def _closest_moves(means: Means, near: Ints, first: Ints, a: Labels, weight: Floats) -> Ints:
     """Rank moves that are equal to rounding by their exact gain, then by content and cluster."""
     problem = means.problem
     contents = np.unique(near[:, 0])
     inner = dict(zip(contents.tolist(), means.exact(problem.operator.rows, first[contents]), strict=True))
 
-    def rank(move: Rows) -> tuple[Fraction, tuple[float, ...], int]:
+    def rank(move: Ints) -> tuple[Fraction, tuple[float, ...], int]:
         g, b = (int(index) for index in move)
         w, here = Fraction(float(weight[g])), Fraction(float(problem.diagonal[first[g]]))
         s_a, s_b = (Fraction(float(means.masses[c])) for c in (a[g], b))

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
 from knoll.kernels.operators import (
     CoreOperator,
@@ -28,8 +28,6 @@ from knoll.validation import Number, check_parameters
 
 __all__ = ["Function", "Gaussian", "Heaviside", "Kernel", "Linear", "Polynomial", "Precomputed", "make"]
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 _CHECKED = 8  # rows of which all pairs are checked for symmetry
 _SYMMETRIC = 1e-10  # of the largest value: asymmetry up to this is rounding
@@ -57,7 +55,7 @@ class Kernel(Protocol):
         """Return κ(x_i, x_i) as an (n,) array."""
         ...
 
-    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         ...
 
@@ -98,7 +96,7 @@ class _InCore(ABC):
         _core.kernel_diagonal(X, self._core_name, *self._numbers(), out, threads)
         return out
 
-    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         return self.tile(np.ascontiguousarray(X[i]), X, threads)
 
@@ -282,7 +280,7 @@ class Precomputed:
         """Return the diagonal of K."""
         return np.array(X.diagonal(), dtype=np.float64)
 
-    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as a dense array."""
         return dense(X[i])
 
@@ -355,7 +353,7 @@ class Function:
         """Return κ(x_i, x_i) as an (n,) array."""
         return np.array([self.tile(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
-    def rows(self, X: Any, i: Rows, threads: int = 1) -> Floats:
+    def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
         return self.tile(X[i], X)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.rescale import times_power
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats, Ints, Labels
 from knoll.exceptions import BadData
 from knoll.validation import refuse_masked
 
@@ -35,9 +36,6 @@ __all__ = [
     "refuse_negative",
 ]
 
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
-Labels = NDArray[np.int32]
 
 _BLOCK = 2**21  # entries of K at a time, where a block of it is needed
 _SYMMETRIC = 1e-10  # of the largest entry: asymmetry up to this is rounding
@@ -60,7 +58,7 @@ class Operator(Protocol):
         """Return κ(x_i, x_i), (n,)."""
         ...
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, (m, n), or their entries in the columns j alone."""
         ...
 
@@ -72,7 +70,7 @@ class Operator(Protocol):
         """Return κ(Y, X) B for other rows Y, (q, b); a row's bits do not depend on the others."""
         ...
 
-    def update(self, rows: Rows, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
+    def update(self, rows: Ints, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
         """Move rows between clusters in G = K W Z, (n, k): w_j κ(·, x_j) goes from column old_j to new_j; −1: none."""
         ...
 
@@ -105,7 +103,7 @@ class CoreOperator:
         """Return κ(x_i, x_i), (n,)."""
         return self._kernel.diag(self._points, self._threads)
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
         columns = self._points if j is None else np.ascontiguousarray(self._points[j])
         return self._kernel.tile(np.ascontiguousarray(self._points[i]), columns, self._threads)
@@ -124,7 +122,7 @@ class CoreOperator:
         self._core.apply_rows(Y, B, out, self._threads)
         return out[:, 0] if flat else out
 
-    def update(self, rows: Rows, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
+    def update(self, rows: Ints, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
         """Move rows between the columns of G."""
         self._core.update(rows, old, new, weights, G, self._threads)
 
@@ -136,10 +134,10 @@ class _RowOperator(ABC):
     threads: int
 
     @abstractmethod
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
 
-    def update(self, rows: Rows, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
+    def update(self, rows: Ints, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
         """Move rows between the columns of G, a block of rows at a time: G += K[rows]ᵀ · moves."""
         change, out = _moves(rows, old, new, weights, G.shape[1]), np.empty(G.shape)
         for chunk in _chunks(len(rows), self.n):
@@ -167,7 +165,7 @@ class FunctionOperator(_RowOperator):
         """Return κ(x_i, x_i), (n,)."""
         return self.kernel.diag(self.points)
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
         return self.kernel.tile(self.points[i], self.points if j is None else self.points[j])
 
@@ -223,7 +221,7 @@ class CachedOperator(FunctionOperator):
         """Return the diagonal, (n,)."""
         return self.matrix.diagonal().copy()
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
         return self.matrix[i] if j is None else self.matrix[np.ix_(i, j)]
 
@@ -254,7 +252,7 @@ class StoredOperator(_RowOperator):
         """Return the diagonal, (n,)."""
         return self.matrix.diagonal().copy()
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
         return self.matrix[i] if j is None else self.matrix[np.ix_(i, j)]
 
@@ -290,7 +288,7 @@ class SparseOperator:
         """Return the diagonal, (n,)."""
         return np.array(self.matrix.diagonal(), dtype=np.float64)
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i of K, or their entries in the columns j."""
         return dense(self.matrix[i] if j is None else self.matrix[i][:, j])
 
@@ -303,7 +301,7 @@ class SparseOperator:
         rows: Any = scipy.sparse.csr_array(Y, dtype=np.float64)
         return np.ascontiguousarray(rows @ B)
 
-    def update(self, rows: Rows, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
+    def update(self, rows: Ints, old: Labels, new: Labels, weights: Floats | None, G: Floats) -> None:
         """Move rows between the columns of G."""
         G += self.matrix[rows].T @ _moves(rows, old, new, weights, G.shape[1])
 
@@ -331,7 +329,7 @@ class ZeroDiagonalOperator(_RowOperator):
         """Return zeros."""
         return np.zeros(self.n)
 
-    def rows(self, i: Rows, j: Rows | None = None) -> Floats:
+    def rows(self, i: Ints, j: Ints | None = None) -> Floats:
         """Return the rows i, or their entries in the columns j."""
         out = np.array(self.operator.rows(i, j))
         if j is None:
@@ -473,7 +471,7 @@ def _chunks(count: int, n: int) -> Iterator[slice]:
     return (slice(begin, begin + height) for begin in range(0, count, height))
 
 
-def _moves(rows: Rows, old: Labels, new: Labels, weights: Floats | None, k: int) -> Floats:
+def _moves(rows: Ints, old: Labels, new: Labels, weights: Floats | None, k: int) -> Floats:
     """Write moves as a matrix (m, k): +w where a row joins, −w where it leaves."""
     change = np.zeros((len(rows), k))
     own = np.ones(len(rows)) if weights is None else weights[rows]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,10 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.kernels.functions import Kernel
 
-__all__ = ["Seconds", "knn_seconds", "pair_seconds"]
+__all__ = ["knn_seconds", "pair_seconds"]
 
 _SAMPLE = 1024  # rows on which a product is timed
 _BEST_OF = 3
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Seconds of processor time: expected, and bounds."""
-
-    expected: float
-    least: float
-    most: float
-
-    def __str__(self) -> str:
-        return f"about {self.expected:.2g} s of processor time (from {self.least:.2g} to {self.most:.2g})"
 
 
 def _best(work: Callable[[], Any]) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats, Labels
 
 __all__ = [
     "Blocks",
@@ -30,8 +31,6 @@ __all__ = [
 ]
 
 Blocks = Callable[[], Iterator[Block]]
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 
 def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, threads: int) -> tuple[int, int]:

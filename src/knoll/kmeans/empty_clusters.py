@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.sparse import dense_rows, is_sparse
+from knoll._typing import Floats, Ints
 from knoll.kmeans.assignment import Blocks, Memory, add_sums, assign, no_sums, own_distances
 
 __all__ = ["Moved", "Moves", "relocate"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

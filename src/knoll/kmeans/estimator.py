@@ -12,7 +12,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.blocks import Block, BlockSource
-from knoll._common.loop import StepReport
+from knoll._common.cost import Cost, linear_cost
+from knoll._common.loop import StepReport, make_history
 from knoll._common.rescale import (
     Rescaling,
     by_scale,
@@ -25,6 +26,7 @@ from knoll._common.rescale import (
 )
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import (
     BadData,
@@ -52,7 +54,6 @@ from knoll.validation import (
 
 __all__ = ["KMeans"]
 
-Floats = NDArray[np.float64]
 
 _NAMES = ("k-means++", "random")
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
@@ -466,6 +467,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         """
         return self.fit(X, sample_weight=sample_weight)._distances(X)
 
+    _takes_sparse = True
+
+    def _cost(self, n: int, d: int) -> Cost:
+        runs, k = self._runs(), self.n_clusters
+        remedy = "fewer starts (n_init) or iterations (max_iter), or fit_blocks, which reads the rows in blocks"
+        pair = 2e-10 * (d + 8 + 160 / k)
+        return linear_cost(self.algorithm, n, 20 + 8 * d, float(n) * k * runs, pair, (8, self.max_iter), remedy)
+
     # ---- answers ---------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[np.int32]:
@@ -627,9 +636,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _remember(self, step: int, objective: float, changed: float, seconds: float) -> None:
         """Add a batch to the history; the first begins a new one."""
-        row = {"iteration": step, "objective": objective, "changed": changed, "seconds": seconds}
-        old = self.history_ if step > 1 else {}
-        self.history_ = {name: np.append(old.get(name, np.array([], type(x))), x) for name, x in row.items()}
+        row = {"objective": objective, "changed": changed, "seconds": seconds}
+        old = self.history_ if step > 1 else dict.fromkeys(row, ())
+        self.history_ = make_history(**{name: [*old[name], value] for name, value in row.items()})
 
     # ---- verbose ---------------------------------------------------------------------------------------------------
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import Rescaling, largest_of
 from knoll._common.sparse import check_compressed, dense_rows, is_sparse
+from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.validation import check_points, refuse_masked
 
 __all__ = ["Starts", "alike", "refuse_far", "refuse_light"]
 
-Floats = NDArray[np.float64]
 
 _FAR = 2.0**500  # squares of differences to data near one stay within float64
 _LIGHTEST = 2.0**-800  # of the heaviest: of products with smaller weights, digits underflow

@@ -14,6 +14,7 @@ from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import History, StepReport, iterate
 from knoll._common.rescale import Rescaling, largest_of
+from knoll._typing import Floats
 from knoll.kmeans.assignment import (
     Blocks,
     Memory,
@@ -47,7 +48,6 @@ __all__ = [
     "unscaled",
 ]
 
-Floats = NDArray[np.float64]
 
 # An objective by eq. 3.9 is taken where its rounding errors are certainly below this share of it (eq. 3.10).
 _DIGITS = 2.0**-36

@@ -18,6 +18,7 @@ from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import StepReport
 from knoll._common.rescale import exponent_of, times_power
+from knoll._typing import Floats
 from knoll.gaussian.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Full, Moments
 from knoll.gaussian.steps import GaussianState
 
@@ -51,7 +52,6 @@ _FAR = 1e4
 # three columns.
 _NEAR = 9.0
 
-Floats = NDArray[np.float64]
 Shares = Callable[[], Iterable[tuple[Block, Floats]]]  # a pass over rows with their responsibilities (m, k)
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component

@@ -20,9 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import BlockSource
+from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
 from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power, weight_exponent
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import (
     BadData,
@@ -51,7 +53,6 @@ from knoll.validation import (
 
 __all__ = ["GaussianMixture"]
 
-Floats = NDArray[np.float64]
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares no one unit has
@@ -399,6 +400,14 @@ class GaussianMixture(DensityMixin, Estimator):
             del self.labels_  # of an earlier fit
         self._warn_of_collapse(state, rows, None, None)
         return self
+
+    def _cost(self, n: int, d: int) -> Cost:
+        k = self.n_components
+        remedy = "fewer starts (n_init), covariance_type='diag', or fit_blocks, which reads the rows in blocks"
+        matrices = COVARIANCE_TYPES[self.covariance_type].own_matrices
+        pair = 5e-10 * (d + 8) * (d / 4 + 1 if matrices else 1)
+        pairs = float(n) * k * self.n_init
+        return linear_cost(self.covariance_type, n, 64 + 8 * d, pairs, pair, (10, self.max_iter), remedy)
 
     # ---- EM --------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import near_one, times_power
+from knoll._typing import Floats
 from knoll.exceptions import InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, LEAST, Covariance, narrowest
 from knoll.kmeans import lloyd
@@ -29,7 +30,6 @@ from knoll.validation import refuse_masked
 
 __all__ = ["InitialParameters", "Start", "check_initial"]
 
-Floats = NDArray[np.float64]
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _START = 3  # purpose of the random numbers of a start, numbered as in the core

@@ -18,6 +18,7 @@ from knoll import _core
 from knoll._common.blocks import Block, BlockSource, regrid
 from knoll._common.loop import StepReport, iterate
 from knoll._common.rescale import Rescaling, exponent_of, present_rows, times_power, weight_exponent
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian import steps
 from knoll.mixture.em import Centering
@@ -25,7 +26,6 @@ from knoll.validation import refuse_not_finite
 
 __all__ = ["SAMPLE", "MixtureRows", "summarize", "summarize_blocks"]
 
-Floats = NDArray[np.float64]
 Blocks = Callable[[], Iterator[Block]]
 
 SAMPLE = 20_000  # rows of blocks from which a start by name is drawn

@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import stat
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import knoll
-from knoll.base import Estimator
+from knoll.base import Estimator, warn_caller
 from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
@@ -131,12 +130,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     model = read(path)
     if model.preparation is not None and model.preparation.scale != "none":
-        warnings.warn(
+        warn_caller(
             f"{os.fspath(path)}: the columns were scaled ({model.preparation.scale}) before this model was fitted, so "
             "it must be given scaled ones. knoll.models.read(path) returns the estimator and the preparation, whose "
             "apply(X) does it.",
             SuspiciousResultWarning,
-            stacklevel=2,
         )
     return model.estimator
 

@@ -1,19 +1,23 @@
 """Pictures: functions (data or fitted estimator, ax=None) -> Axes, in one style and one colour-blind-safe palette."""
 
 from knoll.plots.agreement import agreement
-from knoll.plots.answers import decision_regions
-from knoll.plots.cells import kmeans
-from knoll.plots.choices import eps_curve, selection
+from knoll.plots.animate import animate
 from knoll.plots.climb import climb
-from knoll.plots.frames import animate, frame
-from knoll.plots.graph import similarity_graph
-from knoll.plots.level import density
-from knoll.plots.mixing import responsibilities
-from knoll.plots.model import gaussian, gaussian_mixture
-from knoll.plots.noise import dbscan
-from knoll.plots.points import scatter
-from knoll.plots.regions import kernel_kmeans
-from knoll.plots.spectral import eigenvalues, embedding
+from knoll.plots.dbscan import dbscan
+from knoll.plots.decision_regions import decision_regions
+from knoll.plots.density import density
+from knoll.plots.eigenvalues import eigenvalues
+from knoll.plots.embedding import embedding
+from knoll.plots.eps_curve import eps_curve
+from knoll.plots.frame import frame
+from knoll.plots.gaussian import gaussian
+from knoll.plots.gaussian_mixture import gaussian_mixture
+from knoll.plots.kernel_kmeans import kernel_kmeans
+from knoll.plots.kmeans import kmeans
+from knoll.plots.responsibilities import responsibilities
+from knoll.plots.scatter import scatter
+from knoll.plots.selection import selection
+from knoll.plots.similarity_graph import similarity_graph
 
 __all__ = [
     "agreement",

@@ -11,7 +11,7 @@ from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import RED, axes_or_new, look
 from knoll.validation import Number, check_parameters, check_points
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BLUE", "MARKERS", "NOISE", "PALETTE", "RED", "axes_or_new", "look"]
+__all__ = ["BLUE", "MARKERS", "NOISE", "PALETTE", "RED", "axes_or_new", "chart", "look"]
 
 BLUE = "#0072B2"  # data
 RED = "#C8321E"  # model and samples
@@ -34,6 +34,13 @@ def look(ax: Axes, names: tuple[str, str]) -> Axes:
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    return ax
+
+
+def chart(ax: Axes) -> Axes:
+    """Give the axes of a curve the look of all charts."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
     return ax

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.seeding import kmeans_plus_plus, multiset
-from knoll.exceptions import BadData, KnollWarning
+from knoll._typing import Floats, Ints
+from knoll.base import collect_warnings
+from knoll.exceptions import BadData
 
 __all__ = ["brought_near", "coarser", "quiet", "same_partition", "separate_rows", "start_centers"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Leave out the estimators' own warnings: a certificate says in its preconditions what matters here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KnollWarning)
-        yield
+quiet = collect_warnings  # of estimators: a certificate says in its preconditions what matters here
 
 
 def separate_rows(X: Floats) -> int:

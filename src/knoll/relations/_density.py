@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.relations._common import quiet
 from knoll.scales import estimate_bandwidth, estimate_eps
 
 __all__ = ["bandwidth", "density_scale"]
-
-Floats = NDArray[np.float64]
 
 
 def density_scale(X: Floats, eps: float | None, min_samples: int | None) -> tuple[float, int]:

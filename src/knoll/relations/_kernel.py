@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from knoll import _core
+from knoll._common.linalg import eigh
+from knoll._typing import Floats, Ints
 from knoll.kernels import Gaussian
 from knoll.relations._common import quiet
 from knoll.scales import estimate_sigma
 
 __all__ = ["indicator", "margin", "random_partitions", "sigma_of", "similarities", "top_eigenpairs", "trace"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def sigma_of(X: Floats, given: float | None) -> float:
@@ -32,7 +31,7 @@ def similarities(X: Floats, sigma: float) -> Floats:
 
 def top_eigenpairs(M: Floats, k: int) -> tuple[Floats, Floats]:
     """Return the k + 1 largest eigenvalues (as many as there are), largest first, and the vectors of the first k."""
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    values, vectors = eigh((M + M.T) / 2)
     return values[::-1][: k + 1], vectors[:, ::-1][:, :k]
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import reference
 from knoll._common.blocks import Block
+from knoll._typing import Floats
 from knoll.density import core_graph as density
 from knoll.density.ascent import KernelDensity
 from knoll.gaussian.covariance import Full
@@ -30,7 +30,6 @@ from knoll.spectral.route import Route
 
 __all__ = ["FAST", "REFERENCE", "Scales", "Seen"]
 
-Floats = NDArray[np.float64]
 
 _PASSES = 8  # of an algorithm that would go on
 _FLOOR = 1e-3  # of the data's mean variance: a mixture of a few rows must not collapse

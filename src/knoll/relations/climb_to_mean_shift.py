@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.density.ascent import Ends, KernelDensity, find_modes
 from knoll.relations._common import same_partition
 from knoll.relations._density import bandwidth
@@ -16,7 +17,6 @@ from knoll.relations.relation import Limit
 
 __all__ = ["ClimbToMeanShift"]
 
-Floats = NDArray[np.float64]
 
 _STEPS = 2**31 - 1
 

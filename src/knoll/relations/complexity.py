@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.relations._common import separate_rows
 from knoll.relations._density import bandwidth, density_scale
 from knoll.relations._kernel import sigma_of
@@ -20,7 +20,6 @@ from knoll.relations.relation import Relation
 
 __all__ = ["ComplexityTable"]
 
-Floats = NDArray[np.float64]
 
 _STRIDES = (8, 4, 2, 1)  # nested samples: every eighth row, every fourth, …
 _LEAST = 64  # rows; every eighth of fewer would be too few to cluster

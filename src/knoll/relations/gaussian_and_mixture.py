@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll.exceptions import CollapsedComponentWarning, KnollWarning
+from knoll.base import collect_warnings
+from knoll.exceptions import CollapsedComponentWarning
 from knoll.gaussian.estimator import Gaussian
 from knoll.mixture.estimator import GaussianMixture
 from knoll.relations.certificate import Certificate, Check, Precondition
@@ -27,8 +27,7 @@ class GaussianIsMixtureOfOne(Relation):
     formula: ClassVar = "k = 1 ⇒ λ_i1 = 1, μ_1 = x̄, Σ_1 = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ"
 
     def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", KnollWarning)
+        with collect_warnings() as collected:
             one = Gaussian().fit(X)
             mixture = GaussianMixture(1, reg_covar=0.0).fit(X)
         spread = np.sqrt(np.diagonal(one.covariance_))  # (d,)
@@ -38,7 +37,7 @@ class GaussianIsMixtureOfOne(Relation):
         density = np.abs(log_density - mixture.score_samples(X))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean, covariance = mean / spread, covariance / np.outer(spread, spread)
-        healthy = not any(issubclass(warning.category, CollapsedComponentWarning) for warning in told)
+        healthy = not any(isinstance(warning, CollapsedComponentWarning) for warning in collected)
         # Σ⁻¹ multiplies what rounding leaves in Σ by the condition of the correlations, and M² carries it
         farthest = 2 * float(one.score_samples(one.mean_[None])[0] - log_density.min())  # the largest M²
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from knoll._typing import Floats
 from knoll.kernels import Heaviside
 from knoll.relations._common import quiet
 from knoll.relations._density import density_scale
@@ -18,7 +19,6 @@ from knoll.spectral.estimator import SpectralClustering
 
 __all__ = ["GaussianToHeaviside"]
 
-Floats = NDArray[np.float64]
 
 _POWERS = tuple(2.0**i for i in range(11))
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Ints
 from knoll.density.ascent import KernelDensity
 from knoll.density.dbscan import DBSCAN
 from knoll.relations._common import coarser, quiet, same_partition
@@ -16,7 +17,6 @@ from knoll.relations.relation import Relation
 
 __all__ = ["GraphAndClimb"]
 
-Ints = NDArray[np.int64]
 
 _STEPS = 2**31 - 1
 

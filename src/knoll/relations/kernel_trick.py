@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.reference import kmeans, weighted_kernel_kmeans
 from knoll.relations._common import start_centers
@@ -15,8 +15,6 @@ from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 
 __all__ = ["KernelTrick"]
-
-Floats = NDArray[np.float64]
 
 
 class KernelTrick(Relation):

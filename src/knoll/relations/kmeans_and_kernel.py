@@ -6,8 +6,9 @@ import itertools
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.kmeans.lloyd import lloyd
@@ -18,8 +19,6 @@ from knoll.relations.relation import Relation
 
 __all__ = ["KMeansIsLinearKernel"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _TIED = 1e-9  # of the data's spread: two squared distances closer than this are a tie of rounding
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._typing import Floats
 from knoll.density.ascent import KernelDensity
 from knoll.relations._common import brought_near
 from knoll.relations._density import bandwidth
@@ -16,7 +16,6 @@ from knoll.relations.relation import Relation
 
 __all__ = ["MeanShiftAscent"]
 
-Floats = NDArray[np.float64]
 
 _STEPS = 2**31 - 1
 _ROWS = 256  # paths looked at step by step, evenly spread over the rows

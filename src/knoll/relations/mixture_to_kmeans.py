@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.kmeans.lloyd import lloyd
 from knoll.mixture.estimator import GaussianMixture
 from knoll.relations._common import brought_near, quiet, start_centers
@@ -18,7 +19,6 @@ from knoll.relations.relation import Limit
 
 __all__ = ["MixtureToKMeans"]
 
-Floats = NDArray[np.float64]
 
 _SWEEP = 16  # values of ε between the spread of the data and the one at which EM is k-means
 

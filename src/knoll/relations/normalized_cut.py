@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.kernels import normalized_cut
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, trace
@@ -16,7 +17,6 @@ from knoll.relations.relation import Relation
 
 __all__ = ["NormalizedCut"]
 
-Floats = NDArray[np.float64]
 
 _PARTITIONS = 24
 

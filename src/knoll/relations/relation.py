@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.relations._rules import rules_of
@@ -43,8 +42,7 @@ class Relation(ABC):
         """Measure the relation on X and hold every number against its limit."""
         points, chosen = self._checked(X, parameters)
         begun = time.perf_counter()
-        with threadpool_limits(1, "blas"):  # BLAS threads on a busy machine wait for each other
-            certificate = self._certify(points, **chosen)
+        certificate = self._certify(points, **chosen)
         return replace(certificate, seconds=time.perf_counter() - begun)
 
     @property
@@ -111,8 +109,7 @@ class Limit(Relation):
         """Return the states on the way from one algorithm to the other."""
         check_parameters(self.name, {"steps": steps}, {"steps": (Number(2, whole=True),)})
         points, chosen = self._checked(X, parameters)
-        with threadpool_limits(1, "blas"):
-            return self._path(points, int(steps), **chosen)
+        return self._path(points, int(steps), **chosen)
 
     @abstractmethod
     def _path(self, X: NDArray[np.float64], steps: int, **parameters: Any) -> Path: ...

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist
 
+from knoll._typing import Floats
 from knoll.density.dbscan import DBSCAN
 from knoll.relations._common import coarser, quiet, same_partition
 from knoll.relations._density import density_scale
@@ -18,7 +18,6 @@ from knoll.relations.relation import Limit
 
 __all__ = ["SingleLinkage"]
 
-Floats = NDArray[np.float64]
 
 _SWEEP = 8
 

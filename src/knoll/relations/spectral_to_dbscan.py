@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.linalg import eigh
 from knoll.density.core_graph import eigenvalue_one
 from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
@@ -45,14 +46,14 @@ class SpectralIsDBSCAN(Relation):
         d = A.sum(axis=1)
         root = np.sqrt(d)
         below = eigenvalue_one(len(core), float(d.sum()))
-        values, vectors = np.linalg.eigh(A / root[:, None] / root)
+        values, vectors = eigh(A / root[:, None] / root)
         Z = vectors[:, values > 1 - below]
         clusters = graph.labels_[core]
         k = int(clusters.max()) + 1
         inside = clusters[:, None] == clusters
         projector = np.where(inside, np.outer(root, root) / np.bincount(clusters, d)[clusters][:, None], 0.0)
         old = np.sqrt(Heaviside(eps).apply(X, np.ones((len(X), 1)))[core, 0])  # degrees before the filter
-        kept = int((np.linalg.eigvalsh(A / old[:, None] / old) > 1 - below).sum())
+        kept = int((eigh(A / old[:, None] / old)[0] > 1 - below).sum())
         return self._certificate(
             preconditions=(condition,),
             checks=(

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from knoll._typing import Floats
 
 if TYPE_CHECKING:
     from knoll.comparison import Evidence
@@ -18,8 +19,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
 _MOST = 160  # points of a curve: a screen shows no more
 _ROWS = 24  # rows of the table beside it
 _FINEST = 2e-5  # of the numbers on an axis, told apart: more digits have no room beside it
-
-Floats = NDArray[np.float64]
 
 
 def chart(evidence: Evidence) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats, Ints
+
 __all__ = ["Cluster", "Trait", "clusters_of", "telling_columns"]
 
 _TELLING = 0.5  # standard deviations: a smaller difference is not mentioned
 _MOST_TRAITS = 4
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+
+from knoll._typing import Floats, Ints
 
 __all__ = ["MOST_POINTS", "Axis", "Shown", "same_colours", "shown_rows"]
 
@@ -17,9 +18,6 @@ _LONG = 24  # letters of a column's name
 _NAMED = 3  # columns that the name of a principal axis mentions
 _WORK = 1_000_000_000  # multiplications for the principal axes
 _FAR = 4.0  # times the span of the inner 98 % of the rows: a wider picture would show its outliers and nothing else
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

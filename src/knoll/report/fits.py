@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 
 from knoll import datasets
+from knoll._typing import Floats, Ints
 from knoll.density.ascent import KernelDensity
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
@@ -42,8 +43,6 @@ __all__ = [
     "x1500_mixture",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BANANA_SIGMA, BANANA_EPS, BANANA_MIN_PTS = 0.1, 0.16, 5
 HILL_EPS, HILL_LEVEL = 1.0, 60  # the climb of figures 12 and 13: radius, and the height of the plane

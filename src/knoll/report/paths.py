@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import datasets, relations
+from knoll._typing import Floats
 from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
 from knoll.relations import Limit
 from knoll.report import fits
 
 __all__ = ["PATHS", "Film"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from knoll.spectral.estimator import SpectralClustering, SpectralCost
+from knoll.spectral.estimator import SpectralClustering
 
-__all__ = ["SpectralClustering", "SpectralCost"]
+__all__ = ["SpectralClustering"]

@@ -19,6 +19,7 @@ from knoll import kernels, scales
 from knoll._common.rescale import affinity_exponent, directions, largest_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import find_unique_rows
+from knoll._typing import Floats
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.kernels.operators import (
     Operator,
@@ -42,7 +43,6 @@ __all__ = [
     "validate_weights",
 ]
 
-Floats = NDArray[np.float64]
 
 OWNER = "SpectralClustering"
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")

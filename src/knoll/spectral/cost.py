@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
+from knoll._common.cost import Cost, Seconds
 from knoll._common.sparse import is_sparse
 from knoll.kernels import Gaussian
-from knoll.kernels.timing import Seconds, knn_seconds, pair_seconds
+from knoll.kernels.timing import knn_seconds, pair_seconds
 from knoll.spectral.affinity import AffinityParams
-from knoll.spectral.eigen import GUARD, most_columns
+from knoll.spectral.eigen import GUARD, GUARD_SPARSE, most_columns
 from knoll.spectral.low_rank import fourier_grid, most_rank
 from knoll.spectral.route import plan_route
 from knoll.spectral.solve import operator_for, solves_whole
 
-__all__ = ["SpectralCost", "estimate"]
+__all__ = ["estimate"]
 
 _APPLICATIONS = (5, 14, 60)  # of the operator: few, expected, many; eigenvalues that crowd near one take up to max_iter
 _BEGUN = (2, 7, 60)  # the same where an approximate solution is the start, and may be refused
 _FLOP = 6e-11  # seconds of a multiplication in a tall product
 _LINK = 1.5e-9  # seconds of a link in a column of a sparse product
-_FILL = 25  # entries of a factor for each link of a graph of neighbours
+_FILL = 30  # entries of a factor for each row, at most: others are not factorised
 _WHOLE = 2.5e-10  # seconds for each of n³ of LAPACK's whole spectrum
 _ROW = 1.5e-5  # seconds of a row in validation and the partition step, for ten starts
-_BUFFERS = 1 << 25  # bytes that do not grow with n
+_BUFFERS = 1 << 24  # bytes that do not grow with n
 
 
-@dataclass(frozen=True)
-class SpectralCost:
-    """The cost of a fit, before it runs."""
-
-    operator: str
-    memory: int  # bytes beyond X, at most
-    pairs: float  # pairs of rows (links of a graph) in one application
-    seconds: Seconds
-
-    def __str__(self) -> str:
-        return (
-            f"{self.operator}: up to {self.memory / 2**20:.0f} MB beyond the data; {self.seconds}, by applications of "
-            f"{self.pairs:.3g} pairs each."
-        )
+_REMEDY = "affinity='nearest_neighbors', or fit a sample of the rows and predict the others"
 
 
 def estimate(
     params: AffinityParams, points: Any, m: int, *, n_init: int, operator: str, solver: str | None, threads: int
-) -> SpectralCost:
+) -> Cost:
     """Estimate a fit of m eigenpairs on validated points (or a graph)."""
     n = points.shape[0]
     block = min(n, m + 1 + GUARD)
@@ -68,12 +55,11 @@ def estimate(
         checked = 0 if gaussian else 2 * matrix
         if solves_whole(solver, m, n):
             took = value + _WHOLE * n**3 + 0.02
-            return SpectralCost(
-                "stored", 5 * matrix + checked + basis + _BUFFERS, all_pairs, _seconds(took + chosen + partition, 0.0)
-            )
+            memory = 7 * matrix + checked + basis + _BUFFERS
+            return Cost("stored", memory, all_pairs, _seconds(took + chosen + partition, 0.0), _REMEDY)
         product = n * n * block * _FLOP
         memory = 2 * matrix + checked + basis + _BUFFERS
-        return SpectralCost("stored", memory, all_pairs, _seconds(value + chosen + partition, product + tall))
+        return Cost("stored", memory, all_pairs, _seconds(value + chosen + partition, product + tall), _REMEDY)
     # the time of a pair of the Heaviside kernel is a mean over all pairs, those out of range included
     pairs = float(plan.operator.pairs) if gaussian else all_pairs
     memory = basis + int(plan.operator.bytes) + 16 * n * d + 200 * n + _BUFFERS
@@ -87,9 +73,9 @@ def estimate(
         memory += 16 * grid * 2 ** (d + 1) * threads + 64 * n * threads + basis
         fixed += 14 * (n * 3e-7 * 9**d / 9 + grid * 2e-7) * block / 2
     if plan.approximate:  # one exact application certifies
-        return SpectralCost(plan.name, memory, pairs, _seconds(fixed + pairs * pair, 0.0))
+        return Cost(plan.name, memory, pairs, _seconds(fixed + pairs * pair, 0.0), _REMEDY)
     counts = _APPLICATIONS if plan.sketch == "none" else _BEGUN
-    return SpectralCost(plan.name, memory, pairs, _seconds(fixed, pairs * pair + tall, counts))
+    return Cost(plan.name, memory, pairs, _seconds(fixed, pairs * pair + tall, counts), _REMEDY)
 
 
 def _of_graph(
@@ -101,22 +87,23 @@ def _of_graph(
     tall: float,
     partition: float,
     solver: str | None,
-) -> SpectralCost:
+) -> Cost:
     """Estimate the fit of a graph, precomputed or of neighbours."""
-    n = points.shape[0]
+    n, link_bytes = points.shape[0], 160
     if params.name == "nearest_neighbors":
-        k = min(int(params.n_neighbors), n)
+        k, link_bytes = min(int(params.n_neighbors), n), 60
+        columns = min(n, m + 1 + GUARD_SPARSE)
+        basis = 8 * n * (3 * most_columns(n, n, columns) + 14 * columns)
         links, made = 2.0 * k * n, n * (knn_seconds(points, min(k + 1, n)) + k * 4e-7)
     elif is_sparse(points):
         links, made = float(points.nnz), points.nnz * 2e-7
     else:
         links, made = float(n) * n, n * n * 1e-8
-    memory = basis + int(links * (160 + 12 * _FILL)) + 200 * n + _BUFFERS
+    memory = basis + int(links * link_bytes) + (12 * _FILL + 200) * n + _BUFFERS
     if solves_whole(solver, m, n):
-        return SpectralCost(
-            "stored", memory + 40 * n * n, links, _seconds(made + _WHOLE * n**3 + partition + 0.02, 0.0)
-        )
-    return SpectralCost("stored", memory, links, _seconds(made + partition, links * block * _LINK + tall))
+        seconds = _seconds(made + _WHOLE * n**3 + partition + 0.02, 0.0)
+        return Cost("stored", memory + 56 * n * n, links, seconds, _REMEDY)
+    return Cost("stored", memory, links, _seconds(made + partition, links * block * _LINK + tall), _REMEDY)
 
 
 def _seconds(fixed: float, application: float, counts: tuple[int, int, int] = _APPLICATIONS) -> Seconds:

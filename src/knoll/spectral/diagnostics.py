@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.loop import History, make_history
 from knoll.base import warn_caller
 from knoll.exceptions import (
     ApproximationWarning,
@@ -52,17 +52,11 @@ class Watch:
         if self.verbose:
             print(f"{OWNER}: {text}", flush=True)
 
-    def history(self, spectrum: Spectrum) -> dict[str, NDArray[Any]]:
+    def history(self, spectrum: Spectrum) -> History:
         """Return the recorded steps; LAPACK counts as one."""
         if not self.rows:
             self(1, float(spectrum.values.sum()), float(spectrum.residuals.max(initial=0.0)))
-        table = np.array(self.rows)
-        return {
-            "iteration": np.arange(1, len(table) + 1),
-            "objective": table[:, 0],
-            "changed": table[:, 1],
-            "seconds": table[:, 2],
-        }
+        return make_history(*zip(*self.rows, strict=True))
 
 
 def warn_of_filled(filled: int, k: int, columns: int, linked: bool) -> None:

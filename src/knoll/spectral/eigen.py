@@ -3,7 +3,7 @@
 The operator is known only by its products M·B with a block B. A block finds repeated eigenvalues with their
 multiplicity, where a single vector would find one of each. Eigenvectors that are known beforehand (√d of a graph, one
 for each of its components) are deflated. Products with an n-long side are the core's, whose bits do not depend on
-threads; LAPACK sees small matrices only.
+threads.
 
 A product with a sparse matrix costs less than keeping a basis orthogonal. Where eigenvalues crowd near one, the method
 should then make few steps, each with an operator that separates them better (docs/decisions/0016-spectral.md): the
@@ -21,29 +21,26 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
-from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.interrupt import interruptible
-from knoll._common.linalg import eigh, one_thread
+from knoll._common.linalg import eigh, inner, times
+from knoll._typing import Floats
 
 __all__ = [
     "Apply",
     "Eigenpairs",
     "Hook",
     "SparseMatrix",
-    "inner",
     "most_columns",
     "orthonormal",
     "random_block",
     "rayleigh_ritz",
     "signed",
     "sparse_eigenpairs",
-    "times",
     "top_eigenpairs",
 ]
 
-Floats = NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
 Hook = Callable[[int, float, float], None]  # number of the application, sum of the values, largest residual
 
@@ -55,7 +52,7 @@ _OF_THE_GAP = 0.02
 _PURPOSE = 7  # the core's number for the directions that a solver begins with
 _LEAST = 4  # applications after which a random column shows what a start left out, however good its own pairs are
 _ROUNDING = 2.0**-46  # a residual below this share of the operator's size is rounding
-_GUARD_SPARSE = 2  # columns beyond the wanted ones: operators that separate the eigenvalues need few
+GUARD_SPARSE = 2  # columns beyond the wanted ones: operators that separate the eigenvalues need few
 _PLAIN = 4  # applications of M itself before another operator is considered
 _SHIFT = 1e-6  # δ
 _BALL = 2000  # rows whose factor shows how much the whole would fill
@@ -88,20 +85,6 @@ class Eigenpairs:
 
 
 # ---- products with an n-long side ----------------------------------------------------------------------------------
-
-
-def inner(a: Floats, b: Floats, threads: int = 1) -> Floats:
-    """AᵀB of tall A (n, p) and B (n, m)."""
-    out = np.empty((a.shape[1], b.shape[1]))
-    _core.tall_inner(a, b, out, threads)
-    return out
-
-
-def times(a: Floats, c: Floats, threads: int = 1) -> Floats:
-    """A·C of tall A (n, p) and small C (p, m)."""
-    out = np.empty((a.shape[0], c.shape[1]))
-    _core.tall_times(a, np.ascontiguousarray(c), out, threads)
-    return out
 
 
 def orthonormal(block: Floats, against: list[Floats], threads: int = 1) -> Floats:
@@ -435,7 +418,7 @@ def sparse_eigenpairs(
         "above": 1.0,
         "seed": seed,
         "threads": threads,
-        "guard": _GUARD_SPARSE,
+        "guard": GUARD_SPARSE,
     }
     pairs = top_eigenpairs(M.times, M.n, k, max_applications=min(_PLAIN, max_applications), hook=hook, **options)
     note = ""
@@ -458,28 +441,41 @@ def _fill(M: SparseMatrix, first: Floats) -> float:
         )[:_BALL]
         ball.sort()
         system = scipy.sparse.csc_array(system[ball][:, ball])
-    return float(_factor(system).nnz) / 2 / system.shape[0]
+    return _Factor(system).entries / float(system.shape[0])
 
 
-def _factor(system: Any) -> Any:
-    """Factorise a symmetric positive definite matrix, on one thread: the bits must not depend on threads."""
-    with one_thread():
-        return scipy.sparse.linalg.splu(
-            system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, panel_size=1, options={"SymmetricMode": True}
-        )
+class _Factor:
+    """A symmetric positive definite matrix, factorised in an order of little fill."""
+
+    def __init__(self, system: Any) -> None:
+        # SuperLU's minimum degree order; its factors are dropped: their bits depend on the threads of its BLAS
+        order = scipy.sparse.linalg.spilu(
+            system,
+            drop_tol=1.0,
+            fill_factor=1,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        ).perm_c
+        self.position = order  # of each row in the factor
+        self.order = np.argsort(order)
+        rows = scipy.sparse.csr_array(system)[self.order][:, self.order]
+        self._core = _core.SparseCholesky(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        self.entries = self._core.entries + len(order)
+
+    def solve(self, B: Floats) -> Floats:
+        """Return the solution for each column of B."""
+        out = np.ascontiguousarray(B[self.order])
+        self._core.solve(out)
+        return out[self.position]
 
 
 def _by_inverse(
     M: SparseMatrix, k: int, begun: Eigenpairs, most: int, hook: Hook | None, options: dict[str, Any]
 ) -> Eigenpairs:
     """Continue with ((1 + δ)I − M)⁻¹, whose largest eigenvalues are far apart where those of M crowd near one."""
-    factor = interruptible(lambda: _factor(M.system(_SHIFT)))  # about 8 µs a row: seconds for a million
-
-    def apply(B: Floats) -> Floats:
-        with one_thread():
-            return np.ascontiguousarray(factor.solve(B))
-
-    return _continue(apply, M, k, begun, most, hook, options)
+    factor = interruptible(lambda: _Factor(M.system(_SHIFT)))  # about 8 µs a row: seconds for a million
+    return _continue(factor.solve, M, k, begun, most, hook, options)
 
 
 def _by_filter(

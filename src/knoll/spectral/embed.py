@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._common.linalg import eigh
+from knoll._common.linalg import eigh, inner, times
 from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats, Ints
 from knoll.kernels.operators import Operator
 from knoll.spectral.eigen import (
     GUARD,
     Eigenpairs,
     Hook,
     SparseMatrix,
-    inner,
     random_block,
     signed,
     sparse_eigenpairs,
-    times,
     top_eigenpairs,
 )
 from knoll.spectral.graph import NO_LINK, Components, heaviest, inverse_roots, known_vectors
@@ -49,8 +48,6 @@ __all__ = [
     "with_isolated_rows",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
 _LEAST_WEIGHT = 2.0**-500  # of the largest: w_i d_i ≥ w_i² A_ii must stay within float64

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from knoll._common.cost import Cost
 from knoll._common.rescale import as_dtype, times_power
 from knoll._schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernels.operators import CachedOperator
@@ -28,7 +30,7 @@ from knoll.spectral.affinity import (
     validate_points,
     validate_weights,
 )
-from knoll.spectral.cost import SpectralCost, estimate
+from knoll.spectral.cost import estimate
 from knoll.spectral.eigen import Hook
 from knoll.spectral.eigengap import eigengap
 from knoll.spectral.labels import Clusters, Rule, find_clusters
@@ -45,9 +47,8 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["SpectralClustering", "SpectralCost"]
+__all__ = ["SpectralClustering"]
 
-Floats = NDArray[np.float64]
 
 _TOL = 1e-8  # what eigen_tol="auto" means
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is computed on request
@@ -400,7 +401,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Return the number of eigenvectors of the embedding of n rows."""
         return min(n, k if self.n_components is None else int(self.n_components))
 
-    def estimate_cost(self, X: ArrayLike) -> SpectralCost:
+    def estimate_cost(self, X: ArrayLike) -> Cost:
         """Estimate the cost of a fit: operator, memory and processor time, from the data and a product of a few rows.
 
         Parameters
@@ -410,7 +411,7 @@ class SpectralClustering(ClusterMixin, Estimator):
 
         Returns
         -------
-        SpectralCost
+        Cost
             The operator, memory beyond X at most, pairs of rows in an application, seconds with their bounds.
         """
         self._check_parameters()

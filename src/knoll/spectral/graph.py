@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats, Hashes, Ints
 
 __all__ = [
     "NO_LINK",
@@ -34,9 +35,6 @@ __all__ = [
     "sparse_components",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Colours = NDArray[np.uint64]
 
 NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
 _ROWS = 64  # rows of a full matrix at a time
@@ -146,20 +144,20 @@ def graph_order(matrix: Any, points: NDArray[Any] | None = None) -> Ints:
     return np.lexsort((np.arange(n), *coordinates, colours)).astype(np.int64)
 
 
-def _of_sparse(matrix: Any, shift: int) -> Callable[[Colours], Colours]:
+def _of_sparse(matrix: Any, shift: int) -> Callable[[Hashes], Hashes]:
     """Make c → H c modulo 2^64 with H the hashes of the entries: sums of integers, so in any order."""
     links: Any = scipy.sparse.csr_array((_links(matrix.data, shift), matrix.indices, matrix.indptr), matrix.shape)
     return lambda colours: np.asarray(links @ colours)
 
 
-def _of_full(matrix: NDArray[Any], shift: int) -> Callable[[Colours], Colours]:
+def _of_full(matrix: NDArray[Any], shift: int) -> Callable[[Hashes], Hashes]:
     """The same for a full matrix; H is made a block of rows at a time."""
     n = len(matrix)
     blocks = [slice(begin, begin + max(1, _ENTRIES // n)) for begin in range(0, n, max(1, _ENTRIES // n))]
     return lambda colours: np.concatenate([_links(matrix[rows], shift) @ colours for rows in blocks])
 
 
-def _links(values: NDArray[Any], shift: int) -> Colours:
+def _links(values: NDArray[Any], shift: int) -> Hashes:
     """Hash the values of links; an entry of zero is no link, and its hash is 0."""
     near = values.astype(np.float64, copy=False) + 0.0  # no −0
     bits = times_power(near, shift, out=near).view(np.uint64)
@@ -168,7 +166,7 @@ def _links(values: NDArray[Any], shift: int) -> Colours:
     return bits
 
 
-def _mixed(x: Colours) -> Colours:
+def _mixed(x: Hashes) -> Hashes:
     """Mix 64-bit numbers, overwriting them, so that high and low bits depend on all bits."""
     x ^= x >> _HALF
     x *= _FIRST
@@ -178,6 +176,6 @@ def _mixed(x: Colours) -> Colours:
     return x
 
 
-def _count(colours: Colours) -> int:
+def _count(colours: Hashes) -> int:
     ordered = np.sort(colours)
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))

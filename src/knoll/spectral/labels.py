@@ -15,22 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common import seeding
-from knoll._common.linalg import svd
+from knoll._common.linalg import inner, svd, times
 from knoll._common.loop import StepReport
 from knoll._common.rescale import affinity_exponent, largest_of, near_one, times_power
 from knoll._common.seeding import Multiset
+from knoll._typing import Floats, Labels
 from knoll.kmeans.assignment import assign
 from knoll.kmeans.lloyd import lloyd
 from knoll.spectral import embed
 from knoll.spectral.affinity import Affinity
-from knoll.spectral.eigen import inner, times
 from knoll.spectral.graph import Components, graph_order
 from knoll.spectral.solve import EigenResult
 
 __all__ = ["CHUNK", "Clusters", "Rule", "find_clusters"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 Report = Callable[[str], None]
 
 CHUNK = 1 << 17  # rows at a time

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._common.linalg import eigh
+from knoll._common.linalg import eigh, inner, times
 from knoll._common.rescale import exponent_of, times_power
-from knoll.spectral.eigen import inner, times, top_eigenpairs
+from knoll._typing import Floats
+from knoll.spectral.eigen import top_eigenpairs
 
 __all__ = ["Sketch", "by_cholesky", "by_finufft", "fourier_grid", "gauss_sum", "has_finufft", "most_rank"]
 
-Floats = NDArray[np.float64]
 
 _RANK = 640  # columns of F, at most
 _FACTOR_BYTES = 1 << 31  # of F, at most
@@ -61,7 +61,7 @@ def by_cholesky(core: Any, n: int, weights: Floats, p: int, threads: int) -> Ske
     factor *= np.sqrt(weights[:, None] / degree)  # (n, r): now that of D^-½KD^-½
     gram = inner(factor, factor, threads)  # (r, r)
     r = len(gram)
-    values, rotation = eigh(gram, subset_by_index=(max(0, r - p), r - 1))
+    values, rotation = eigh(gram, min(p, r))
     vectors = times(factor, rotation[:, ::-1] / np.sqrt(np.maximum(values[::-1], 2.0**-40)), threads)
     functions = vectors / np.sqrt(weights[:, None] * degree)
     return Sketch(functions, f"rank {r}, trace left {float(left.sum()) / n:.1e} of n")

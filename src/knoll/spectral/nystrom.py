@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._typing import Floats, Labels
 from knoll.exceptions import BadData
 from knoll.spectral import embed
 from knoll.spectral.affinity import OWNER, Affinity
 from knoll.spectral.labels import CHUNK, Rule
 
 __all__ = ["Extension"]
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll._common.sparse import is_sparse
+from knoll._typing import Floats
 from knoll.kernels.operators import CachedOperator
 from knoll.spectral import embed
 from knoll.spectral.affinity import OWNER, Affinity
@@ -18,7 +19,6 @@ from knoll.spectral.route import APPROXIMATE, Route, choose_route
 
 __all__ = ["EigenRequest", "EigenResult", "operator_for", "solve", "solves_whole"]
 
-Floats = NDArray[np.float64]
 
 _SMALL_GRAPH = 256  # rows up to which LAPACK takes a graph whole
 _SMALL = 512  # and the matrix of a kernel

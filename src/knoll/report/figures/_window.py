@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from knoll._typing import Floats
 
 __all__ = ["solid_window", "window"]
-
-Floats = NDArray[np.float64]
 
 
 def window(*shown: Floats) -> Callable[[Any], None]:

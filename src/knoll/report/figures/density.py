@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, label
 
 from knoll import datasets, plots
+from knoll._typing import Floats
 from knoll.kernels import Heaviside
-from knoll.plots.level import density_grid
+from knoll.plots.density import density_grid
 from knoll.plots.style import BLUE, NOISE, RED
 from knoll.report import fits
 from knoll.report.figures._window import solid_window, window
@@ -19,7 +19,6 @@ from knoll.report.picture import Panel, Picture
 
 __all__ = ["figure_11", "figure_12", "figure_13"]
 
-Floats = NDArray[np.float64]
 
 _LEVEL = 0.02
 

@@ -1,4 +1,4 @@
-"""Spectral clustering seen from inside: the rows of its eigenvectors, and the eigenvalues with their gap."""
+"""The eigenvalues of spectral clustering with their gap."""
 
 from __future__ import annotations
 
@@ -6,42 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
-from knoll.plots.style import BLUE, NOISE, RED, axes_or_new
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, chart
 from knoll.spectral.estimator import SpectralClustering
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["eigenvalues", "embedding"]
-
-
-def embedding(model: SpectralClustering, ax: Axes | None = None) -> Axes:
-    """Draw the rows of the embedding, which k-means has parted, in the colours of their clusters.
-
-    Parameters
-    ----------
-    model : SpectralClustering
-        The fitted model. With more than two eigenvectors the two leading principal axes of the rows are drawn.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
-        Where it was drawn.
-
-    Examples
-    --------
-    >>> from knoll import SpectralClustering, datasets, plots
-    >>> model = SpectralClustering(2, random_state=0).fit(datasets.load("banana").X)
-    >>> ax = plots.embedding(model)
-    """
-    rows = np.asarray(model.embedding_, dtype=np.float64)
-    names = [f"eigenvector {j + 1}" for j in range(rows.shape[1])]
-    return scatter(rows, model.labels_, axes_or_new(ax), plane=Plane.of_points(rows, names))
+__all__ = ["eigenvalues"]
 
 
 def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -> Axes:
@@ -94,6 +66,4 @@ def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -
     ax.set_ylabel("eigenvalue of D$^{-1/2}$AD$^{-1/2}$")
     ax.set_xlim(0.5, len(values) + 0.5)
     ax.locator_params(axis="x", integer=True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return ax
+    return chart(ax)

@@ -1,25 +1,23 @@
-"""A path from one algorithm to the other, frame by frame."""
+"""One state of a path from one algorithm to the other."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from knoll.exceptions import InvalidParameter
-from knoll.plots.graph import similarity_graph
-from knoll.plots.mixing import mixed_colors
 from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
+from knoll.plots.responsibilities import mixed_colors
+from knoll.plots.scatter import scatter
+from knoll.plots.similarity_graph import similarity_graph
 from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, look
 from knoll.relations.path import Path
-from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
-    from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-__all__ = ["animate", "frame"]
+__all__ = ["frame"]
 
 
 def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
@@ -76,43 +74,6 @@ def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
     ax.set_ylim(low[1] - room, high[1] + room)
     ax.set_title(state.title, fontsize=10)
     return ax
-
-
-def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> FuncAnimation:
-    """Animate a path from its first state to its last.
-
-    Parameters
-    ----------
-    path : Path
-        What `path(X)` of a relation returned.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    seconds : float, default=8
-        How long it takes.
-
-    Returns
-    -------
-    matplotlib.animation.FuncAnimation
-        Its `save` writes a film, its `to_jshtml` a page.
-
-    Examples
-    --------
-    >>> from knoll import datasets, plots, relations
-    >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
-    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") makes a film
-    """
-    from matplotlib.animation import FuncAnimation
-
-    check_parameters("plots.animate", {"seconds": seconds}, {"seconds": (Number(0, strict=True),)})
-    ax = axes_or_new(ax)
-
-    def draw(i: int) -> Any:
-        ax.clear()
-        frame(path, i, ax)
-        return []
-
-    figure: Any = ax.figure
-    return FuncAnimation(figure, draw, frames=len(path), interval=1000 * float(seconds) / len(path), init_func=list)
 
 
 def _size(n: int) -> float:

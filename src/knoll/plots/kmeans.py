@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.kmeans.estimator import KMeans
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import NOISE, RED, axes_or_new, look
 from knoll.validation import check_points
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["cell", "kmeans"]
-
-Floats = NDArray[np.float64]
 
 
 def kmeans(model: KMeans, X: ArrayLike | None = None, ax: Axes | None = None) -> Axes:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
 from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import RED, axes_or_new
 from knoll.validation import Number, check_parameters, check_points
 

@@ -11,7 +11,7 @@ from knoll.exceptions import BadData
 from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import NOISE, axes_or_new, look
 from knoll.validation import check_points
 

@@ -1,68 +1,27 @@
-"""Fitted models drawn over their data: model red, data blue."""
+"""A fitted mixture drawn over its data: contours red, points in the colours of their components."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian.covariance import COVARIANCE_TYPES
-from knoll.gaussian.estimator import Ellipse, Gaussian
+from knoll.gaussian.estimator import Ellipse
 from knoll.mixture.estimator import GaussianMixture
 from knoll.plots.fitted import check_model
 from knoll.plots.plane import Plane, refuse_undrawable
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import RED, axes_or_new, look
-from knoll.validation import Number, check_parameters, check_points
+from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["gaussian", "gaussian_mixture", "matrices"]
-
-
-def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None, *, n_std: float = 3.0) -> Axes:
-    """Draw a fitted Gaussian: its mean as a dot and its contour at `n_std` standard deviations, over the data if given.
-
-    Parameters
-    ----------
-    model : Gaussian
-        The fitted model, with at least two columns. Of more than two, the two leading principal axes are drawn.
-    X : array-like of shape (n_samples, n_features), optional
-        Points to draw beneath it.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-    n_std : float, default=3
-        Mahalanobis distance of the contour.
-
-    Returns
-    -------
-    matplotlib Axes
-        Where it was drawn.
-
-    Examples
-    --------
-    >>> from knoll import Gaussian, datasets, plots
-    >>> X = datasets.load("one_gaussian").X
-    >>> ax = plots.gaussian(Gaussian().fit(X), X)
-    """
-    check_model(model, "plots.gaussian", "a fitted Gaussian", "ellipse", "covariance_")
-    model.ellipse(n_std)  # refuses what has no ellipse: one column, an unfitted model, n_std ≤ 0
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
-    plane = Plane.of_covariance(model.mean_, model.covariance_, names)
-    ax = axes_or_new(ax)
-    if X is not None:
-        columns = check_points(X).shape[1]
-        if columns != len(model.mean_):
-            raise BadData(f"X has {columns} columns, and the model was fitted to {len(model.mean_)}.")
-        scatter(X, ax=ax, plane=plane)
-    center = plane.points(model.mean_[None])[0]
-    contour = Ellipse.of(center, plane.covariance(model.covariance_), n_std).points()
-    ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, label=f"{n_std:g}σ")
-    ax.plot(*center, "o", color=RED, markersize=6, label="mean")
-    return look(ax, plane.names)
+__all__ = ["gaussian_mixture", "matrices"]
 
 
 def gaussian_mixture(
@@ -119,7 +78,7 @@ def gaussian_mixture(
     return look(ax, plane.names)
 
 
-def matrices(model: GaussianMixture) -> NDArray[np.float64]:
+def matrices(model: GaussianMixture) -> Floats:
     """Return every Σ_c as a matrix, (k, d, d), whatever shape the model keeps it in."""
     k, d = model.means_.shape
     kept = np.asarray(model.covariances_, dtype=np.float64)

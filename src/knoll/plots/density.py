@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian.estimator import Gaussian
 from knoll.mixture.estimator import GaussianMixture
 from knoll.plots.fitted import check_model
-from knoll.plots.model import matrices
+from knoll.plots.gaussian_mixture import matrices
 from knoll.plots.plane import Plane, refuse_undrawable
-from knoll.plots.points import scatter
+from knoll.plots.scatter import scatter
 from knoll.plots.style import NOISE, RED, axes_or_new, look
 from knoll.validation import Number, check_parameters, check_points
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["density", "density_grid"]
-
-Floats = NDArray[np.float64]
 
 
 def density(

@@ -1,0 +1,80 @@
+"""`estimate_cost` of every estimator: one record, and memory that is right within a factor of three.
+
+Memory is measured in a process of its own, beyond what is resident before the fit. A spectral fit of clusters that are
+well apart ends before its basis has grown, and takes less than the estimate, which is an upper bound.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import knoll
+from knoll._common.cost import Cost
+from knoll.registry import METHODS
+
+MEASURE = """
+import json, sys, warnings
+import numpy as np
+sys.path.insert(0, {root!r})
+from benchmarks.memory import PeakMeter
+from knoll import *
+warnings.simplefilter("ignore")
+measured = []
+def measure(model, *shapes):
+    rng = np.random.default_rng(0)
+    for n, d in shapes:
+        X = rng.normal(size=(n, d)) + 3 * rng.integers(0, 5, size=(n, 1))
+        model.fit(X[:2000])  # what is loaded once
+        for name in [name for name in vars(model) if name.endswith("_")]:
+            delattr(model, name)
+        estimated, meter = model.estimate_cost(X).memory, PeakMeter()
+        meter.start()
+        model.fit(X)
+        measured.append([f"{{model}} {{n}} x {{d}}", estimated, meter.stop(), meter.exact])
+measure(Gaussian(), (400_000, 8), (50_000, 64))
+measure(GaussianMixture(5, random_state=0, max_iter=5), (400_000, 2), (200_000, 8))
+measure(KMeans(8, n_init=1, random_state=0, max_iter=10), (400_000, 2), (200_000, 8), (100_000, 32))
+measure(DBSCAN(0.3), (400_000, 2))
+measure(DBSCAN(3.0), (40_000, 12))
+measure(MeanShift(bandwidth=1.5, max_iter=5), (60_000, 2), (20_000, 8))
+measure(KernelKMeans(5, sigma=2.0, random_state=0, max_iter=2), (20_000, 2), (6_000, 20))
+measure(SpectralClustering(3, sigma=1.0, random_state=0), (12_000, 2))
+measure(SpectralClustering(3, affinity="nearest_neighbors", random_state=0), (40_000, 2), (20_000, 2))
+print(json.dumps(measured))
+"""
+SLACK = 1 << 24  # bytes that caches of the allocator and of threads take, whatever the fit
+
+
+def test_memory_is_right_within_a_factor_of_three(request):
+    code = MEASURE.format(root=str(request.config.rootpath))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name, estimated, used, exact in json.loads(done.stdout):
+        assert used <= 3 * estimated + SLACK, (name, estimated, used)
+        assert not exact or estimated <= 3 * used + SLACK, (name, estimated, used)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_estimator_returns_the_same_record(method):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    cost = METHODS[method].estimator_class()().estimate_cost(X)
+    assert isinstance(cost, Cost)
+    assert cost.memory > 0
+    assert cost.pairs > 0
+    assert cost.operator
+    assert "MB beyond the data" in str(cost)
+    assert str(cost).endswith(f"To lower it: {cost.remedy}.")
+    if cost.seconds is not None:
+        assert 0 <= cost.seconds.least <= cost.seconds.expected <= cost.seconds.most
+
+
+def test_parameters_and_data_are_checked():
+    with pytest.raises(knoll.exceptions.InvalidParameter, match="n_clusters must be"):
+        knoll.KMeans(0).estimate_cost(np.zeros((5, 2)))
+    with pytest.raises(knoll.exceptions.BadData, match="NaN at row 1"):
+        knoll.MeanShift().estimate_cost([[0.0], [np.nan]])
