@@ -13,10 +13,11 @@ import pyarrow.parquet
 import pytest
 
 import knoll
-from knoll.cli import _table, main
-from knoll.cli._stream import open_stream
-from knoll.cli._table import read_table
+from knoll.cli import main
 from knoll.exceptions import BadData
+from knoll.tables import columns as _table
+from knoll.tables.columns import read_table
+from knoll.tables.text import open_stream
 
 ROWS = 12_345
 HUGE = 10**10

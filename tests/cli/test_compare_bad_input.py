@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from knoll.cli import _table
+from knoll.tables import columns as _table
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..3", "--budget", "5")
 WIDE = 10**6

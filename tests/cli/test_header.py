@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from knoll.cli._stream import open_stream
-from knoll.cli._table import read_table
 from knoll.exceptions import BadData
+from knoll.tables.columns import read_table
+from knoll.tables.text import open_stream
 
 YEARS = "2019,2020\n1,2\n1.1,2.1\n9,8\n9.1,8.2\n"
 NOTE = "no column names found: the first line (2019, 2020) is all numbers and counts as a row; if not, add --header"

@@ -18,8 +18,9 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import _dialect, _stream
 from knoll.exceptions import BadData
+from knoll.tables import dialect as _dialect
+from knoll.tables import text as _stream
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.normal(size=(90, 2)) * (1.0, 50.0) + np.arange(3).repeat(30)[:, None] * (8.0, 400.0)).round(6)

@@ -12,9 +12,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from knoll.cli._stream import open_stream
-from knoll.cli._table import complete, read_table
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.tables.columns import complete, read_table
+from knoll.tables.text import open_stream
 
 PLAIN = "x,y\n1.5,2\n-3,4e2\n"
 NUMBERS = [[1.5, 2.0], [-3.0, 400.0]]

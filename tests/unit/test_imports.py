@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("scales",),
     tuple(FAMILIES),
     ("registry",),
-    ("tuning", "models"),
+    ("tables", "tuning", "models"),
     ("relations",),
     ("comparison",),
     ("plots",),
@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "__main__"),
 )
 ALONE = ("metrics", "datasets", "reference")  # these import exceptions and _typing only
-USERS_OF_ALONE = ("relations", "comparison", "plots", "report", "cli")
+USERS_OF_ALONE = ("tables", "relations", "comparison", "plots", "report", "cli")
 LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 PACKAGES = {*LAYER, *ALONE}
 

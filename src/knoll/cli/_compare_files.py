@@ -19,7 +19,7 @@ from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
 
 if TYPE_CHECKING:
-    from knoll.cli._table import Table
+    from knoll.tables.columns import Table
 
 __all__ = ["write_results"]
 

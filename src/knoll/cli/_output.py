@@ -58,7 +58,7 @@ def read_columns(text: str | None) -> list[str] | None:
     """Read names of columns with commas between them; a name that has a comma itself stands in quotes."""
     if text is None:
         return None
-    from knoll.cli._dialect import SPACE
+    from knoll.tables.dialect import SPACE
 
     names = [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not any(names):

@@ -12,7 +12,7 @@ import click
 
 from knoll.cli import INTERRUPTED
 from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
-from knoll.cli._hold import Hold
+from knoll.cli._interrupt import Hold
 from knoll.cli._output import header_option, read_columns, size, some
 from knoll.cli._progress import showing
 from knoll.cli._results import refuse_results, whole_results
@@ -20,8 +20,8 @@ from knoll.cli._terminal import echo, json_text, on_terminal
 from knoll.registry import compared, title
 
 if TYPE_CHECKING:
-    from knoll.cli._table import Table
     from knoll.comparison import Comparison
+    from knoll.tables.columns import Table
 
 __all__ = ["command"]
 
@@ -178,8 +178,8 @@ def _table(
     import numpy as np
 
     from knoll import datasets
-    from knoll.cli._table import complete, read_table
     from knoll.exceptions import BadData
+    from knoll.tables.columns import complete, read_table
 
     wanted = read_columns(columns)
     facts: list[str] = []
@@ -219,7 +219,7 @@ def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth:
     import numpy as np
 
     from knoll import datasets
-    from knoll.cli._table import Table
+    from knoll.tables.columns import Table
 
     known = datasets.load(name)
     names = list(known.feature_names)

@@ -18,7 +18,7 @@ from knoll.cli._terminal import echo, json_text
 from knoll.registry import METHODS, find
 
 if TYPE_CHECKING:
-    from knoll.cli._table import Table
+    from knoll.tables.columns import Table
 
 __all__ = ["command"]
 
@@ -187,7 +187,7 @@ def _table(
     import numpy as np
 
     from knoll import datasets
-    from knoll.cli._table import Table, complete, read_table
+    from knoll.tables.columns import Table, complete, read_table
 
     wanted = read_columns(columns)
     if data in datasets.names() and not Path(data).exists():

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from knoll.cli._stream import Piece, Stream
     from knoll.models import Model
+    from knoll.tables.text import Piece, Stream
 
 __all__ = ["command"]
 
@@ -68,8 +68,8 @@ def command(
     """
     refuse_existing(out, force=force, inputs=[model, data])
     from knoll import models
-    from knoll.cli._stream import open_stream
     from knoll.models._relabeled import bare
+    from knoll.tables.text import open_stream
 
     begun = time.perf_counter()
     read = models.read(model)

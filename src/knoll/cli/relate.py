@@ -143,7 +143,7 @@ def _points(
                 f"{table.name} has no column '{unknown[0]}'. It has: {', '.join(table.feature_names)}."
             )
         return table.X[:, [list(table.feature_names).index(column) for column in wanted]], table.name, ""
-    from knoll.cli._table import complete, read_table
+    from knoll.tables.columns import complete, read_table
 
     read, note = complete(read_table(data, columns=wanted, header=header), missing)
     out = ", ".join(f"{column} ({reason})" for column, reason in read.left_out.items() if reason != "not asked for")

@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from knoll.cli._arrow_file import arrow_reader, parquet_table
-from knoll.cli._dialect import NUMBER, Dialect, refuse_wide
-from knoll.cli._formats import refuse_archive
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.tables.binary import arrow_reader, parquet_table
+from knoll.tables.dialect import NUMBER, Dialect, refuse_wide
+from knoll.tables.formats import refuse_archive
 
 __all__ = ["MISSING", "Table", "complete", "read_table"]
 

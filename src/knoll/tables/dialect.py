@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow.csv
 
-from knoll.cli._formats import READABLE, refuse_format
 from knoll.exceptions import BadData
+from knoll.tables.formats import READABLE, refuse_format
 
 __all__ = ["ABSENT", "MOST_COLUMNS", "NUMBER", "SPACE", "Dialect", "distinct", "refuse_wide"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from knoll.cli._dialect import refuse_wide
 from knoll.exceptions import BadData
+from knoll.tables.dialect import refuse_wide
 
 __all__ = ["arrow_reader", "parquet_file", "parquet_table", "refuse_twins"]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from knoll.cli import _table as tables
-from knoll.cli._arrow_file import arrow_reader, parquet_file
-from knoll.cli._dialect import Dialect
 from knoll.exceptions import BadData
+from knoll.tables import columns as tables
+from knoll.tables.binary import arrow_reader, parquet_file
+from knoll.tables.dialect import Dialect
 
 __all__ = ["Piece", "Stream", "open_stream"]
 

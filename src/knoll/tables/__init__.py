@@ -1,0 +1,1 @@
+"""Reading tables: files become columns, columns become numbers."""
