@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_core",),
     ("exceptions", "_typing"),
-    ("_schema", "_system"),
+    ("_format", "_schema", "_system"),
     ("validation",),
     ("base", "_common"),
     ("kernels", "neighbors"),
@@ -52,7 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "__main__"),
 )
 ALONE = ("metrics", "datasets", "reference")  # these import exceptions and _typing only
-USERS_OF_ALONE = ("tables", "relations", "comparison", "plots", "report", "cli")
+USERS_OF_ALONE = ("relations", "comparison", "plots", "report", "cli")
 LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 PACKAGES = {*LAYER, *ALONE}
 
