@@ -81,7 +81,7 @@ def wrong(data: Data, labels: np.ndarray) -> dict[str, float]:
 
 
 def read_knoll(data: Data, threads: int) -> np.ndarray:
-    from knoll.cli._table import read_table
+    from knoll.tables import read_table
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.csv"
@@ -127,7 +127,7 @@ register(
         group="knoll compare",
         about="the same file, read only: columns looked at, kinds found, gaps counted",
         data=hundred_thousand,
-        ours=Contestant("knoll", read_knoll, ("knoll.cli._table", "pyarrow.csv")),
+        ours=Contestant("knoll", read_knoll, ("knoll.tables", "pyarrow.csv")),
         peers=(Contestant("pyarrow", read_pyarrow, ("pyarrow.csv",)),),
         judge=misread,
         not_worse=no_larger("largest error", floor=1e-12),

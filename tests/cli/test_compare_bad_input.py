@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from knoll.cli import _table
+from knoll.tables import limits
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..3", "--budget", "5")
 WIDE = 10**6
@@ -135,7 +135,7 @@ def test_missing_values_can_be_dropped_or_filled(tmp_path, call):
 
 
 def test_constant_columns(refused, tmp_path, call):
-    assert refused("x,y\n" + "1,2\n" * 50) == "data.csv: all 50 rows are the same, so there is nothing to part."
+    assert refused("x,y\n" + "1,2\n" * 50) == "data.csv: all 50 rows are the same, so there is nothing to cluster."
     rows = [f"{x},7,{y}" for x, y in two_groups()]
     (tmp_path / "in" / "data.csv").write_text("x,seven,y\n" + "\n".join(rows) + "\n")
     code, text, _ = call("compare", tmp_path / "in" / "data.csv", "--out", tmp_path / "out", *QUICK)
@@ -145,7 +145,7 @@ def test_constant_columns(refused, tmp_path, call):
 
 def test_a_hundred_thousand_copies_of_a_row(refused):
     told = refused("x,y\n" + "1,2\n" * 10**5)
-    assert told == "data.csv: all 100000 rows are the same, so there is nothing to part."
+    assert told == "data.csv: all 100000 rows are the same, so there is nothing to cluster."
 
 
 def test_one_column_is_a_table(tmp_path, call):
@@ -199,12 +199,12 @@ BOMBS = {
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_decompression_bomb(refused, monkeypatch, kind):
     """The size at which a file is looked at as a bomb is lowered, so that the test needs no gigabyte."""
-    monkeypatch.setattr(_table, "_BOMB", (1 << 20, 300))
+    monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     assert refused(BOMBS[kind]) == (
         "data.csv unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
     )
-    monkeypatch.setattr(_table, "_BOMB", (1 << 40, 300))
-    monkeypatch.setattr(_table, "_room", lambda: 1 << 20)
+    monkeypatch.setattr(limits, "_BOMB", (1 << 40, 300))
+    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
     assert refused(BOMBS[kind]) == (
         "data.csv unpacks to more than 0.001 GB, half of the memory that is free. "
         "Take fewer rows, or the columns you need."
@@ -212,12 +212,12 @@ def test_a_decompression_bomb(refused, monkeypatch, kind):
 
 
 def test_bombs_of_other_kinds(refused, monkeypatch):
-    monkeypatch.setattr(_table, "_BOMB", (1 << 20, 300))
+    monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as parts:
         parts.writestr("X.npy", npy(np.zeros((2**18, 2))))
     assert "unpacks to more than 300 times its size" in refused(sink.getvalue(), name="data.npz")
-    monkeypatch.setattr(_table, "_room", lambda: 1 << 20)
+    monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
     assert "half of the memory that is free" in refused(parquet(x=np.zeros(2**18)), name="data.parquet")
 
 

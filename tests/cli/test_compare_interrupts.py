@@ -75,7 +75,7 @@ def test_ctrl_c_in_any_stage_keeps_what_is_fitted(table, tmp_path, monkeypatch, 
     out = tmp_path / "out"
     code, _, errors = call("compare", table, "--truth", "kind", "--out", out, *QUICK)
     assert code == 130
-    assert errors.endswith(f"knoll: interrupted; what had finished is in {out}.\n")
+    assert errors.endswith(f"knoll: interrupted; the finished results are in {out}.\n")
     methods, summary, page = kept(out)
     assert methods == finished
     assert summary["interrupted"]
@@ -85,14 +85,14 @@ def test_ctrl_c_in_any_stage_keeps_what_is_fitted(table, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("knoll.cli._results", "_exchange"), ("knoll.cli._compare_terminal", "tell")],
+    [("knoll.cli._results", "_exchange"), ("knoll.cli._compare_terminal", "print_result")],
     ids=["moving", "telling"],
 )
 def test_ctrl_c_when_all_is_written_takes_nothing_back(table, tmp_path, monkeypatch, call, module, name):
     press(importlib.import_module(module), name, monkeypatch)
     code, _, errors = call("compare", table, "--out", tmp_path / "out", *QUICK)
     assert code == 130
-    assert errors.endswith(f"knoll: interrupted; what had finished is in {tmp_path / 'out'}.\n")
+    assert errors.endswith(f"knoll: interrupted; the finished results are in {tmp_path / 'out'}.\n")
     assert kept(tmp_path / "out")[0] == ALL_THREE
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -101,7 +101,7 @@ def test_ctrl_c_in_a_fit_keeps_the_methods_before_it(table, tmp_path, monkeypatc
     monkeypatch.setattr(engine, "compare", interrupting("dbscan"))
     code, _, errors = call("compare", table, "--out", tmp_path / "out", *QUICK)
     assert code == 130
-    assert errors.endswith(f"knoll: interrupted; what had finished is in {tmp_path / 'out'}.\n")
+    assert errors.endswith(f"knoll: interrupted; the finished results are in {tmp_path / 'out'}.\n")
     methods, summary, page = kept(tmp_path / "out")
     assert methods == ["gaussian-mixture", "kmeans"]
     assert [(failure["method"], failure["reason"]) for failure in summary["failures"]] == [("dbscan", "interrupted")]
@@ -128,7 +128,7 @@ def test_ctrl_c_before_the_first_answer_leaves_nothing(table, tmp_path, monkeypa
     monkeypatch.setattr(engine, "compare", interrupting(when))
     code, _, errors = call("compare", table, "--out", tmp_path / "new" / "out", *QUICK)
     assert code == 130
-    assert "interrupted; no unfinished file was kept" in errors
+    assert "interrupted; unfinished files were removed" in errors
     assert os.listdir(tmp_path) == []
 
 
@@ -136,7 +136,7 @@ def test_ctrl_c_twice_means_it(table, tmp_path, monkeypatch, call):
     press(importlib.import_module("knoll.cli._compare_files"), "comparison_page", monkeypatch, times=2)
     code, _, errors = call("compare", table, "--out", tmp_path / "new" / "out", *QUICK)
     assert code == 130
-    assert errors.endswith("knoll: interrupted; no unfinished file was kept.\n")
+    assert errors.endswith("knoll: interrupted; unfinished files were removed.\n")
     assert os.listdir(tmp_path) == []
 
 
@@ -153,5 +153,5 @@ def test_ctrl_c_in_a_process_of_its_own(tmp_path):
     run.send_signal(signal.SIGINT)
     told = run.communicate(timeout=60)[1]
     assert run.returncode == 130, told
-    assert told.endswith("knoll: interrupted; what had finished is in comparison.\n")
+    assert told.endswith("knoll: interrupted; the finished results are in comparison.\n")
     assert (tmp_path / "comparison" / "models" / "kmeans.knoll").exists()

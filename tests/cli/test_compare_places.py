@@ -23,8 +23,8 @@ def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path
         code, _, errors = call("compare", table, "--out", out, *force, *QUICK)
         assert code == 2
         assert errors == (
-            f"knoll: {out / 'labels.parquet'} is in the way: knoll did not write it, or it was changed since. "
-            "Choose another place with --out, or move it away.\n"
+            f"knoll: {out / 'labels.parquet'} exists, and knoll did not write it or it was changed since. "
+            "Choose another path with --out, or move it.\n"
         )
         assert (out / "labels.parquet").read_text() == "mine"
     (out / "labels.parquet").unlink()
@@ -35,7 +35,7 @@ def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path
     assert (code, errors) == (
         2,
         f"knoll: {out} already has results of knoll ({files}, summary.json). "
-        "Choose another place with --out, or replace them with --force.\n",
+        "Choose another path with --out, or replace them with --force.\n",
     )
     assert sorted(os.listdir(out)) == ["labels.parquet", "models", "notes.txt", "report.html", "summary.json"]
     assert (out / "notes.txt").read_text() == "keep me"
@@ -78,11 +78,11 @@ def test_a_file_where_the_folder_should_be(table, tmp_path, call):
     (tmp_path / "file").write_text("")
     code, _, errors = call("compare", table, "--out", tmp_path / "file", *QUICK)
     assert (code, errors) == (
-        2, f"knoll: cannot write {tmp_path / 'file'}: it is a file. Choose another place with --out.\n",
+        2, f"knoll: cannot write {tmp_path / 'file'}: it is a file. Choose another path with --out.\n",
     )  # fmt: skip
     code, _, errors = call("compare", table, "--out", tmp_path / "file" / "deeper", "--quiet", *QUICK)
     assert code == 2
-    assert f"cannot write {tmp_path / 'file' / 'deeper'}: Not a directory. Choose another place with --out." in errors
+    assert f"cannot write {tmp_path / 'file' / 'deeper'}: Not a directory. Choose another path with --out." in errors
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
@@ -90,7 +90,7 @@ def test_a_place_that_cannot_be_written_to(table, call):
     code, _, errors = call("compare", table, "--out", "/proc/self/nowhere", "--quiet", *QUICK)
     assert code == 2
     assert errors.startswith("knoll: cannot write /proc/self/nowhere: ")
-    assert errors.endswith("Choose another place with --out.\n")
+    assert errors.endswith("Choose another path with --out.\n")
 
 
 def test_a_full_disk_leaves_nothing(table, tmp_path):
@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_nothing(table, tmp_path):
     words = ["compare", str(table), "--out", str(out), "--quiet", *QUICK]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
-    assert done.stderr == f"knoll: cannot write {out}: File too large. Choose another place with --out.\n"
+    assert done.stderr == f"knoll: cannot write {out}: File too large. Choose another path with --out.\n"
     assert os.listdir(tmp_path) == []
 
 
@@ -119,6 +119,6 @@ def test_a_disk_that_is_full_at_the_last_model_leaves_nothing(table, tmp_path, m
     code, _, errors = call("compare", table, "--out", tmp_path / "out", "--quiet", *QUICK)
     assert (code, errors) == (
         2,
-        f"knoll: cannot write {tmp_path / 'out'}: No space left on device. Choose another place with --out.\n",
+        f"knoll: cannot write {tmp_path / 'out'}: No space left on device. Choose another path with --out.\n",
     )
     assert os.listdir(tmp_path) == []

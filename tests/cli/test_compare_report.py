@@ -12,10 +12,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from knoll._format import number, thousands, two_digits
 from knoll.comparison import Evidence, Failure, compare
 from knoll.registry import display_names
-from knoll.report.comparison import _counted, _two_digits, comparison_page
-from knoll.report.comparison_charts import chart, number
+from knoll.report.comparison import comparison_page
+from knoll.report.comparison_charts import chart
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MOST_POINTS, _short, same_colours, shown_rows
@@ -252,8 +253,8 @@ def test_sentences_have_the_names_that_people_use():
     assert display_names("kernel-kmeans beats kmeans, dbscan and my-kmeans; kmeans: no") == (
         "kernel k-means beats k-means, DBSCAN and my-kmeans; k-means: no"
     )
-    assert [_counted(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]
-    assert [_two_digits(value) for value in (-0.001, -0.014, 1.0)] == ["0.00", "−0.01", "1.00"]
+    assert [thousands(count) for count in (9999, 10_000, 1_234_567)] == ["9999", "10\u202f000", "1\u202f234\u202f567"]
+    assert [two_digits(value) for value in (-0.001, -0.014, 1.0)] == ["0.00", "−0.01", "1.00"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     assert "  left out: name (text), seen (a date or time)" in lines
     assert "  planet has a single value and was ignored." in lines
     head = next(line for line in lines if line.startswith("  method"))
-    assert head.split() == ["method", "clusters", "noise", "stable", "truth", "seconds"]
+    assert head.split() == ["method", "clusters", "noise", "stability", "truth", "seconds"]
     begin = lines.index(head) + 1
     assert [line[2:20].strip() for line in lines[begin : begin + 3]] == ["Gaussian mixture", "k-means", "DBSCAN"]
     assert not any(name in " ".join(lines[begin:]) for name in ("gaussian-mixture", "kmeans", "dbscan"))
@@ -81,8 +81,10 @@ def test_a_line_of_progress():
         event_line(Event("kmeans", "fitting", 0.25, 12.4, 312_000_000))
         == " 25 % k-means: fitting, about 12 s left, 312 MB"
     )
-    assert event_line(Event("data", "reading", 0.0, None, 2_140_000_000)) == "  0 % data: reading, 2.1 GB"
-    assert event_line(Event("kmeans", "fitting", 0.5, 400.0, 1_000)) == " 50 % k-means: fitting, about 7 min left, 0 MB"
+    assert event_line(Event("data", "reading", 0.0, None, 2_140_000_000)) == "  0 % data: reading, 2.14 GB"
+    assert (
+        event_line(Event("kmeans", "fitting", 0.5, 400.0, 1_000)) == " 50 % k-means: fitting, about 6.7 min left, 1 kB"
+    )
 
 
 def test_stages_that_pass_quickly_take_no_line(monkeypatch, capsys):
@@ -135,7 +137,7 @@ def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, writt
     words = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
     shown, code = answering([*words, "--budget", "0.001"], answer, tmp_path)
     assert code == 0
-    assert "That is more than the budget or the memory that is free. Go on? [y/N]" in shown
+    assert "This exceeds the budget or the free memory. Continue? [y/N]" in shown
     assert ("Nothing was done." in shown) == (not written)
     assert (tmp_path / "out" / "summary.json").exists() == written
     assert os.listdir(tmp_path) == (["out"] if written else [])

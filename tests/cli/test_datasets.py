@@ -42,7 +42,7 @@ def test_a_table_comes_back_bit_for_bit(call, name):
 def test_a_file_holds_what_stdout_would(call, tmp_path):
     out = tmp_path / "iris.csv"
     out.write_text("older")
-    line = f"knoll: {out} is there already. Choose another name, or replace it with --force.\n"
+    line = f"knoll: {out} already exists. Choose another name, or replace it with --force.\n"
     assert call("datasets", "iris", "--out", out) == (2, "", line)
     assert out.read_text() == "older"
     assert call("datasets", "iris", "--out", out, "--force") == (0, f"{out}: 150 rows of iris\n", "")
@@ -58,7 +58,7 @@ def test_a_place_that_cannot_be_written_to(call, tmp_path):
         (nowhere, "No such file or directory"),
         (tmp_path, "Is a directory"),
     ]:
-        line = f"knoll: cannot write {out}: {reason}. Choose another place with --out.\n"
+        line = f"knoll: cannot write {out}: {reason}. Choose another path with --out.\n"
         assert call("datasets", "iris", "--out", out) == (2, "", line)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert list(tmp_path.parent.glob(f".{tmp_path.name}.*.part")) == []

@@ -78,5 +78,5 @@ def test_folder_makes_what_is_missing_and_refuses_what_it_cannot(tmp_path):
     assert folder(tmp_path / "a" / "b").is_dir()
     assert folder(tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(CannotWrite, match=r"cannot write .*file: File exists\. Choose another place with --out\."):
+    with pytest.raises(CannotWrite, match=r"cannot write .*file: File exists\. Choose another path with --out\."):
         folder(tmp_path / "file")

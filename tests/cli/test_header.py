@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from knoll.cli._stream import open_stream
-from knoll.cli._table import read_table
 from knoll.exceptions import BadData
+from knoll.tables import open_table, read_table
 
 YEARS = "2019,2020\n1,2\n1.1,2.1\n9,8\n9.1,8.2\n"
 NOTE = "no column names found: the first line (2019, 2020) is all numbers and counts as a row; if not, add --header"
@@ -38,10 +37,10 @@ def test_names_or_a_row(tmp_path, content, header, columns, rows):
     path.write_text(content)
     table = read_table(path, header=header)
     assert (table.columns, len(table.X)) == (columns, rows)
-    with open_stream(str(path), header) as stream:
-        assert tuple(stream.numeric()) == columns
-        assert sum(len(piece.X) for piece in stream.read(columns)) == rows
-        assert stream.notes == table.notes
+    with open_table(path, header=header) as opened:
+        assert tuple(opened.numeric_columns()) == columns
+        assert sum(len(piece.X) for piece in opened.pieces(columns)) == rows
+        assert opened.notes == table.notes
     assert len(table.notes) == (header is None and columns[0] == "column 1")
 
 
@@ -107,7 +106,7 @@ def test_predict_goes_by_the_names_of_the_model(years, tmp_path, call):
     code, _, errors = call("predict", named, bare)
     assert code == 2
     assert errors.startswith(
-        f"knoll: {named} takes the columns 2019, 2020, and {bare} has none of them. It has: column 1, column 2. "
+        f"knoll: {named} has the columns 2019, 2020, and {bare} has none of them. It has: column 1, column 2. "
         "If they are the same in the same order, add --columns 'column 1,column 2'. Note: no column names found: "
     )
     assert labels(named, bare, "--columns", "column 1,column 2") == 2
@@ -133,8 +132,8 @@ def test_lines_end_at_line_ends_alone(tmp_path, letter, encoding, where):
     path.write_bytes(f"{name},b{extra}\n1,2\n3,4\n".encode(encoding))
     columns = (name.strip('"'), f"b{extra}")
     assert read_table(path).columns == columns
-    with open_stream(str(path)) as stream:
-        assert [piece.X.tolist() for piece in stream.read(columns)] == [[[1, 2], [3, 4]]]
+    with open_table(path) as opened:
+        assert [piece.X.tolist() for piece in opened.pieces(columns)] == [[[1, 2], [3, 4]]]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -147,8 +146,8 @@ def test_quoted_names_may_have_lines(tmp_path, end, inner, before):
     columns = (f"a{inner}x", "b")
     table = read_table(path)
     assert (table.columns, table.X.tolist()) == (columns, [[1, 2], [3, 4]])
-    with open_stream(str(path)) as stream:
-        assert [piece.X.tolist() for piece in stream.read(columns)] == [[[1, 2], [3, 4]]]
+    with open_table(path) as opened:
+        assert [piece.X.tolist() for piece in opened.pieces(columns)] == [[[1, 2], [3, 4]]]
 
 
 def test_a_header_longer_than_a_block(tmp_path):
@@ -157,5 +156,5 @@ def test_a_header_longer_than_a_block(tmp_path):
     path.write_text(",".join(names) + "\n" + ",".join(["1"] * 40_000) + "\n" + ",".join(["2"] * 40_000) + "\n")
     assert path.stat().st_size > 1 << 20
     assert read_table(path).columns == tuple(names)
-    with open_stream(str(path)) as stream:
-        assert [piece.X.shape for piece in stream.read(names[:2])] == [(2, 2)]
+    with open_table(path) as opened:
+        assert [piece.X.shape for piece in opened.pieces(names[:2])] == [(2, 2)]

@@ -1,11 +1,10 @@
-"""The door of the command line: help, version, exit codes, the line of an error, and what is not imported."""
+"""The entry point of the command line: help, version, exit codes, the line of an error, and what is not imported."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -85,7 +84,7 @@ def test_help_answers_in_less_than_three_tenths_of_a_second(knoll):
         ),
     ],
 )
-def test_what_the_user_can_mend_is_one_line_and_exit_2(knoll, words, line):
+def test_an_error_of_the_user_is_one_line_and_exit_2(knoll, words, line):
     done = knoll(*words)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -106,7 +105,7 @@ def test_a_missing_extra_is_named_with_its_remedy(missing, words, tmp_path):
     code = f"import sys; sys.modules[{missing!r}] = None\nfrom knoll.cli import main\nsys.exit(main({words!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    expected = f'knoll: the command line needs {missing}, which is missing. pip install "knoll[cli]"\n'
+    expected = f'knoll: the command line needs {missing}, which is not installed. Run: pip install "knoll[cli]"\n'
     assert done.stderr == expected
 
 
@@ -119,7 +118,7 @@ def test_a_bug_exits_1_and_keeps_the_traceback_in_a_file(monkeypatch, capsys, tm
     assert main(["info"]) == 1
     (log,) = tmp_path.glob("knoll-*.log")
     shown = capsys.readouterr().err
-    assert shown == f"knoll: a bug in knoll (ZeroDivisionError: one over nothing). Please report it with {log}\n"
+    assert shown == f"knoll: internal error (ZeroDivisionError: one over nothing). Please report it with {log}\n"
     text = log.read_text(encoding="utf-8")
     assert text.startswith(f"knoll {package.__version__}, Python ")
     assert "Traceback" in text
@@ -133,7 +132,7 @@ def test_a_module_of_ours_that_is_missing_is_a_bug(monkeypatch, capsys, tmp_path
     monkeypatch.setattr(package, "show_build", broken, raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["info"]) == 1
-    assert "a bug in knoll (ModuleNotFoundError" in capsys.readouterr().err
+    assert "internal error (ModuleNotFoundError" in capsys.readouterr().err
 
 
 def test_an_error_of_knolls_own_exits_2_in_one_line(monkeypatch, capsys):
@@ -145,26 +144,6 @@ def test_an_error_of_knolls_own_exits_2_in_one_line(monkeypatch, capsys):
     monkeypatch.setattr(package, "show_build", refuse, raising=False)
     assert main(["info"]) == 2
     assert capsys.readouterr().err == "knoll: X has a NaN at row 17. Drop or impute such rows first.\n"
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_that_falls_into_a_finalizer_is_heard_all_the_same(number, code, monkeypatch, capsys):
-    monkeypatch.setattr("sys.unraisablehook", hook := lambda dropped: None)  # pytest's own listens too
-
-    class Closing:
-        def __del__(self):
-            signal.raise_signal(number)  # its exception cannot leave this method
-
-    def busy():
-        Closing()
-        time.sleep(30)
-
-    monkeypatch.setattr(package, "show_build", busy, raising=False)
-    before = time.monotonic()
-    assert main(["info"]) == code
-    assert time.monotonic() - before < 20
-    assert capsys.readouterr().err.endswith("no unfinished file was kept.\n")
-    assert sys.unraisablehook is hook
 
 
 def test_info_prints_what_show_build_prints(knoll):
@@ -183,7 +162,7 @@ def test_a_full_disk_is_told_in_one_line(words):
             [sys.executable, "-m", "knoll", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
         )
     assert done.returncode == 2
-    assert done.stderr == "knoll: the output could not be written: No space left on device. Send it elsewhere.\n"
+    assert done.stderr == "knoll: cannot write to standard output: No space left on device. Redirect it elsewhere.\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")

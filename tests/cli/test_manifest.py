@@ -96,8 +96,8 @@ def test_what_knoll_did_not_write_is_in_the_way(out, table, tmp_path, call, name
     code, text, errors = call("compare", table, "--out", out, *force, *QUICK)
     assert (code, text) == (2, "")
     assert errors == (
-        f"knoll: {path} is in the way: knoll did not write it, or it was changed since. "
-        "Choose another place with --out, or move it away.\n"
+        f"knoll: {path} exists, and knoll did not write it or it was changed since. "
+        "Choose another path with --out, or move it.\n"
     )
     assert sorted(os.listdir(out)) == WRITTEN
     assert before is None or contents(out) == before
@@ -108,7 +108,7 @@ def test_a_link_in_the_place_of_the_models(out, table, tmp_path, call):
     (out / "models").symlink_to(tmp_path / "elsewhere")
     code, _, errors = call("compare", table, "--out", out, "--force", *QUICK)
     assert code == 2
-    assert errors.startswith(f"knoll: {out / 'models'} is in the way: ")
+    assert errors.startswith(f"knoll: {out / 'models'} exists, and knoll did not write it")
     assert sorted(os.listdir(tmp_path / "elsewhere")) == ["dbscan.knoll", "kmeans.knoll"]
 
 
@@ -132,7 +132,7 @@ def test_results_without_a_manifest_may_hold_files_of_others(out, table, call, n
     (out / name).write_text("mine")
     code, _, errors = call("compare", table, "--out", out, "--force", *QUICK)
     assert (code, (out / name).read_text()) == (2, "mine")
-    assert f"{out / name} is in the way" in errors
+    assert f"{out / name} exists, and knoll did not write it" in errors
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -176,7 +176,7 @@ def test_the_table_is_not_replaced_by_its_results(out, call, tmp_path):
     for name in (out / "labels.parquet", tmp_path / "link.parquet"):
         code, _, errors = call("compare", name, "--out", out, "--force", *QUICK)
         assert (code, errors) == (
-            2, f"knoll: {name} is an input of this command and would be replaced. Choose another place with --out.\n",
+            2, f"knoll: {name} is an input of this command and would be replaced. Choose another path with --out.\n",
         )  # fmt: skip
     assert contents(out) == before
 

@@ -18,8 +18,9 @@ import pytest
 
 import knoll as package
 from knoll import models
-from knoll.cli import _dialect, _stream
 from knoll.exceptions import BadData
+from knoll.tables import dialect, open_table, source
+from knoll.tables import text as text_reader
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.normal(size=(90, 2)) * (1.0, 50.0) + np.arange(3).repeat(30)[:, None] * (8.0, 400.0)).round(6)
@@ -88,10 +89,10 @@ FORMATS = {
 @pytest.mark.parametrize("small", [False, True], ids=["at once", "in pieces"])
 def test_every_format_gives_the_labels_of_one_call(call, model, labels, tmp_path, monkeypatch, content, small):
     if small:
-        monkeypatch.setattr(_stream, "_ROWS", 7)
-        monkeypatch.setattr(_stream, "_TEXT", 300)
-        monkeypatch.setattr(_dialect, "_LINE", 1)
-        monkeypatch.setattr(_stream, "_LOOK", 256)
+        monkeypatch.setattr(source, "_ROWS", 7)
+        monkeypatch.setattr(text_reader, "_BLOCK", 300)
+        monkeypatch.setattr(dialect, "_LINE", 1)
+        monkeypatch.setattr(text_reader, "_SAMPLE", 256)
     path = tmp_path / "new"
     path.write_bytes(content)
     code, out, errors = call("predict", model, path)
@@ -170,7 +171,7 @@ def test_one_gaussian_gives_densities(call, tmp_path):
     np.testing.assert_array_equal([float(row[1]) for row in rows[1:]], model.score_samples(made.apply(ROWS)))
     np.testing.assert_array_equal([float(row[2]) for row in rows[1:]], model.mahalanobis(made.apply(ROWS)))
     code, _, errors = call("predict", path, file, "--proba")
-    assert (code, errors) == (2, "knoll: Gaussian knows no probabilities. Leave --proba out.\n")
+    assert (code, errors) == (2, "knoll: Gaussian has no probabilities. Leave --proba out.\n")
 
 
 def test_the_noise_of_a_mixture_has_its_own_column(call, tmp_path):
@@ -193,16 +194,16 @@ def test_models_that_do_not_know_their_columns(call, tmp_path, labels):
     code, _, errors = call("predict", path, new)
     assert code == 2
     assert errors == (
-        f"knoll: {path} takes 2 columns without names, and {new} has 3 of numbers. "
+        f"knoll: {path} has 2 columns without names, and {new} has 3 numeric columns. "
         "Name them, in the order of the fit, with --columns.\n"
     )
     assert call("predict", path, new, "--columns", "c,a")[0] == 0
     code, _, errors = call("predict", path, new, "--columns", "c")
     assert code == 2
-    assert f"{path} takes 2 columns; --columns names 1." in errors
+    assert f"{path} has 2 columns; --columns names 1." in errors
     code, _, errors = call("predict", path, new, "--columns", "a,b", "--missing", "median")
     assert code == 2
-    assert "the model does not know the medians of its columns, since knoll fit did not make it." in errors
+    assert "the model does not store the medians of its columns, since knoll fit did not write it." in errors
 
 
 def test_names_of_a_data_frame_are_found(call, tmp_path):
@@ -223,8 +224,8 @@ def test_missing_values(call, model, tmp_path):
     assert code == 2
     assert out == ""
     assert errors == (
-        f"knoll: {new} has a missing value in row 2, column 'a'. Use --missing drop (leave such rows out) "
-        "or --missing median (fill in the median of the fit).\n"
+        f"knoll: {new} has 3 missing values in 3 of 5 rows, the first in row 2, column 'a'. Use --missing drop "
+        "(leave out such rows) or --missing median (fill in the median of the column).\n"
     )
     code, out, errors = call("predict", model, new, "--missing", "drop")
     assert code == 0
@@ -284,9 +285,9 @@ def test_tables_that_cannot_be_used(call, model, tmp_path, content, line):
 
 
 def test_an_error_far_down_leaves_no_file_and_names_the_line(call, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(_stream, "_TEXT", 1000)
-    monkeypatch.setattr(_stream, "_ROWS", 500)
-    monkeypatch.setattr(_stream, "_LOOK", 4096)
+    monkeypatch.setattr(text_reader, "_BLOCK", 1000)
+    monkeypatch.setattr(source, "_ROWS", 500)
+    monkeypatch.setattr(text_reader, "_SAMPLE", 4096)
     new = tmp_path / "new.csv"
     new.write_text("a,b\n" + "1,2\n" * 5000 + "1,oops\n")
     code, _, errors = call("predict", model, new, "--out", tmp_path / "labels.csv")
@@ -297,7 +298,7 @@ def test_an_error_far_down_leaves_no_file_and_names_the_line(call, model, tmp_pa
     assert "line 5002 has 3 cells where 2 are expected." in errors
     new.write_text("a,b\n" + "1,2\n" * 5000 + "1," + "2" * 3000 + "\n1,2\n")
     code, _, errors = call("predict", model, new, "--out", tmp_path / "labels.csv")
-    assert "a line is longer than 1000 bytes, or a quotation mark is never closed. Mend it." in errors
+    assert "a line is longer than 1000 bytes, or a quotation mark is never closed. Fix it." in errors
     assert os.listdir(tmp_path) == ["new.csv"]
 
 
@@ -305,7 +306,7 @@ def test_other_mistakes_are_one_line(call, model, tmp_path):
     new, out = tmp_path / "new.csv", tmp_path / "l.csv"
     new.write_text(text())
     out.write_text("mine")
-    assert call("predict", model, new, "--out", out)[2].startswith(f"knoll: {out} is there already. Choose another")
+    assert call("predict", model, new, "--out", out)[2].startswith(f"knoll: {out} already exists. Choose another")
     assert out.read_text() == "mine"
     assert call("predict", model, new, "--out", out, "--force", "--quiet") == (0, "", "")
     assert call("predict", model, "nope.csv")[2] == "knoll: There is no file nope.csv.\n"
@@ -315,7 +316,7 @@ def test_other_mistakes_are_one_line(call, model, tmp_path):
     assert "cannot be read: Is a directory" in call("predict", model, tmp_path)[2]
     (tmp_path / "bad.csv").write_text("label,a,b\n1,2,3\n")
     code, _, errors = call("predict", model, tmp_path / "bad.csv", "--id", "label")
-    assert (code, errors) == (2, "knoll: the column 'label' of --id has the name of a column of the output.\n")
+    assert (code, errors) == (2, "knoll: the column 'label' of --id has the name of an output column. Rename it.\n")
 
 
 def test_json_goes_where_labels_do_not(call, model, tmp_path):
@@ -330,21 +331,21 @@ def test_json_goes_where_labels_do_not(call, model, tmp_path):
 
 
 def test_quoted_cells_may_have_lines_where_the_sample_ends(monkeypatch, tmp_path):
-    monkeypatch.setattr(_stream, "_LOOK", 64)
+    monkeypatch.setattr(text_reader, "_SAMPLE", 64)
     path = tmp_path / "new.csv"
     path.write_text("a,note\n1,x\n2,y\n3,x\n" + '4,"' + "\n".join(["line"] * 30) + '"\n5,z\n')
-    with _stream.open_stream(str(path)) as stream:
-        pieces = list(stream.read(["a"], "note"))
+    with open_table(path) as opened:
+        pieces = list(opened.pieces(["a"], "note"))
     assert np.concatenate([piece.X for piece in pieces]).ravel().tolist() == [1, 2, 3, 4, 5]
 
 
 def test_columns_of_numbers_by_the_first_rows(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("id,when,a,b\n" + "".join(f"{i},2020-01-01,{i / 2},{i}\n" for i in range(10)))
-    with _stream.open_stream(str(path)) as stream:
-        assert stream.numeric() == ["a", "b"]
+    with open_table(path) as opened:
+        assert opened.numeric_columns() == ["a", "b"]
         with pytest.raises(BadData, match="line 2 has '2020-01-01' in column 'when', where a number is needed"):
-            list(stream.read(["when"]))
+            list(opened.pieces(["when"]))
 
 
 MEASURED = """

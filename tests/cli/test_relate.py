@@ -41,7 +41,7 @@ def test_a_file_of_ones_own(call, tmp_path):
     code, text, _ = call("relate", path, "--only", QUICK, "--missing", "drop", "--details")
     assert code == 0
     assert "left out: name (text)" in text
-    assert "1 missing value in 1 of 61 rows: those rows were left out" in text
+    assert "1 missing value in 1 of 61 rows: these rows were left out" in text
     assert "assumes   the covariance has full rank: yes" in text
     code, text, _ = call("relate", path, "--columns", "b", "--only", QUICK, "--clusters", 2)
     assert code == 0
@@ -114,7 +114,7 @@ def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_asked_fo
     out = tmp_path / "c.json"
     out.write_text("mine")
     words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
-    line = f"knoll: {out} is there already. Choose another name, or replace it with --force.\n"
+    line = f"knoll: {out} already exists. Choose another name, or replace it with --force.\n"
     assert call(*words) == (2, "", line)
     assert out.read_text() == "mine"
     assert call(*words, "--force")[0] == 0

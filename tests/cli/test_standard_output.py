@@ -57,7 +57,7 @@ def test_labels(bare):
         if "--json" in more:
             assert json.loads(told)["labels"] == "-"
     code, text, told = bare("fit", "kmeans", "iris", "--labels", "-", "--out", "-")
-    assert (code, text, told) == (2, b"", "knoll: - cannot hold both outputs. Give each a name of its own.\n")
+    assert (code, text, told) == (2, b"", "knoll: - is named for two outputs. Give each its own name.\n")
 
 
 def test_a_data_set(bare):

@@ -12,9 +12,8 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from knoll.cli._stream import open_stream
-from knoll.cli._table import complete, read_table
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.tables import fill_missing, open_table, read_table
 
 PLAIN = "x,y\n1.5,2\n-3,4e2\n"
 NUMBERS = [[1.5, 2.0], [-3.0, 400.0]]
@@ -87,7 +86,7 @@ def test_what_is_left_out_is_left_out_with_its_reason(tmp_path):
     table = read_table(write(tmp_path, "id,n,name,when,ok,half,none,mass\n" + "\n".join(rows)))
     assert table.columns == ("n", "half")
     assert table.left_out == {
-        "id": "a row number by the look of it; name it in --columns to use it",
+        "id": "apparently a row number; name it in --columns to use it",
         "name": "text",
         "when": "a date or time",
         "ok": "true or false, not a number; write it as 0 and 1 to use it",
@@ -142,11 +141,11 @@ def test_ids_are_kept_as_they_are_written(tmp_path, written, read):
         (b"PAR1 and no more", "is damaged"),
         (b"\x1f\x8b and no more", "looks like gzip and cannot be unpacked"),
         (b"PK\x03\x04 and no more", "is damaged"),
-        (array_file(np.save, np.zeros((2, 2, 2))), "holds an array of 3 dimensions"),
+        (array_file(np.save, np.zeros((2, 2, 2))), "contains an array of 3 dimensions"),
         (array_file(np.savez, a=np.zeros(3)), r"has no array of two dimensions. It has: a."),
         (
             array_file(np.save, np.array([[{}]], dtype=object), allow_pickle=True),
-            "holds Python objects, and a table here is of numbers. Save it with a numeric dtype.",
+            "contains Python objects instead of numbers. Save it with a numeric dtype.",
         ),
     ],
 )
@@ -162,7 +161,7 @@ def test_a_file_that_is_not_there(tmp_path):
         read_table(tmp_path)
     with pytest.raises(InvalidParameter, match=r"has no column 'z'. It has: x, y."):
         read_table(write(tmp_path, PLAIN), columns=["z"])
-    with pytest.raises(BadData, match="column 'name' cannot be used: text"):
+    with pytest.raises(BadData, match="line 2 has 'bob' in column 'name', where a number is needed"):
         read_table(write(tmp_path, "x,name\n1,bob\n"), columns=["name"])
 
 
@@ -171,24 +170,24 @@ def test_missing_values(tmp_path):
     with pytest.raises(
         BadData, match=r"2 missing values in 2 of 4 rows, the first in row 2, column 'x'. Use --missing"
     ):
-        complete(table)
-    dropped, note = complete(table, "drop")
+        fill_missing(table)
+    dropped, note = fill_missing(table, "drop")
     assert dropped.X.tolist() == [[1, 2], [3, 6]]
     assert dropped.rows.tolist() == [0, 3]
-    assert note.endswith("those rows were left out")
-    filled, note = complete(table, "median")
+    assert note.endswith("these rows were left out")
+    filled, note = fill_missing(table, "median")
     assert filled.X.tolist() == [[1, 2], [3, 4], [5, 4], [3, 6]]
-    assert note.endswith("filled in with the column's median")
-    assert complete(filled)[1] == ""
+    assert note.endswith("filled in with the median of the column")
+    assert fill_missing(filled)[1] == ""
     with pytest.raises(BadData, match="every row has a missing value"):
-        complete(read_table(write(tmp_path, "x,y\n1,\n,2\n")), "drop")
+        fill_missing(read_table(write(tmp_path, "x,y\n1,\n,2\n")), "drop")
     with pytest.raises(InvalidParameter, match="missing must be one of"):
-        complete(table, "guess")
+        fill_missing(table, "guess")
 
 
 def test_infinities_are_missing_values(tmp_path):
     with pytest.raises(BadData, match="1 missing value in 1 of 2 rows"):
-        complete(read_table(write(tmp_path, array_file(np.save, np.array([[1.0], [np.inf]])))))
+        fill_missing(read_table(write(tmp_path, array_file(np.save, np.array([[1.0], [np.inf]])))))
 
 
 def test_a_latin_file_keeps_its_letters(tmp_path):
@@ -207,7 +206,7 @@ def test_arrays_of_another_machine_and_of_no_numbers(tmp_path):
     assert table.X.tolist() == X.tolist()
     assert table.truth is not None
     assert table.truth.tolist() == [0, 1, 1]
-    with pytest.raises(BadData, match=r"holds values of kind complex128, and a table here is of real numbers"):
+    with pytest.raises(BadData, match=r"contains values of dtype complex128; a table must have real numbers"):
         read_table(write(tmp_path, array_file(np.save, X + 1j)))
     for shape, what in (((0, 2), "rows"), ((3, 0), "columns")):
         with pytest.raises(BadData, match=rf"has no {what}: its array is of shape \({shape[0]}, {shape[1]}\)"):
@@ -225,9 +224,9 @@ def test_lines_longer_than_the_first_look(tmp_path, end, rows):
     table = read_table(path)
     assert table.columns == tuple(names)
     np.testing.assert_array_equal(table.X, expected)
-    with open_stream(str(path)) as stream:
-        assert stream.numeric() == names
-        np.testing.assert_array_equal(np.concatenate([piece.X for piece in stream.read(names)]), expected)
+    with open_table(path) as opened:
+        assert opened.numeric_columns() == names
+        np.testing.assert_array_equal(np.concatenate([piece.X for piece in opened.pieces(names)]), expected)
 
 
 def test_whole_files_and_streams_are_of_one_mind(tmp_path):
@@ -235,9 +234,9 @@ def test_whole_files_and_streams_are_of_one_mind(tmp_path):
     for kind, content in FORMATS.items():
         path = write(tmp_path, content, "data")
         table = read_table(path)
-        with open_stream(str(path)) as stream:
-            assert tuple(stream.numeric()) == table.columns, kind
-            pieces = [piece.X for piece in stream.read(table.columns)]
+        with open_table(path) as opened:
+            assert tuple(opened.numeric_columns()) == table.columns, kind
+            pieces = [piece.X for piece in opened.pieces(table.columns)]
         assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, kind
 
 

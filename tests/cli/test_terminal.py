@@ -93,7 +93,7 @@ def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path):
         assert process.wait(300) in (0, 2), seen
         for raw in (b"\x1b[2J", b"\x1b]0;", b"\x1b[31m", b"\x07", "\u202e".encode()):
             assert raw not in seen, (words, seen)
-        assert b"a bug" not in seen
+        assert b"internal error" not in seen
 
 
 def test_ids_are_exact_where_a_program_reads_them(evil, tmp_path, call):
@@ -125,7 +125,7 @@ def test_too_little_memory_is_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(knoll, "show_build", large, raising=False)
     assert main(["info"]) == 2
-    line = "knoll: there is not enough memory (Unable to allocate 417. GiB). Take fewer rows or columns.\n"
+    line = "knoll: not enough memory (Unable to allocate 417. GiB). Use fewer rows or columns.\n"
     assert capsys.readouterr().err == line
 
 

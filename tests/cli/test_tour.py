@@ -238,7 +238,7 @@ def test_what_is_interrupted_leaves_nothing(tmp_path, monkeypatch, capsys):
     old.mkdir()
     (old / "tour.html").write_text("as it was")
     assert main(["tour", "--out", str(old)]) == 2
-    assert "tour.html is there already. Choose another name, or replace it with --force." in capsys.readouterr().err
+    assert "tour.html already exists. Choose another name, or replace it with --force." in capsys.readouterr().err
     assert main(["tour", "--out", str(old), "--force"]) == 130
     assert [path.name for path in old.iterdir()] == ["tour.html"]
     assert (old / "tour.html").read_text() == "as it was"
@@ -250,7 +250,7 @@ def test_what_is_told_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(page, "page", lambda done: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["tour", "--out", str(tmp_path / "new")]) == 143
     assert list(tmp_path.iterdir()) == []
-    assert capsys.readouterr().err == "knoll: terminated; no unfinished file was kept.\n"
+    assert capsys.readouterr().err == "knoll: terminated; unfinished files were removed.\n"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
@@ -258,7 +258,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch
     monkeypatch.setattr(page, "page", broken)  # would be an interruption
     (tmp_path / "file").write_text("")
     assert main(["tour", "--out", str(tmp_path / "file")]) == 2
-    assert "Choose another place with --out." in capsys.readouterr().err
+    assert "Choose another path with --out." in capsys.readouterr().err
 
 
 def test_a_read_only_working_directory_and_no_display(tmp_path):

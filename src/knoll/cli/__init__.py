@@ -1,11 +1,11 @@
 """The command line: ``main`` runs a command and turns what happens into an exit code and at most one line.
 
-    0    done
-    2    something the user can mend: an option, a name, a file, a missing extra
-    130  Ctrl-C
-    143  terminated (kill, timeout, a batch system): unfinished files are taken away first
-    141  whoever read our output went away (``knoll datasets iris | head``)
-    1    a bug of ours; the traceback is in a log file, whose path is shown
+    0    success
+    2    an error that the user can fix: an option, a name, a file, a missing extra
+    130  interrupted by Ctrl-C
+    143  terminated (kill, timeout, a batch system); unfinished files are removed first
+    141  the reader of our output has ended (``knoll datasets iris | head``)
+    1    a bug; the traceback is in a log file, whose path is shown
 
 Nothing heavy is imported here: a command loads what it needs when it is called.
 """
@@ -23,13 +23,13 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
-MENDABLE, BUG, INTERRUPTED, READER_GONE, TERMINATED = 2, 1, 130, 141, 143
+USER_ERROR, BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 1, 130, 141, 143
 BAD_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)  # of a path that the user gave
 EXTRA = ("click", "jinja2", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run ``knoll`` with these words, or those of the command line, and return the exit code.
+    """Run ``knoll`` with these arguments, or those of the command line, and return the exit code.
 
     Examples
     --------
@@ -39,46 +39,50 @@ def main(args: Sequence[str] | None = None) -> int:
     0
     """
     if sys.stdout is None:
-        return _say("standard output is closed. Open it, or send it to a file.", MENDABLE)
+        return _print_error("standard output is closed. Open it, or redirect it to a file.", USER_ERROR)
     try:
-        with _terminable(), _heard():
+        with _terminable():
             code = _run(sys.argv[1:] if args is None else list(args))
         sys.stdout.flush()
         return code
     except _Terminated:
-        return _say("terminated; no unfinished file was kept.", TERMINATED)
+        return _print_error("terminated; unfinished files were removed.", TERMINATED)
     except KeyboardInterrupt:
-        return _say("interrupted; no unfinished file was kept.", INTERRUPTED)
+        return _print_error("interrupted; unfinished files were removed.", INTERRUPTED)
     except BrokenPipeError:
-        _forget_output()
-        return READER_GONE
-    except OSError as error:  # commands tell of their own files; what is left is the terminal's or the shell's
+        _discard_output()
+        return BROKEN_PIPE
+    except OSError as error:  # commands report their own files; what remains is standard output or a bad path
         if error.filename is not None and error.errno in BAD_PATH:
-            return _say(f"cannot use {os.fsdecode(error.filename)}: {error.strerror}. Choose another path.", MENDABLE)
+            return _print_error(
+                f"cannot use {os.fsdecode(error.filename)}: {error.strerror}. Choose another path.", USER_ERROR
+            )
         if not _is_output(error):
-            return _report(error)
-        _forget_output()
-        return _say(f"the output could not be written: {error.strerror}. Send it elsewhere.", MENDABLE)
+            return _report_bug(error)
+        _discard_output()
+        return _print_error(f"cannot write to standard output: {error.strerror}. Redirect it elsewhere.", USER_ERROR)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
-            return _report(error)
-        return _say(f'the command line needs {package}, which is missing. pip install "knoll[cli]"', MENDABLE)
+            return _report_bug(error)
+        return _print_error(
+            f'the command line needs {package}, which is not installed. Run: pip install "knoll[cli]"', USER_ERROR
+        )
     except Exception as error:
-        if _is_ours(error):
-            return _say(str(error), MENDABLE)
+        if _is_known(error):
+            return _print_error(str(error), USER_ERROR)
         if isinstance(error, MemoryError):
-            return _say(f"there is not enough memory ({error}). Take fewer rows or columns.", MENDABLE)
-        return _report(error)
+            return _print_error(f"not enough memory ({error}). Use fewer rows or columns.", USER_ERROR)
+        return _report_bug(error)
 
 
 class _Terminated(BaseException):
-    """SIGTERM came. No Exception, so that nothing but the clean-up on the way out takes notice."""
+    """SIGTERM arrived. A BaseException, so that no handler of errors catches it on the way out."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into an exception, as Ctrl-C is one, unless somebody else already listens to it."""
+    """Turn SIGTERM into an exception, as Ctrl-C is one, unless it has a handler already."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
@@ -93,34 +97,15 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-@contextmanager
-def _heard() -> Iterator[None]:
-    """Send a signal once more whose exception fell into a finalizer or a callback, where Python drops exceptions."""
-    before = sys.unraisablehook
-    signals = {KeyboardInterrupt: signal.SIGINT, _Terminated: signal.SIGTERM}
-
-    def again(dropped: sys.UnraisableHookArgs) -> None:
-        if number := signals.get(dropped.exc_type):
-            threading.Timer(0.01, os.kill, (os.getpid(), number)).start()  # by then the callback has returned
-        else:
-            before(dropped)
-
-    sys.unraisablehook = again
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-
-
-def _run(words: list[str]) -> int:
+def _run(args: list[str]) -> int:
     import click
 
     from knoll.cli._app import app
 
     if "_KNOLL_COMPLETE" in os.environ:  # the shell asks for completions
-        app.main(words, prog_name="knoll")
+        app.main(args, prog_name="knoll")
     try:
-        with app.make_context("knoll", words) as context:
+        with app.make_context("knoll", args) as context:
             app.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -128,40 +113,40 @@ def _run(words: list[str]) -> int:
         raise KeyboardInterrupt from None
     except click.UsageError as error:
         hint = f" Try '{error.ctx.command_path} --help'." if error.ctx else ""
-        return _say(error.format_message() + hint, MENDABLE)
+        return _print_error(error.format_message() + hint, USER_ERROR)
     except click.ClickException as error:
-        return _say(error.format_message(), MENDABLE)
+        return _print_error(error.format_message(), USER_ERROR)
     return 0
 
 
-def _say(message: str, code: int) -> int:
-    """Print one line on stderr, if that is open, and return the code."""
+def _print_error(message: str, code: int) -> int:
+    """Print one line on standard error, if that is open, and return the code."""
     from knoll.cli._terminal import visible
 
     if sys.stderr is not None:  # print(file=None) would go to standard output
-        with suppress(OSError, ValueError):  # it may be closed or full, and there is nowhere else to say so
+        with suppress(OSError, ValueError):  # it may be closed or full, and there is no other place for a message
             print("knoll:", visible(" ".join(message.split())), file=sys.stderr, flush=True)
     return code
 
 
 def _is_output(error: OSError) -> bool:
-    """Whether standard output is what failed: no room, or an error of the device; files bear a name."""
+    """Whether standard output failed, by lack of space or an error of the device; errors of files have a name."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
 
 
-def _forget_output() -> None:
-    """Let the interpreter's last flush go nowhere."""
+def _discard_output() -> None:
+    """Discard what the interpreter flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _is_ours(error: Exception) -> bool:
-    """Whether this is an error that the user can mend; one not yet imported cannot have been raised."""
+def _is_known(error: Exception) -> bool:
+    """Whether this is an error that the user can fix; a class not yet imported cannot have been raised."""
     exceptions = sys.modules.get("knoll.exceptions")
     return exceptions is not None and isinstance(error, exceptions.KnollError)
 
 
-def _report(error: Exception) -> int:
-    """Keep the traceback in a file and name it."""
+def _report_bug(error: Exception) -> int:
+    """Write the traceback to a file and print its name."""
     import platform
     import tempfile
     import traceback
@@ -172,5 +157,5 @@ def _report(error: Exception) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="knoll-", suffix=".log", delete=False, encoding="utf-8") as log:
         log.write(f"knoll {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
         log.write(f"{sys.argv}\n\n" + visible("".join(traceback.format_exception(error)), keep="\n"))
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
-    return _say(f"a bug in knoll ({what}). Please report it with {log.name}", BUG)
+    summary = f"{type(error).__name__}: {error}".rstrip(": ")
+    return _print_error(f"internal error ({summary}). Please report it with {log.name}", BUG)

@@ -18,7 +18,7 @@ COMMANDS = {
     "demo": "Run the ten reference algorithms on the paper's data.",
     "fit": "Fit one method to your data and keep the model.",
     "info": "Show what was built and what it runs on.",
-    "inspect": "Show what a model file holds, and check that it is whole.",
+    "inspect": "Show what a model file contains, and check that it is whole.",
     "predict": "Label new data by a model, in bounded memory.",
     "relate": "Certify the relations between the algorithms on your data.",
     "tour": "Make the paper's figures, tables and relations anew, as one page.",
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first word; a name unknown gets the nearest ones."""
+        """Find a command by the first argument; an unknown name gets a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knoll import __version__
-from knoll._system import peak_memory
 from knoll.cli._manifest import SUMMARY, manifest, sealed
 from knoll.cli._output import LabelsFile
 from knoll.cli._terminal import json_text
-from knoll.comparison import Comparison, Event
+from knoll.comparison import Comparison
 from knoll.exceptions import ModelFileError
 from knoll.models import save
 from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
 
 if TYPE_CHECKING:
-    from knoll.cli._table import Table
+    from knoll.tables import Table
 
-__all__ = ["write_results"]
+__all__ = ["STEPS", "write_results"]
 
-_STAGES = ("pictures", "clusters", "relations", "page", "labels", "models")
+STEPS = ("pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
 _MOST_SECONDS = 6.0  # and no more than this
 
@@ -33,36 +32,30 @@ def write_results(
     *,
     table: Table,
     folder: Path,
-    facts: Sequence[str],
     command: str,
     form: str,
     missing: str,
     id_column: str | None,
-    show: Callable[[Event], None],
+    step: Callable[[str], object],
     hurried: bool = False,
 ) -> dict[str, Any]:
-    """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: no more than it must take."""
-
-    def tell(text: str) -> None:
-        done = 1 - 0.01 * (len(_STAGES) - _STAGES.index(text))
-        show(Event("report", text, done, None, peak_memory()))
-
+    """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: without certificates."""
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
-        truth=table.truth, facts=facts, command=command, done=tell,
+        truth=table.truth, facts=table.notes, command=command, done=step,
         seconds=0.0 if hurried else min(_MOST_SECONDS, _RELATIONS * found.budget),
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
-    tell("labels")
+    step("labels")
     _write_labels(found, table, id_column or "row", folder / f"labels.{form}")
-    tell("models")
+    step("models")
     _write_models(found, missing, folder / "models")
     summary: dict[str, Any] = {
         "knoll": __version__,
         "command": command,
         "data": {
             "name": table.name, "rows": len(table.X), "columns": list(table.columns), "left_out": table.left_out,
-            "facts": list(facts),
+            "facts": list(table.notes),
         },
         "files": {
             "report": "report.html", "labels": f"labels.{form}",
@@ -77,12 +70,12 @@ def write_results(
 
 
 def _write_summary(summary: dict[str, Any], path: Path) -> None:
-    """Write it as JSON that any reader takes: no NaN in it."""
+    """Write it as strict JSON, without NaN."""
     path.write_text(json_text(summary, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
-    """One row for each of the table's: what names it, the label by every method, the mixture's probabilities."""
+    """Write for each row its id, its label by every method, and the probabilities of the mixture."""
     columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.candidates.items()}
     for name, candidate in found.candidates.items():
         if candidate.probabilities is not None:
@@ -99,13 +92,13 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
 
 
 def _write_models(found: Comparison, missing: str, folder: Path) -> None:
-    """One file a method; each remembers columns and scales, so that knoll predict does the same to new rows."""
+    """Write a file per method; each stores columns and scales, so that knoll predict does the same to new rows."""
     made = replace(found.scaling.preparation, missing=missing)
     folder.mkdir(exist_ok=True)
     for name, candidate in found.candidates.items():
         try:
             save(candidate.model, folder / f"{name}.knoll", preparation=made)
         except ModelFileError as error:
-            if isinstance(error.__cause__, OSError):  # no room: told as for any other file, by the place of the results
+            if isinstance(error.__cause__, OSError):  # no space left: reported as for any other file
                 raise error.__cause__ from error
             raise

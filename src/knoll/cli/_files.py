@@ -1,4 +1,4 @@
-"""Files appear whole or not at all: written under another name beside their place, then renamed into it."""
+"""Files appear whole or not at all: each is written under a temporary name in its folder, then renamed."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import click
 
 from knoll.cli._terminal import VisibleBytes, on_terminal
 
-__all__ = ["STANDARD", "CannotWrite", "folder", "part_name", "refuse_standard", "whole_file"]
+__all__ = ["STANDARD", "CannotWrite", "check_folder", "folder", "part_name", "whole_file"]
 
 STANDARD = "-"  # the name of standard output, as of standard input
 
 
 class CannotWrite(click.ClickException):
-    """The place for an output cannot be written to."""
+    """An output file or folder cannot be written."""
 
     def __init__(self, path: Path, error: OSError, option: str = "--out", kept: Path | None = None) -> None:
         reason = error.strerror or str(error)
-        older = "" if kept is None else f" The older files are in {kept}."
-        super().__init__(f"cannot write {path}: {reason}. Choose another place with {option}.{older}")
+        older = "" if kept is None else f" The earlier files are in {kept}."
+        super().__init__(f"cannot write {path}: {reason}. Choose another path with {option}.{older}")
 
 
 def part_name(name: str) -> str:
-    """Return a name for what is not yet complete, used by nobody else: numbers of processes come again."""
+    """Return a name for a file that is not yet complete; random, as process ids are reused."""
     return f".{name}.{secrets.token_hex(8)}.part"
 
 
 @contextlib.contextmanager
 def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterator[IO[Any]]:
-    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not.
+    """Open a file that replaces `path` when the block succeeds, and is removed when it fails.
 
     "-" is standard output.
     """
@@ -66,19 +66,19 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
 
 
 def _standard() -> IO[Any]:
-    """Return standard output for bytes: as it is for a program, with control characters made visible for a person."""
+    """Return standard output for bytes; on a terminal, control characters are escaped."""
     return cast(IO[Any], VisibleBytes(sys.stdout.buffer)) if on_terminal(sys.stdout) else sys.stdout.buffer
 
 
-def refuse_standard(path: Path) -> None:
+def check_folder(path: Path) -> None:
     """Refuse standard output where several files are to be written."""
     if str(path) == STANDARD:
-        raise click.UsageError("--out names a folder here, and standard output (-) is none. Name one, such as ./out.")
+        raise click.UsageError("--out must be a folder here, got - (standard output). Use a folder such as ./out.")
 
 
 def folder(path: Path) -> Path:
-    """Make the folder, and those above it, if they are not there."""
-    refuse_standard(path)
+    """Make the folder, and its parents, if they do not exist."""
+    check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

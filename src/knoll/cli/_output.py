@@ -1,4 +1,4 @@
-"""What the commands that fit and label have in common: files that are not overwritten, labels, sizes for people."""
+"""Output files of the commands: none is overwritten by accident; labels are written as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -17,59 +17,35 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "header_option", "listed", "read_columns", "refuse_existing", "refuse_file", "size", "some"]
+__all__ = ["LabelsFile", "check_new", "check_outputs"]
 
 
-def refuse_existing(*paths: Path | None, force: bool, inputs: Sequence[str | Path] = ()) -> None:
-    """Refuse, before any work is done, to replace a file unless that is asked for, or an input of the command at all.
+def check_outputs(*paths: Path | None, force: bool, inputs: Sequence[str | Path] = ()) -> None:
+    """Refuse, before any work is done, to replace a file without --force, or an input of the command at all.
 
-    Two outputs in one place are refused too.
+    Two outputs of one name are refused too.
     """
-    given = [path for path in paths if path is not None]
-    for path in given:
+    outputs = [path for path in paths if path is not None]
+    for path in outputs:
         if str(path) == STANDARD:
             continue
         if path.is_dir():
             raise click.ClickException(f"{path} is a folder. Give the name of a file.")
-        refuse_file(path, force)
+        check_new(path, force)
         if any(path.exists() and os.path.exists(each) and path.samefile(each) for each in inputs):
             raise click.ClickException(f"{path} is an input of this command. Choose another name.")
-    if len({os.path.realpath(path) for path in given}) < len(given):
-        raise click.ClickException(f"{given[0]} cannot hold both outputs. Give each a name of its own.")
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise click.ClickException(f"{outputs[0]} is named for two outputs. Give each its own name.")
 
 
-def refuse_file(path: Path, force: bool) -> None:
-    """Refuse to replace a file unless that is asked for."""
+def check_new(path: Path, force: bool) -> None:
+    """Refuse to replace a file without --force."""
     if path.is_file() and not force:
-        raise click.ClickException(f"{path} is there already. Choose another name, or replace it with --force.")
-
-
-def header_option(command: Any) -> Any:
-    """Add --header and --no-header to a command that reads a table."""
-    option = click.option(
-        "--header/--no-header", default=None,
-        help="Whether the first line of a text file has the names of the columns. If not given, it has unless all of "
-        "its cells are numbers.",
-    )  # fmt: skip
-    return option(command)
-
-
-def read_columns(text: str | None) -> list[str] | None:
-    """Read names of columns with commas between them; a name that has a comma itself stands in quotes."""
-    if text is None:
-        return None
-    from knoll.cli._dialect import SPACE
-
-    names = [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not any(names):
-        raise click.UsageError(
-            "--columns is empty. Name some, such as --columns height,width, or leave it out for all."
-        )
-    return names
+        raise click.ClickException(f"{path} already exists. Choose another name, or replace it with --force.")
 
 
 class LabelsFile:
-    """A table of labels that grows: CSV or Parquet, by the name of the file or by `form`."""
+    """A table of labels, written piece by piece: CSV or Parquet, by the name of the file or by `form`."""
 
     def __init__(self, file: IO[bytes], path: Path, form: str | None = None) -> None:
         parquet = path.suffix.lower() in (".parquet", ".pq")
@@ -77,13 +53,13 @@ class LabelsFile:
         self._writer: Any = None
         self.rows = 0
 
-    def write(self, names: Any, id_name: str, values: Mapping[str, NDArray[np.generic]]) -> None:
-        """Append rows: what names each, then its values."""
+    def write(self, ids: Any, id_name: str, values: Mapping[str, NDArray[np.generic]]) -> None:
+        """Append rows: their ids, then their values."""
         import pyarrow as pa
 
         if id_name in values:
-            raise click.ClickException(f"the column {id_name!r} of --id has the name of a column of the output.")
-        table = pa.table({id_name: names, **{name: pa.array(value) for name, value in values.items()}})
+            raise click.ClickException(f"the column {id_name!r} of --id has the name of an output column. Rename it.")
+        table = pa.table({id_name: ids, **{name: pa.array(value) for name, value in values.items()}})
         if self._writer is None:
             self._writer = self._opened(table.schema)
         self._writer.write_table(table)
@@ -105,22 +81,3 @@ class LabelsFile:
         csv.writer(header, lineterminator="\n").writerow(schema.names)  # pyarrow would put every name into quotes
         self._file.write(header.getvalue().encode())
         return pyarrow.csv.CSVWriter(self._file, schema, write_options=pyarrow.csv.WriteOptions(include_header=False))
-
-
-def listed(things: Sequence[str], most: int = 12) -> str:
-    """Return the first of some things, and how many more there are."""
-    more = f" and {len(things) - most} more" if len(things) > most else ""
-    return ", ".join(things[:most]) + more
-
-
-def some(count: int, what: str) -> str:
-    """Return a number of things in words: 1 cluster, 2 clusters."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def size(nbytes: int) -> str:
-    """Return a number of bytes as a person reads it."""
-    if nbytes < 1000:
-        return f"{nbytes} bytes"
-    power = 1 if nbytes < 999_500 else 2 if nbytes < 999_500_000 else 3
-    return f"{nbytes / 1000**power:.3g} {('kB', 'MB', 'GB')[power - 1]}"

@@ -1,29 +1,51 @@
-"""How far a comparison is, on standard error: a live line on a terminal, a plain line for each stage elsewhere."""
+"""Progress on standard error: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from knoll._format import byte_size, duration
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     from knoll.comparison import Event
 
-__all__ = ["Show", "event_line", "showing"]
+__all__ = ["Meter", "counting", "event_line", "showing"]
 
-_WIDE = 90  # columns of a terminal that have room for a bar and a clock beside the words
-_QUIET = 1.0  # seconds: stages that pass faster are not told, where each takes a line
+_WIDE = 90  # columns of a terminal that leave space for a bar and a clock beside the text
+_QUIET = 1.0  # seconds: stages that pass faster get no line of their own
+_STEP = 0.01  # of the whole that a step after the fit counts for
 
 Show = Callable[["Event"], None]
 
 
+class Meter:
+    """One scale for the fits of a comparison and for the steps of writing its results after them."""
+
+    def __init__(self, show: Show, steps: Sequence[str]) -> None:
+        self._show, self._steps = show, list(steps)
+
+    def fit(self, event: Event) -> None:
+        """Show an event of the comparison."""
+        self._show(replace(event, fraction=event.fraction * (1 - _STEP * len(self._steps))))
+
+    def step(self, name: str) -> None:
+        """Show that a step begins."""
+        from knoll._system import peak_memory
+        from knoll.comparison import Event
+
+        left = len(self._steps) - self._steps.index(name)
+        self._show(Event("report", name, 1 - _STEP * left, None, peak_memory()))
+
+
 @contextlib.contextmanager
 def showing(quiet: bool = False) -> Iterator[Show]:
-    """Give a function that shows events; nothing is shown when `quiet`."""
+    """Give a function that shows the events of a comparison; it does nothing when `quiet`."""
     if quiet:
         yield lambda event: None
         return
@@ -31,57 +53,70 @@ def showing(quiet: bool = False) -> Iterator[Show]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _plainly()
+        yield _plain_lines()
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     bars: tuple[Any, ...] = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     columns: tuple[Any, ...] = (
         TextColumn("{task.description}", markup=False), *(bars if console.width >= _WIDE else bars[1:2]),
-        TextColumn("{task.fields[rest]}", markup=False),
+        TextColumn("{task.fields[details]}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=1.0, rest="")
+        task = bar.add_task("reading", total=1.0, details="")
 
         def show(event: Event) -> None:
-            rest = " · ".join(part for part in (_left(event), _memory(event)) if part)
-            bar.update(task, completed=event.fraction, description=_doing(event), rest=rest, refresh=True)
+            details = " · ".join(filter(None, (_time_left(event), byte_size(event.memory))))
+            bar.update(task, completed=event.fraction, description=_stage(event), details=details, refresh=True)
 
         yield show
 
 
-def _plainly() -> Show:
+def _plain_lines() -> Show:
     """Print a line when the method changes, and when its stage does if the last line is some time ago."""
-    last: list[tuple[str, str]] = [("", "")]
-    said = [-math.inf]
+    last, printed = ("", ""), -math.inf
 
     def show(event: Event) -> None:
-        (method, stage), last[0] = last[0], (event.method, event.stage)
-        if event.method != method or (event.stage != stage and time.monotonic() - said[0] > _QUIET):
-            said[0] = time.monotonic()
+        nonlocal last, printed
+        (method, stage), last = last, (event.method, event.stage)
+        if event.method != method or (event.stage != stage and time.monotonic() - printed > _QUIET):
+            printed = time.monotonic()
             echo(event_line(event), err=True)
 
     return show
 
 
 def event_line(event: Event) -> str:
-    """Say in a line what runs, how far the whole is, how long it may take, and how much memory is held."""
-    parts = [f"{100 * event.fraction:3.0f} % {_doing(event)}", _left(event), _memory(event)]
-    return ", ".join(part for part in parts if part)
+    """Return in a line what runs, how far it is, how long it may take, and the memory that was used."""
+    parts = [f"{100 * event.fraction:3.0f} % {_stage(event)}", _time_left(event), byte_size(event.memory)]
+    return ", ".join(filter(None, parts))
 
 
-def _doing(event: Event) -> str:
+def _stage(event: Event) -> str:
     from knoll.registry import title
 
     return f"{title(event.method)}: {event.stage}"
 
 
-def _left(event: Event) -> str:
+def _time_left(event: Event) -> str:
     if event.seconds_left is None or event.fraction >= 1:
         return ""
-    seconds = round(event.seconds_left)
-    return f"about {seconds} s left" if seconds < 100 else f"about {round(seconds / 60)} min left"
+    return f"about {duration(event.seconds_left)} left"
 
 
-def _memory(event: Event) -> str:
-    return f"{event.memory / 1e9:.1f} GB" if event.memory >= 1e9 else f"{event.memory / 1e6:.0f} MB"
+@contextlib.contextmanager
+def counting(total: int, *, plain: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the next of so many steps; with `plain` also where there is no terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        count = iter(range(1, total + 1))
+        yield (lambda text: echo(f"{next(count)}/{total} {text}", err=True)) if plain else (lambda text: None)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda text: bar.update(task, advance=1, description=text)

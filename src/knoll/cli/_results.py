@@ -1,4 +1,4 @@
-"""A folder of results appears whole or not at all, and older results are replaced only if knoll wrote them."""
+"""A folder of results appears whole or not at all, and earlier results are replaced only if knoll wrote them."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from pathlib import Path
 
 import click
 
-from knoll.cli._files import CannotWrite, part_name, refuse_standard
+from knoll.cli._files import CannotWrite, check_folder, part_name
 from knoll.cli._manifest import names_of, owned
 
-__all__ = ["refuse_results", "whole_results"]
+__all__ = ["check_results", "whole_results"]
 
 
-def refuse_results(out: Path, names: Sequence[str], force: bool, table: str | None = None) -> None:
+def check_results(out: Path, names: Sequence[str], force: bool, table: str | None = None) -> None:
     """Refuse, before any work, a folder with files under these names, unless they are ours and to be replaced.
 
     The file that is read, `table`, is never replaced.
     """
-    refuse_standard(out)
+    check_folder(out)
     if out.exists() and not out.is_dir():
-        raise click.ClickException(f"cannot write {out}: it is a file. Choose another place with --out.")
+        raise click.ClickException(f"cannot write {out}: it is a file. Choose another path with --out.")
     ours = owned(out)
-    _refuse_foreign(out, names, ours)
+    _check_foreign(out, names, ours)
     if table is not None and os.path.exists(table):
         for name in sorted(ours):
             if os.path.exists(out / name) and os.path.samefile(out / name, table):
                 raise click.ClickException(
-                    f"{table} is an input of this command and would be replaced. Choose another place with --out."
+                    f"{table} is an input of this command and would be replaced. Choose another path with --out."
                 )
     there = sorted(name for name in ours if force is False and os.path.lexists(out / name))
     if there:
         raise click.ClickException(
             f"{out} already has results of knoll ({', '.join(there)}). "
-            "Choose another place with --out, or replace them with --force."
+            "Choose another path with --out, or replace them with --force."
         )
 
 
-def _refuse_foreign(out: Path, names: Sequence[str], ours: set[str]) -> None:
-    """Refuse to write where something is that we did not write, be it a file, a link or a folder."""
+def _check_foreign(out: Path, names: Sequence[str], ours: set[str]) -> None:
+    """Refuse to replace a file, a link or a folder that knoll did not write."""
     for name in names:
         for part in (*(out / folder for folder in Path(name).parents if folder.name), out / name):
             is_folder = part != out / name and part.is_dir() and not part.is_symlink()
             if os.path.lexists(part) and not is_folder and name not in ours:
                 raise click.ClickException(
-                    f"{part} is in the way: knoll did not write it, or it was changed since. Choose another place "
-                    "with --out, or move it away."
+                    f"{part} exists, and knoll did not write it or it was changed since. Choose another path "
+                    "with --out, or move it."
                 )
 
 
@@ -73,7 +73,7 @@ def whole_results(out: Path, force: bool) -> Iterator[Path]:
         with _locked(out):
             try:
                 _exchange(new, old, out, force)
-            except click.ClickException as error:  # somebody wrote here while we worked, and our work is not lost
+            except click.ClickException as error:  # another program wrote here; the results are kept
                 kept = Path(tempfile.mkdtemp(prefix="results.", dir=out))
                 os.replace(new, kept)
                 raise click.ClickException(f"{error.message} The results of this run are in {kept}.") from None
@@ -118,7 +118,7 @@ def _exchange(new: Path, old: Path, out: Path, force: bool) -> None:
     """Move older results aside and the new ones in; if one step fails, all are taken back."""
     names = names_of(new)
     ours = owned(out) if force else set()
-    _refuse_foreign(out, names, ours)  # once more: other programs may have written meanwhile
+    _check_foreign(out, names, ours)  # once more: other programs may have written meanwhile
     undo: list[tuple[Path, Path]] = []
     made: list[Path] = []
     steps = [(out / name, old / name) for name in sorted(ours)] + [(new / name, out / name) for name in names]

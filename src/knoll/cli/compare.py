@@ -1,4 +1,4 @@
-"""``knoll compare``: several methods on a person's table, judged alike; labels, models, a summary and a report."""
+"""``knoll compare``: several methods on a table, judged alike; labels, models, a summary and a report."""
 
 from __future__ import annotations
 
@@ -6,66 +6,55 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from knoll.cli import INTERRUPTED
-from knoll.cli._compare_words import command_line, read_methods, read_numbers, read_settings
-from knoll.cli._hold import Hold
-from knoll.cli._output import header_option, read_columns, size, some
-from knoll.cli._progress import showing
-from knoll.cli._results import refuse_results, whole_results
+from knoll._format import byte_size, duration
+from knoll.cli import INTERRUPTED, _options
+from knoll.cli._compare_options import command_line, parse_methods, parse_numbers, parse_settings
+from knoll.cli._interrupt import DeferredInterrupt
+from knoll.cli._progress import Meter, showing
+from knoll.cli._results import check_results, whole_results
 from knoll.cli._terminal import echo, json_text, on_terminal
 from knoll.registry import compared, title
 
 if TYPE_CHECKING:
-    from knoll.cli._table import Table
     from knoll.comparison import Comparison
+    from knoll.tables import Table
 
 __all__ = ["command"]
 
 EMBEDDED = "iris"
-FITTED = 0.94  # of the way when all is fitted and judged; the report and the files are the rest
 
 
 @click.command("compare")
-@click.argument("data", required=False, metavar="[DATA]", type=click.Path(allow_dash=True))
-@click.option("--columns", metavar="A,B,…", help="Use these columns, and no others; a name with a comma in quotes.")
-@header_option
-@click.option("--scale", type=click.Choice(["standard", "robust", "none"]), default="standard", show_default=True,
-              help="Bring columns to one scale by mean and deviation, by median and quartiles, or not.")  # fmt: skip
+@_options.table_argument(required=False)
+@_options.columns()
+@_options.header()
+@_options.scale()
 @click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
               "dbscan, mean-shift; all if not given.")  # fmt: skip
 @click.option("--k", default="1..15", show_default=True, metavar="A..B",
               help="Numbers of clusters to try; with 1 the outcome may be that there are none.")  # fmt: skip
-@click.option("--missing", type=click.Choice(["error", "drop", "median"]), default="error", show_default=True,
-              help="What to do about missing values.")  # fmt: skip
-@click.option("--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number if not given.")
+@_options.missing(default="error")
+@_options.id_column()
 @click.option(
     "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
 )
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
               help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-              help="Random seed of samples and starts.")  # fmt: skip
-@click.option("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
+@_options.seed()
+@_options.jobs()
 @click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
               help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
-@click.option(
-    "--exact", is_flag=True, help="Fit every method on every row, whatever that takes; the cost is shown first."
-)
-@click.option("--out", type=click.Path(path_type=Path), default=Path("comparison"), show_default=True, metavar="DIR",
-              help="Where the results go; made if it is not there.")  # fmt: skip
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Replace results of an earlier run; files that knoll did not write are never replaced.",
-)
+@click.option("--exact", is_flag=True, help="Fit every method on every row; the cost is shown first.")
+@_options.out_folder("Write the results to this folder; it is made if it does not exist.", default=Path("comparison"))
+@_options.force("Replace results of an earlier run; files that knoll did not write are never replaced.")
 @click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
-              help="Of the file of labels.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="Print errors only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+              help="Format of the file of labels.")  # fmt: skip
+@_options.quiet()
+@_options.as_json()
 def command(
     data: str | None,
     columns: str | None,
@@ -102,108 +91,81 @@ def command(
       knoll compare flowers.csv --truth species --methods gmm,dbscan --set dbscan.eps=0.3
     """
     silent = quiet or as_json
-    asked, numbers, parameters = read_methods(methods), read_numbers(k), read_settings(settings)
-    refuse_results(out, _names(asked, form), force, data)
-    table, facts = _table(data, columns, header, missing, id_column, truth)
+    requested, numbers, parameters = parse_methods(methods), parse_numbers(k), parse_settings(settings)
+    check_results(out, _names(requested, form), force, data)
+    table = _table(data, columns, header, missing, id_column, truth)
     if not silent:
-        shape = f"{some(len(table.X), 'row')}, {some(len(table.columns), 'column')}"
-        echo(f"{table.name}: {shape}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
-        for fact in facts:
-            echo(f"  {fact}")
-    from knoll.cli._compare_files import write_results
+        _print_table(table, scale)
+    from knoll.cli._compare_files import STEPS, write_results
     from knoll.comparison import compare
 
-    hold = Hold()
+    deferred = DeferredInterrupt()
     try:
-        # the place is made first, so that one which cannot be written to is told at once
+        # the folder is made first, so that one which cannot be written to is reported at once
         with whole_results(out, force) as scratch:
-            if exact and not silent and not _agreed(table, asked, numbers, scale, budget, seed, jobs):
+            if exact and not silent and not _confirmed(table, requested, numbers, scale, budget, seed, jobs):
                 echo("Nothing was done.")
                 raise click.exceptions.Exit(0)
             with showing(silent) as show:
+                meter = Meter(show, STEPS)
                 found = compare(
-                    table.X, methods=asked, k=numbers, scale=scale, truth=table.truth, columns=table.columns, seed=seed,
-                    n_jobs=jobs, budget=budget, exact=exact, parameters=parameters,
-                    progress=lambda event: show(replace(event, fraction=FITTED * event.fraction)),
+                    table.X, methods=requested, k=numbers, scale=scale, truth=table.truth, columns=table.columns,
+                    seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=meter.fit,
                 )  # fmt: skip
-                if not found.candidates:
-                    _nothing(found)
-                words = command_line(click.get_current_context())
+                _check_found(found)
                 write = partial(
-                    write_results, table=table, folder=scratch, facts=facts, command=words, form=form, missing=missing,
-                    id_column=id_column,
+                    write_results, table=table, folder=scratch, command=command_line(click.get_current_context()),
+                    form=form, missing=missing, id_column=id_column,
                 )  # fmt: skip
                 try:
-                    summary = write(found, show=show)
-                except KeyboardInterrupt:  # what is fitted is written all the same, in a hurry; twice means it
+                    summary = write(found, step=meter.step)
+                except KeyboardInterrupt:  # what is fitted is written all the same, quickly; a second Ctrl-C ends it
                     found = replace(found, interrupted=True)
-                    summary = write(found, show=lambda event: None, hurried=True)
-                hold.begin()
+                    summary = write(found, step=str, hurried=True)
+                deferred.begin()
     finally:
-        late = hold.end()
+        late = deferred.end()
     interrupted = found.interrupted or late
     try:
         if as_json:
             click.echo(json_text(summary))
         elif not quiet:
-            from knoll.cli._compare_terminal import tell
+            from knoll.cli._compare_terminal import print_result
 
-            tell(found, out, form)
+            print_result(found, out, form)
     except KeyboardInterrupt:
         interrupted = True
     if interrupted:
-        echo(f"knoll: interrupted; what had finished is in {out}.", err=True)
+        echo(f"knoll: interrupted; the finished results are in {out}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _names(asked: list[str] | None, form: str) -> list[str]:
+def _names(requested: list[str] | None, form: str) -> list[str]:
     """Return the names of all files that a run may write."""
     from knoll.cli._manifest import SUMMARY
 
-    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in asked or compared())]
-
-
-# ---- the table -------------------------------------------------------------------------------------------------------
+    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in requested or compared())]
 
 
 def _table(
-    data: str | None,
-    columns: str | None,
-    header: bool | None,
-    missing: str,
-    id_column: str | None,
-    truth: str | None,
-) -> tuple[Table, list[str]]:
-    """Read the table and say what was done on the way."""
+    data: str | None, columns: str | None, header: bool | None, missing: str, ids: str | None, truth: str | None
+) -> Table:
+    """Read the table, and refuse one that cannot be clustered."""
     import numpy as np
 
-    from knoll import datasets
-    from knoll.cli._table import complete, read_table
+    from knoll.cli._data import dataset_classes, read_data
     from knoll.exceptions import BadData
 
-    wanted = read_columns(columns)
-    facts: list[str] = []
-    if data is None or (data in datasets.names() and not Path(data).exists()):
-        table = _embedded(data or EMBEDDED, wanted, id_column, truth)
-        if data is None:
-            facts.append(
-                "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
-            )
-    else:
-        read = read_table(data, columns=wanted, ids=id_column, truth=truth, header=header)
-        table, note = complete(read, missing)
-        facts += table.notes
-        left = [f"{name} ({why})" for name, why in table.left_out.items() if why != "not asked for"]
-        if left:
-            facts.append(
-                "left out: " + ", ".join(left[:12]) + (f" and {len(left) - 12} more" if len(left) > 12 else "")
-            )
-        if note:
-            facts.append(note)
+    table = read_data(data or EMBEDDED, columns, header, missing, ids, truth)
+    if data is None:
+        note = "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
+        table = replace(table, notes=(note, *table.notes))
+    if truth is None:
+        table = replace(table, truth=dataset_classes(data or EMBEDDED))
     if len(table.X) < 2:
         raise BadData(f"{table.name} has {len(table.X)} row. At least two are needed.")
     if not np.ptp(table.X, axis=0).any():
-        raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to part.")
+        raise BadData(f"{table.name}: all {len(table.X)} rows are the same, so there is nothing to cluster.")
     if table.truth is not None:
         gap = next((row for row, known in zip(table.rows, table.truth) if known is None or known != known), None)
         if gap is not None:
@@ -211,66 +173,54 @@ def _table(
                 f"{table.name}: row {gap + 1} has no class in column {truth!r} of --truth. "
                 "Give it one, such as 'unknown', or leave the row out."
             )
-    return table, facts
+    return table
 
 
-def _embedded(name: str, wanted: list[str] | None, id_column: str | None, truth: str | None) -> Table:
-    """Return a built-in data set; its classes are the truth, where it has some."""
-    import numpy as np
+def _print_table(table: Table, scale: str) -> None:
+    from knoll.cli._data import shape
 
-    from knoll import datasets
-    from knoll.cli._table import Table
-
-    known = datasets.load(name)
-    names = list(known.feature_names)
-    for column in (*(wanted or ()), id_column, truth):
-        if column is not None and column not in names:
-            raise click.UsageError(f"{name} has no column '{column}'. It has: {', '.join(names)}.")
-    beside = {id_column, truth}
-    taken = [column for column in (wanted or names) if column not in beside]
-    ids: Any = None if id_column is None else known.X[:, names.index(id_column)]
-    given: Any = None if truth is None else known.X[:, names.index(truth)]
-    if truth is None and known.y is not None:
-        given = np.asarray(known.target_names)[known.y] if known.target_names else known.y
-    X = np.ascontiguousarray(known.X[:, [names.index(column) for column in taken]])
-    return Table(name, X, tuple(taken), {}, np.arange(len(X)), ids, given)
+    echo(f"{shape(table)}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
+    for note in table.notes:
+        echo(f"  {note}")
 
 
-def _agreed(
-    table: Table, asked: list[str] | None, numbers: list[int], scale: str, budget: float, seed: int, jobs: int | None
+def _confirmed(
+    table: Table,
+    requested: list[str] | None,
+    numbers: list[int],
+    scale: str,
+    budget: float,
+    seed: int,
+    jobs: int | None,
 ) -> bool:
-    """Say what --exact will take before it is taken; on a terminal, ask whether that is meant if it is much."""
+    """Show the cost of --exact before it is spent; on a terminal, ask for a confirmation if it is much."""
     from knoll._system import free_memory
     from knoll.comparison.cost import estimate_costs
     from knoll.comparison.plan import make_plan
     from knoll.comparison.scaling import Scaling
 
     n, d = table.X.shape
-    plan = make_plan(n, d, tuple(name for name in compared() if asked is None or name in asked), budget, True)
+    methods = tuple(name for name in compared() if requested is None or name in requested)
+    plan = make_plan(n, d, methods, budget, True)
     points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
     seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
     total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())
-    echo(f"  --exact: every method on all {n} rows, about {_time(total)} of processor time")
+    echo(f"  --exact: every method on all {n} rows, about {duration(total)} of processor time")
     for name, cost in costs.items():
-        echo(f"    {title(name)}: about {_time(seconds[name])}, {size(cost.memory)} beyond the data")
+        echo(f"    {title(name)}: about {duration(seconds[name])}, {byte_size(cost.memory)} beyond the data")
     much = total > budget or memory > free_memory()
     if not (much and on_terminal(sys.stdin, sys.stderr)):
         return True
-    return click.confirm("  That is more than the budget or the memory that is free. Go on?", default=False, err=True)
+    return click.confirm("  This exceeds the budget or the free memory. Continue?", default=False, err=True)
 
 
-def _time(seconds: float) -> str:
-    """Return a time as a person reads it."""
-    if seconds < 100:
-        return f"{seconds:.2g} s"
-    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"
-
-
-def _nothing(found: Comparison) -> None:
-    """There is no answer to write down."""
+def _check_found(found: Comparison) -> None:
+    """Refuse a comparison without any answer."""
+    if found.candidates:
+        return
     if found.interrupted:
-        raise KeyboardInterrupt  # no method had finished: there is nothing to keep
+        raise KeyboardInterrupt  # no method had finished
     from knoll.exceptions import BadData
 
     reasons = "; ".join(f"{title(failure.method)}: {failure.reason}" for failure in found.failures)

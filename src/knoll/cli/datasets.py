@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from knoll.cli import _options
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import refuse_file
+from knoll.cli._output import check_new
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ __all__ = ["command"]
 
 @click.command("datasets")
 @click.argument("name", required=False)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV here.")
-@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the CSV to this file.")
+@_options.force()
 def command(name: str | None, out: Path | None, force: bool) -> None:
     """List the data sets, or export one as CSV.
 
@@ -44,7 +45,7 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         return
     data = datasets.load(name)
     if out is not None and str(out) != STANDARD:
-        refuse_file(out, force)
+        check_new(out, force)
     with whole_file(out) if out is not None else contextlib.nullcontext(sys.stdout) as file:
         write_csv(data, file)
     if out is not None and str(out) != STANDARD:

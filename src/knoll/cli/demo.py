@@ -5,15 +5,16 @@ Every parameter and every start is in this file, and nothing is drawn at random:
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from knoll.cli import _options
 from knoll.cli._files import folder, whole_file
-from knoll.cli._output import refuse_file
+from knoll.cli._output import check_new
+from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTINGS", "command"]
 
+BOXES = 9  # the paper's algorithms 2 to 10, on each data set
+
 
 class Setting(NamedTuple):
-    """What the algorithms are told about a data set."""
+    """The parameters of the algorithms on a data set."""
 
     k: int
     sigma: float  # Gaussian kernel of spectral clustering
-    kernel_sigma: float  # ... and of kernel k-means, which likes a wider one
+    kernel_sigma: float  # ... and of kernel k-means, which needs a wider one
     eps: float  # DBSCAN, with
     min_pts: int
     bandwidth: float  # Mean Shift's eps
@@ -48,15 +51,8 @@ SETTINGS = {
 
 
 @click.command("demo")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=True),
-    default=Path("demo"),
-    show_default=True,
-    metavar="DIR",
-    help="Where demo.png goes; made if it is not there.",
-)
-@click.option("--force", is_flag=True, help="Replace a picture that is there already.")
+@_options.out_folder("Write demo.png to this folder; it is made if it does not exist.", default=Path("demo"))
+@_options.force("Replace a picture that exists.")
 def command(out: Path, force: bool) -> None:
     """Run the ten reference algorithms on the paper's data.
 
@@ -75,14 +71,14 @@ def command(out: Path, force: bool) -> None:
     from knoll import datasets
 
     picture = folder(out) / "demo.png"
-    refuse_file(picture, force)
-    with whole_file(picture, "wb") as file:  # opened first: a place that cannot be written to is told at once
+    check_new(picture, force)
+    with whole_file(picture, "wb") as file:  # opened first: a file that cannot be written is reported at once
         tables = [datasets.load(name) for name in SETTINGS]
         # One thread for eigenvectors: on a busy machine several wait for each other, and 0.1 s became 7 s.
-        with _status() as say, threadpool_limits(1, "blas"):
-            found = {data.name: _cluster(data, SETTINGS[data.name], say) for data in tables}
-            _show(tables, found)
-            say("drawing")
+        with counting(BOXES * len(tables) + 1, plain=False) as step, threadpool_limits(1, "blas"):
+            found = {data.name: _cluster(data, SETTINGS[data.name], step) for data in tables}
+            _print_scores(tables, found)
+            step("drawing")
             _draw(tables, found).savefig(file, format="png", dpi=110)
     echo()
     echo(f"The picture: {picture}")
@@ -91,32 +87,32 @@ def command(out: Path, force: bool) -> None:
 # ---- the ten boxes -----------------------------------------------------------------------------------------
 
 
-def _cluster(data: Dataset, told: Setting, say: Callable[[str], None]) -> dict[str, Labels]:
+def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> dict[str, Labels]:
     """Run boxes 2 to 10, each to its end, and return their labels."""
     import numpy as np
 
     from knoll import reference as ref
 
-    X, k = data.X, told.k
+    X, k = data.X, setting.k
     seeds = spread_seeds(X, k)
     squared = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)  # (n, n)
     nearest = ((X[:, None, :] - seeds[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
-    kernel = np.exp(-squared / (2 * told.kernel_sigma**2))
+    kernel = np.exp(-squared / (2 * setting.kernel_sigma**2))
     pooled = np.repeat(np.cov(X.T, bias=True)[None], k, axis=0)
     boxes: dict[str, Iterator[Any]] = {
         "EM-GMM": ref.em_gmm(X, np.full(k, 1 / k), seeds, pooled),
         "k-means": ref.kmeans(X, seeds),
         "kernel k-means": ref.weighted_kernel_kmeans(kernel, nearest),
-        "NJW spectral": ref.njw_spectral(X, k, told.sigma),
-        "NJW, graph": ref.njw_spectral_graph(X, k, told.sigma),
-        "DBSCAN, spectral": ref.dbscan_spectral(X, told.eps, told.min_pts),
-        "DBSCAN, graph": ref.dbscan_graph(X, told.eps, told.min_pts),
-        "DBSCAN, climbing": ref.dbscan_climbing(X, told.eps, told.min_pts),
-        "Mean Shift": ref.mean_shift(X, told.bandwidth),
+        "NJW spectral": ref.njw_spectral(X, k, setting.sigma),
+        "NJW, graph": ref.njw_spectral_graph(X, k, setting.sigma),
+        "DBSCAN, spectral": ref.dbscan_spectral(X, setting.eps, setting.min_pts),
+        "DBSCAN, graph": ref.dbscan_graph(X, setting.eps, setting.min_pts),
+        "DBSCAN, climbing": ref.dbscan_climbing(X, setting.eps, setting.min_pts),
+        "Mean Shift": ref.mean_shift(X, setting.bandwidth),
     }
     labels = {}
     for name, box in boxes.items():
-        say(f"{name} on {data.name}")
+        step(f"{name} on {data.name}")
         labels[name] = ref.run(box).labels
     return labels
 
@@ -135,7 +131,7 @@ def spread_seeds(X: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 # ---- the table ---------------------------------------------------------------------------------------------
 
 
-def _show(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
+def _print_scores(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
     """Print the scores, the one Gaussian and the parameters."""
     from knoll import datasets, metrics, reference
 
@@ -156,42 +152,16 @@ def _show(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
     mean = ", ".join(f"{x:.3f}" for x in one.mu)
     echo()
     echo(f"One Gaussian on one_gaussian: mean ({mean}), log-likelihood {one.log_likelihood:.2f}")
-    for name, told in SETTINGS.items():
-        echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in told._asdict().items()))
+    for name, setting in SETTINGS.items():
+        echo(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in setting._asdict().items()))
 
 
 def _print_table(header: list[str], rows: list[list[str]]) -> None:
-    """Print a table: with lines and colour on a terminal, in plain columns elsewhere."""
-    from rich.console import Console
-
-    console = Console()
-    if console.is_terminal:
-        from rich.table import Table
-
-        table = Table()
-        for i, name in enumerate(header):
-            table.add_column(name, justify="right" if i else "left")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-        return
+    """Print a table in columns, the first of which is aligned to the left."""
     width = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    for row in [header, *rows]:
-        first, *rest = (cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, width)))
-        echo("  ".join([first, *rest]).rstrip())
-
-
-@contextlib.contextmanager
-def _status() -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what is being done; elsewhere nothing."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: None
-        return
-    with console.status("starting") as status:
-        yield status.update
+    for first, *cells in [header, *rows]:
+        line = "  ".join([first.ljust(width[0]), *(cell.rjust(w) for cell, w in zip(cells, width[1:]))])
+        echo(line.rstrip())
 
 
 # ---- the picture -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``knoll inspect``: what a model file says about itself, and whether it is whole."""
+"""``knoll inspect``: what a model file contains, and whether it is whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll.cli._output import listed, size, some
+from knoll._format import byte_size, listed, plural
+from knoll.cli import _options
 from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ __all__ = ["command"]
 
 @click.command("inspect")
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
-@click.option("--quiet", is_flag=True, help="Say nothing; exit 0 if the file is whole, 2 if it is not.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@_options.quiet("Print nothing; exit 0 if the file is whole, 2 if it is not.")
+@_options.as_json("Print it as JSON.")
 def command(model: Path, quiet: bool, as_json: bool) -> None:
-    """Show what a model file holds, and check that it is whole.
+    """Show what a model file contains, and check that it is whole.
 
     Class, parameters, columns and scales, the sizes of its arrays, who wrote it, and the SHA-256 of its contents. The
     arrays are not loaded. The check sum finds damage; it does not tell who wrote the file.
@@ -65,25 +66,25 @@ def _show(info: Info) -> None:
     usual = estimator().get_params()
     own = [f"{name}={value!r}" for name, value in info.parameters.items() if name not in usual or usual[name] != value]
     lines = [
-        f"{info.path}: {info.kind}, {size(info.nbytes)}, format {info.format}, by knoll {info.knoll}",
-        f"parameters  {', '.join(own) or 'all'}{'; the others' if own else ''} as by default",
+        f"{info.path}: {info.kind}, {byte_size(info.nbytes)}, format {info.format}, by knoll {info.knoll}",
+        f"parameters  {', '.join(own) or 'all'}{'; the others' if own else ''} by default",
     ]
     if info.preparation is not None:
         lines.append(f"columns     {listed(info.preparation.columns)}")
         lines.append(f"scale       {info.preparation.scale}; missing values: {info.preparation.missing}")
     if info.clusters is not None:
-        found = some(len(set(info.clusters)), "cluster")
+        found = plural(len(set(info.clusters)), "cluster")
         lines.append(f"clusters    {found} of {len(info.clusters)} labels: {listed([str(c) for c in info.clusters])}")
     for title, (name, value) in zip(["fitted", *[""] * len(info.fitted)], _flat(info.fitted)):
         lines.append(f"{title:11} {name} = {value}")
-    lines.append(f"arrays      {len(info.arrays)}, {size(sum(info.arrays.values()))}")
+    lines.append(f"arrays      {len(info.arrays)}, {byte_size(sum(info.arrays.values()))}")
     lines.append(f"SHA-256     {info.digest} (verified)")
     for line in lines:
         echo(line)
 
 
 def _flat(fitted: dict[str, Any]) -> list[tuple[str, str]]:
-    """One line an attribute; a mapping is told by what it holds, text is cut."""
+    """Return a line per attribute: the keys of a mapping, the beginning of a long text."""
     found = []
     for name, value in fitted.items():
         text = f"{', '.join(value)}" if isinstance(value, dict) else str(value)

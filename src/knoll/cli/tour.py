@@ -5,29 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from knoll._format import byte_size
+from knoll.cli import _options
 from knoll.cli._files import CannotWrite, folder, part_name
-from knoll.cli._output import refuse_file
+from knoll.cli._output import check_new
+from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
 
 __all__ = ["command"]
 
 
 @click.command("tour")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("tour"),
-    show_default=True,
-    metavar="DIR",
-    help="Where the page or the figures go; made if it is not there.",
+@_options.out_folder(
+    "Write the page or the figures to this folder; it is made if it does not exist.", default=Path("tour")
 )
 @click.option("--figures", is_flag=True, help="Write the figures as PNG and SVG instead of the page.")
-@click.option("--force", is_flag=True, help="Replace a page or figures that are there already.")
+@_options.force("Replace a page or figures that exist.")
 def command(out: Path, figures: bool, force: bool) -> None:
     """Make the paper's figures, tables and relations anew, as one page.
 
@@ -40,38 +38,38 @@ def command(out: Path, figures: bool, force: bool) -> None:
       knoll tour --out tour
     """
     for path in sorted(out.glob("figure-[0-9][0-9].*" if figures else "tour.html")):
-        refuse_file(path, force)
+        check_new(path, force)
     import matplotlib as mpl
 
     mpl.use("Agg")
     from threadpoolctl import threadpool_limits
 
     with _whole_folder(out) as scratch, threadpool_limits(1, "blas"):  # busy BLAS threads wait for each other
-        told = _write_figures(scratch) if figures else _write_page(scratch)
-    echo(f"{told} in {out}")
+        written = _write_figures(scratch) if figures else _write_page(scratch)
+    echo(f"{written} in {out}")
 
 
 def _write_page(scratch: Path) -> str:
     from knoll.report.page import STEPS, page
 
-    with _progress(STEPS) as done:
+    with counting(STEPS, plain=True) as done:
         text = page(done)
     target = scratch / "tour.html"
     target.write_text(text, encoding="utf-8")
-    return f"tour.html ({target.stat().st_size / 1e6:.1f} MB)"
+    return f"tour.html ({byte_size(target.stat().st_size)})"
 
 
 def _write_figures(scratch: Path) -> str:
     from knoll.report.figures import FIGURES
     from knoll.report.picture import save
 
-    with _progress(len(FIGURES)) as done:
+    with counting(len(FIGURES), plain=True) as done:
         for make in FIGURES:
             picture = make()
             figure = picture.figure()
-            for kind in ("png", "svg"):
-                metadata = {"Description": picture.alt} | ({"Date": None} if kind == "svg" else {})
-                save(figure, scratch / f"figure-{picture.number:02}.{kind}", dpi=150, metadata=metadata)
+            for form in ("png", "svg"):
+                metadata = {"Description": picture.alt} | ({"Date": None} if form == "svg" else {})
+                save(figure, scratch / f"figure-{picture.number:02}.{form}", dpi=150, metadata=metadata)
             done(f"figure {picture.number}: {picture.title}")
     return f"{len(FIGURES)} figures, PNG and SVG,"
 
@@ -97,20 +95,3 @@ def _whole_folder(out: Path) -> Iterator[Path]:
         if new:
             with contextlib.suppress(OSError):  # it is not empty when all went well
                 target.rmdir()
-
-
-@contextlib.contextmanager
-def _progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar on a terminal, and a line for each piece elsewhere; both on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        count = iter(range(1, steps + 1))
-        yield lambda text: echo(f"{next(count)}/{steps} {text}", err=True)
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=steps)
-        yield lambda text: bar.update(task, advance=1, description=text)

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from knoll._format import number_word, plural
 from knoll.comparison.nulls import LEVEL
 from knoll.comparison.result import Agreement, Candidate, Recommendation, Structure
 from knoll.comparison.survey import Survey
 
-__all__ = ["ALIKE", "CAUTION", "NOT_FOUND", "STABLE", "number_word", "recommend"]
+__all__ = ["ALIKE", "CAUTION", "NOT_FOUND", "STABLE", "recommend"]
 
 CAUTION = (
     "Internal scores say how well an answer fits its own idea of a cluster; they are not truth. "
@@ -25,12 +26,6 @@ _MOST_NOISE = 0.9  # of the rows: with more, fewer than one row in ten has a clu
 _NEARLY = 0.05  # difference of two matches that counts for less than stability
 _FAR_LESS_STABLE = 0.2  # difference of two stabilities that counts for more
 _PART = 0.02  # of the rows: a division into smaller parts than this only sets a few rows aside
-_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-
-
-def number_word(number: int) -> str:
-    """Return a small number as a word."""
-    return _WORDS[number] if number < len(_WORDS) else str(number)
 
 
 def recommend(
@@ -79,7 +74,7 @@ def recommend(
 def _fault(one: Candidate, match: float | None) -> str:
     """Say why an answer cannot be recommended; "" where it can. Without a match only its clusters are judged."""
     if one.n_clusters < 2:
-        return f"it has {_counted(one.n_clusters)}"
+        return f"it has {plural(one.n_clusters, 'cluster')}"
     if one.noise > _MOST_NOISE:
         return f"{100 * one.noise:.1f} % of the rows are noise"
     if match is not None and match < _LEAST_MATCH:
@@ -107,7 +102,7 @@ def _reasons(
         noise = f" and {100 * winner.noise:.1f} % noise" if winner.noise > 0 else ""
         reasons += [
             f"The density shows {found.count} clusters: {found.structure.reason}",
-            f"{best} {how}: adjusted Rand index {meets[best]:.2f}, with {_counted(winner.n_clusters)}{noise}.",
+            f"{best} {how}: adjusted Rand index {meets[best]:.2f}, with {plural(winner.n_clusters, 'cluster')}{noise}.",
         ]
         if meets[best] < _MEETS:
             reasons.append("Warning: no method found the groups that the density suggests. Do not rely on this result.")
@@ -152,10 +147,6 @@ def _why_not(
 
 def _sentence(structure: Structure) -> str:
     return structure.reason[:1].upper() + structure.reason[1:]
-
-
-def _counted(clusters: int) -> str:
-    return f"{clusters} cluster{'' if clusters == 1 else 's'}"
 
 
 def _shared(agreement: Agreement) -> dict[str, float]:

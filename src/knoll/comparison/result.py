@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from knoll._format import percent
 from knoll._typing import Floats, Ints
 from knoll.comparison.profile import Profile
 from knoll.comparison.scaling import Scaling
@@ -24,6 +25,7 @@ __all__ = [
     "Recommendation",
     "Shortcut",
     "Structure",
+    "table_lines",
 ]
 
 
@@ -63,15 +65,10 @@ class Shortcut:
 
     def __str__(self) -> str:
         text = (
-            f"fitted on {_percent(self.share)} of the rows, the rest labelled by predict; "
+            f"fitted on {percent(self.share)} of the rows, the rest labelled by predict; "
             f"a fit to {self.others} other rows gives similar clusters (adjusted Rand index {self.agreement:.2f})"
         )
         return text if self.residual is None else f"{text}; largest eigenvalue residual {self.residual:.1g}"
-
-
-def _percent(share: float) -> str:
-    """Write a share of less than all: two digits, and never as if it were all."""
-    return f"{min(99, round(100 * share))} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 @dataclass(frozen=True)
@@ -173,15 +170,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         """Draw the short table and the recommendation."""
-        lines = [f"{'method':<18}{'clusters':>9}{'noise':>8}{'stability':>11}{'seconds':>9}  how"]
-        for name, found in self.candidates.items():
-            mark = "→ " if name == self.recommendation.method else "  "
-            stable = "-" if found.stability is None else f"{found.stability:.2f}"
-            lines.append(
-                f"{mark}{name:<16}{found.n_clusters:>9}{100 * found.noise:>7.1f}%{stable:>11}"
-                f"{found.seconds:>9.2f}  {found.how}"
-            )
-        lines += [f"  {failure.method:<16} failed: {failure.reason}" for failure in self.failures]
+        lines = table_lines(self)
         advice = self.recommendation
         nothing = {"no clusters": "none, the data shows no clusters", "not found": "none, no method found clusters"}
         lines.append(f"recommended: {advice.method or nothing.get(advice.verdict, 'none')}")
@@ -216,6 +205,25 @@ class Comparison:
             "interrupted": self.interrupted,
             "notes": list(self.notes),
         }
+
+
+def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> list[str]:
+    """Draw the short table of a comparison; `name` is how a method is called in it."""
+    truth = comparison.truth_scores
+    sampled = any(found.fitted_rows < len(comparison.labels) for found in comparison.candidates.values())
+    head, last = "" if truth is None else f"{'truth':>7}", "  fitted on" if sampled else ""
+    lines = [f"  {'method':<20}{'clusters':>9}{'noise':>8}{'stability':>11}{head}{'seconds':>9}{last}"]
+    for method, found in comparison.candidates.items():
+        mark = "→" if method == comparison.recommendation.method else " "
+        stable = "–" if found.stability is None else f"{found.stability:.2f}"
+        known = "" if truth is None else f"{truth[method]['ari']:>7.2f}"
+        lines.append(
+            f"{mark} {name(method):<20}{found.n_clusters:>9}{100 * found.noise:>6.1f} %{stable:>11}{known}"
+            f"{found.seconds:>9.2f}{f'  {found.how}' if sampled else ''}"
+        )
+    for failure in comparison.failures:
+        lines.append(f"  {name(failure.method):<20} no answer: {' '.join(failure.reason.split())}")
+    return lines
 
 
 def _of_candidate(found: Candidate) -> dict[str, Any]:

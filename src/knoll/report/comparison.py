@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import __version__
+from knoll._format import number, thousands, two_digits
 from knoll._system import available_threads
 from knoll.plots.style import PALETTE
 from knoll.registry import display_names, title
-from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
+from knoll.report.comparison_charts import HEIGHT, WIDTH, chart
 from knoll.report.comparison_clusters import Cluster, clusters_of, telling_columns
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown_rows
@@ -108,7 +109,7 @@ def comparison_page(
     style = words["tour.css"] + words["compare.css"] + _palette_rules()
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(words["compare.html"]).render(
-        name=name, title=title, display_names=display_names, two_digits=_two_digits, counted=_counted,
+        name=name, title=title, display_names=display_names, two_digits=two_digits, counted=thousands,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
         number=number, profile=_profile(comparison),
@@ -294,19 +295,10 @@ def _agreement(comparison: Comparison) -> dict[str, Any]:
     return {
         "methods": [title(method) for method in methods],
         "rows": [
-            [(_two_digits(matrix[i, j]), max(0, min(10, round(10 * float(matrix[i, j]))))) for j in range(len(methods))]
+            [(two_digits(matrix[i, j]), max(0, min(10, round(10 * float(matrix[i, j]))))) for j in range(len(methods))]
             for i in range(len(methods))
         ],
     }
-
-
-def _counted(count: int) -> str:
-    """Write a count for people: thousands apart where there are many."""
-    return f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
-
-
-def _two_digits(value: float) -> str:
-    return f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")  # + 0.0: no minus before a zero
 
 
 def _profile(comparison: Comparison) -> dict[str, Any]:

@@ -9,10 +9,12 @@ import numpy as np
 
 from knoll._typing import Floats
 
+from knoll._format import number
+
 if TYPE_CHECKING:
     from knoll.comparison import Evidence
 
-__all__ = ["HEIGHT", "WIDTH", "chart", "number"]
+__all__ = ["HEIGHT", "WIDTH", "chart"]
 
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
@@ -65,17 +67,6 @@ def chart(evidence: Evidence) -> dict[str, Any]:
         "plot": (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM),
         "table": _table(x, curves, evidence.chosen),
     }
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """Write a number for people: few digits, thousands apart, a true minus sign."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    if value == int(value) and abs(value) < 1e4:
-        return str(int(value)).replace("-", "−")
-    if 1e4 <= abs(value) < 1e7:
-        return f"{float(f'{value:.{digits}g}'):,.0f}".replace(",", "\u202f").replace("-", "−")
-    return f"{value:.{digits}g}".replace("-", "−")
 
 
 def _padded(low: float, high: float, share: float) -> tuple[float, float]:

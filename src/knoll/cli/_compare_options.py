@@ -1,8 +1,7 @@
-"""The words of ``knoll compare``: lists, ranges and settings become values, and the values a command again."""
+"""The options of ``knoll compare``: lists, ranges and settings become values, and the values a command again."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 from typing import Any
@@ -10,16 +9,16 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from knoll.cli._options import parse_value
 from knoll.registry import compared, find
 
-__all__ = ["command_line", "read_methods", "read_numbers", "read_settings"]
+__all__ = ["command_line", "parse_methods", "parse_numbers", "parse_settings"]
 
-_WORDS = {"true": True, "false": False, "none": None, "null": None}
 _SILENT = ("quiet", "as_json", "force")  # options that change nothing in the results
 
 
-def read_methods(text: str | None) -> list[str] | None:
-    """Read names of methods, gmm among them; None is all."""
+def parse_methods(text: str | None) -> list[str] | None:
+    """Parse names of methods, gmm among them; None is all."""
     if text is None:
         return None
     known = compared()
@@ -38,8 +37,8 @@ def _full_name(name: str) -> str:
     return name if found is None else found.name
 
 
-def read_numbers(text: str) -> list[int]:
-    """Read 1..15, 3, or 2,4,8."""
+def parse_numbers(text: str) -> list[int]:
+    """Parse 1..15, 3, or 2,4,8."""
     numbers: set[int] = set()
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
@@ -50,41 +49,29 @@ def read_numbers(text: str) -> list[int]:
             raise click.UsageError(f"--k: the range '{part.strip()}' ends before it begins. Write {last}..{first}.")
         numbers |= set(range(first, last + 1))
     if min(numbers) < 1 or max(numbers) < 2:
-        raise click.UsageError(
-            f"--k must be whole numbers from 1 on with one above 1, got '{text}'. For one to fifteen: 1..15."
-        )
+        raise click.UsageError(f"--k must be >= 1 and include a number >= 2, got '{text}'. The default is 1..15.")
     if len(numbers) > 100:
         raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
     return sorted(numbers)
 
 
-def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Read method.parameter=value; the comparison knows which there are."""
-    given: dict[str, dict[str, Any]] = {}
+def parse_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Parse METHOD.NAME=VALUE; the comparison knows which there are."""
+    parameters: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        place, equals, text = (part.strip() for part in setting.partition("="))
-        method, dot, name = place.partition(".")
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        method, dot, name = key.partition(".")
         if not (equals and dot and method and name and text):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")
-        given.setdefault(_full_name(method), {})[name] = _value(text)
-    return given
-
-
-def _value(text: str) -> Any:
-    """Read a number, true, false or none; anything else is text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+        parameters.setdefault(_full_name(method), {})[name] = parse_value(text)
+    return parameters
 
 
 def command_line(context: click.Context) -> str:
     """Return the command that does the same again, with what was not left to its default, and the seed."""
-    words = ["knoll", "compare"]
+    arguments = ["knoll", "compare"]
     if context.params["data"] is not None:
-        words.append(context.params["data"])
+        arguments.append(context.params["data"])
     for option in context.command.params:
         name = option.name or ""
         if not isinstance(option, click.Option) or name in _SILENT:
@@ -94,7 +81,7 @@ def command_line(context: click.Context) -> str:
         value = context.params[name]
         for one in value if option.multiple else (value,):
             if option.is_flag:
-                words.append((option.opts if one else option.secondary_opts)[0])
+                arguments.append((option.opts if one else option.secondary_opts)[0])
             else:
-                words += [option.opts[0], str(one)]
-    return shlex.join(words)
+                arguments += [option.opts[0], str(one)]
+    return shlex.join(arguments)

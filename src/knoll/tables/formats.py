@@ -1,4 +1,4 @@
-"""Files that are no tables of ours, known by their first bytes, so that the error names what they are."""
+"""Files that are not tables, known by their first bytes, so that the error names what they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from knoll.exceptions import BadData
 
-__all__ = ["READABLE", "refuse_archive", "refuse_format"]
+__all__ = ["READABLE", "check_archive", "check_format"]
 
 READABLE = "CSV, TSV, Parquet, Feather, NPY and NPZ"
 
@@ -44,8 +44,8 @@ _TAR = slice(257, 262), b"ustar"
 _SPARSE = {"data", "indices", "indptr", "format", "shape"}  # what scipy.sparse.save_npz writes
 
 
-def refuse_format(start: bytes, name: str) -> None:
-    """Refuse what is known to be no table."""
+def check_format(start: bytes, name: str) -> None:
+    """Refuse a file of a format that is known not to be a table."""
     binary = _BINARY.search(start) is not None
     for magic, what, remedy in _STARTS:
         if start.startswith(magic) and (binary or not magic[:1].isalpha()):  # a column may be called ORCID
@@ -58,7 +58,7 @@ def refuse_format(start: bytes, name: str) -> None:
         raise _refusal(name, "HTML or XML", _AS_CSV)
 
 
-def refuse_archive(members: Sequence[str], name: str) -> None:
+def check_archive(members: Sequence[str], name: str) -> None:
     """Refuse a ZIP archive that `numpy.savez` did not write, by the names of its members."""
     if any(member.startswith("xl/") for member in members):
         raise _refusal(name, "an Excel workbook (.xlsx)", _AS_CSV)

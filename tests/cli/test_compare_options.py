@@ -7,18 +7,18 @@ import os
 
 import pytest
 
-from knoll.cli._compare_words import read_methods, read_numbers, read_settings
+from knoll.cli._compare_options import parse_methods, parse_numbers, parse_settings
 
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 
 def test_words_become_values():
-    assert read_methods(None) is None
-    assert read_methods("gmm, kmeans") == ["gaussian-mixture", "kmeans"]
-    assert read_numbers("2..4") == [2, 3, 4]
-    assert read_numbers("2,8, 4") == [2, 4, 8]
-    assert read_numbers("3-5") == [3, 4, 5]
-    given = read_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
+    assert parse_methods(None) is None
+    assert parse_methods("gmm, kmeans") == ["gaussian-mixture", "kmeans"]
+    assert parse_numbers("2..4") == [2, 3, 4]
+    assert parse_numbers("2,8, 4") == [2, 4, 8]
+    assert parse_numbers("3-5") == [3, 4, 5]
+    given = parse_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
     assert given == {
         "dbscan": {"eps": 0.5, "metric": "cityblock"}, "gaussian-mixture": {"n_init": 2}, "kmeans": {"tol": None},
     }  # fmt: skip
@@ -30,9 +30,9 @@ def test_words_become_values():
         (["--k", "many"], "--k takes a range such as 2..15, or numbers such as 2,4,8, got 'many'."),
         (
             ["--k", "0..3"],
-            "--k must be whole numbers from 1 on with one above 1, got '0..3'. For one to fifteen: 1..15.",
+            "--k must be >= 1 and include a number >= 2, got '0..3'. The default is 1..15.",
         ),
-        (["--k", "1"], "--k must be whole numbers from 1 on with one above 1, got '1'. For one to fifteen: 1..15."),
+        (["--k", "1"], "--k must be >= 1 and include a number >= 2, got '1'. The default is 1..15."),
         (["--k", "9..3"], "--k: the range '9..3' ends before it begins. Write 3..9."),
         (["--k", "2..999"], "--k asks for 998 numbers of clusters; at most 100 are tried."),
         (["--methods", "kmean"], "--methods: unknown method 'kmean'. Choose from: gaussian-mixture, kmeans,"),
@@ -55,7 +55,7 @@ def test_words_become_values():
         (["--columns", "nothing"], "has no column 'nothing'. It has: name, height, width, kind, seen, planet."),
         (["--columns", ""], "--columns is empty. Name some, such as --columns height,width"),
         (["--id", "nothing"], "has no column 'nothing'."),
-        (["--columns", "kind"], "column 'kind' cannot be used: text."),
+        (["--columns", "kind"], "line 2 has 'k0' in column 'kind', where a number is needed."),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, words, message):

@@ -1,0 +1,67 @@
+"""The argument DATA: a file, standard input, or the name of a built-in data set."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from knoll import datasets
+from knoll._format import listed, plural
+from knoll.cli._options import parse_columns
+from knoll.tables import NOT_REQUESTED, Table, TableSource, fill_missing, open_table
+from knoll.tables.source import in_memory
+
+__all__ = ["dataset_classes", "open_data", "read_data", "shape"]
+
+
+def open_data(
+    data: str, header: bool | None, expected: Sequence[str] = ()
+) -> contextlib.AbstractContextManager[TableSource]:
+    """Open DATA; a file takes precedence over a data set of its name."""
+    if not _is_dataset(data):
+        return open_table(data, header=header, expected=expected)
+    known = datasets.load(data)
+    table = pa.table(dict(zip(known.feature_names, known.X.T.copy())))
+    return contextlib.nullcontext(in_memory(table, known.name))
+
+
+def read_data(
+    data: str,
+    columns: str | None,
+    header: bool | None,
+    missing: str,
+    ids: str | None = None,
+    truth: str | None = None,
+) -> Table:
+    """Read all rows; the notes of the table tell what was left out and what was done about missing values."""
+    requested = parse_columns(columns)
+    expected = [name for name in (*(requested or ()), ids, truth) if name is not None]
+    with open_data(data, header, expected) as source:
+        table, filled = fill_missing(source.read(requested, ids, truth), missing)
+    left_out = [f"{name} ({reason})" for name, reason in table.left_out.items() if reason != NOT_REQUESTED]
+    notes = [*table.notes, f"left out: {listed(left_out)}" if left_out else "", filled]
+    return replace(table, notes=tuple(note for note in notes if note))
+
+
+def shape(table: Table) -> str:
+    """Return the name and size of a table."""
+    return f"{table.name}: {plural(len(table.X), 'row')}, {plural(len(table.columns), 'column')}"
+
+
+def dataset_classes(data: str) -> NDArray[Any] | None:
+    """Return the known classes of a built-in data set, by name where they have names."""
+    known = datasets.load(data) if _is_dataset(data) else None
+    if known is None or known.y is None:
+        return None
+    return np.asarray(known.target_names)[known.y] if known.target_names else known.y
+
+
+def _is_dataset(data: str) -> bool:
+    return data in datasets.names() and not Path(data).exists()

@@ -1,0 +1,87 @@
+"""Missing values: an error, rows that are dropped, or medians that are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knoll.exceptions import BadData, InvalidParameter
+from knoll.tables.source import Table
+
+__all__ = ["MISSING", "MissingValues", "fill_missing"]
+
+MISSING = ("error", "drop", "median")
+
+
+@dataclass
+class MissingValues:
+    """What is done about missing values, piece by piece, and how many there were so far.
+
+    Infinite values count as missing. `medians` are filled in; None computes those of the rows at hand.
+    """
+
+    rule: str
+    name: str
+    columns: Sequence[str]
+    medians: Sequence[float] | None = None
+    values: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rule not in MISSING:
+            raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {self.rule!r}.")
+
+    def apply(self, X: NDArray[np.float64], first: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return rows without missing values, and which rows of X they are; `first` is the number of row 0."""
+        gaps = ~np.isfinite(X)
+        complete = ~gaps.any(axis=1)
+        if complete.all():
+            return X, complete
+        self.values += int(gaps.sum())
+        self.rows += int((~complete).sum())
+        if self.rule == "error":
+            row, column = (int(index) for index in np.argwhere(gaps)[0])
+            raise BadData(
+                f"{self.name} has {self.found(first + len(X))}, the first in row {first + row + 1}, "
+                f"column {self.columns[column]!r}. Use --missing drop (leave out such rows) or --missing median "
+                "(fill in the median of the column)."
+            )
+        if self.rule == "drop":
+            return X[complete], complete
+        return np.where(gaps, self._medians(X, gaps), X), np.ones(len(X), dtype=bool)
+
+    def found(self, n_rows: int) -> str:
+        """Return how many values were missing in the rows so far."""
+        return f"{self.values} missing value{'s' * (self.values > 1)} in {self.rows} of {n_rows} rows"
+
+    def _medians(self, X: NDArray[np.float64], gaps: NDArray[np.bool_]) -> Sequence[float]:
+        if self.medians is not None:
+            return self.medians
+        for name, empty in zip(self.columns, gaps.all(axis=0), strict=True):
+            if empty:
+                raise BadData(f"{self.name}: column {name!r} has no values. Leave it out with --columns.")
+        return [float(np.median(values[~gap])) for values, gap in zip(X.T, gaps.T)]
+
+
+def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
+    """Return a table without missing values, and what was done about them, for people."""
+    missing = MissingValues(rule, table.name, table.columns)
+    X, keep = missing.apply(table.X)
+    if not missing.values:
+        return table, ""
+    found = missing.found(len(table.X))
+    if rule == "median":
+        return replace(table, X=X), f"{found}: filled in with the median of the column"
+    if not len(X):
+        raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
+    kept = replace(
+        table,
+        X=X,
+        rows=table.rows[keep],
+        ids=None if table.ids is None else table.ids[keep],
+        truth=None if table.truth is None else table.truth[keep],
+    )
+    return kept, f"{found}: these rows were left out"
