@@ -1,4 +1,4 @@
-"""The sets: a name, and how a seed makes it. A cluster is a connected hill of density, however it is bent.
+"""The sets: a name, and how a seed makes it. A cluster is a connected mode of the density, of any shape.
 
 So one ring, one bent band, one sheet are sets *without* structure, like one Gaussian or one uniform box: there is
 nothing to part. Rows of background noise bear the label −1 and are not scored.
@@ -218,7 +218,7 @@ STRUCTURED: dict[str, Recipe] = {
 }
 
 
-# ---- one hill or none ----------------------------------------------------------------------------------------------
+# ---- one mode or none ----------------------------------------------------------------------------------------------
 
 
 def _one(X: Floats) -> Set:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from knoll.cli import main
 from knoll.comparison import Agreement, Comparison, compare, fitting
+from knoll.comparison.density_summary import DensitySummary
 from knoll.comparison.recommend import NOT_FOUND, recommend
-from knoll.comparison.survey import Survey
 from knoll.metrics import adjusted_rand_score
 from knoll.registry import METHODS, compared
 
@@ -115,7 +115,7 @@ def test_a_number_that_was_given_is_recommended_whatever_the_density_shows(kind,
     assert found.candidates[advice.method].n_clusters == 3
     assert adjusted_rand_score(found.labels, found.candidates[advice.method].labels) == 1.0
     assert advice.structure.verdict == ("unknown" if kind == "few rows" else "none")
-    assert "because the number of clusters was given" in advice.reasons[1]
+    assert "because the number of clusters was specified" in advice.reasons[1]
     assert compare(X, methods=method, k=[1, 3]).recommendation.method is None
 
 
@@ -144,7 +144,7 @@ def test_one_cluster_is_not_recommended_for_a_number_either():
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[Comparison, Survey]:
+def whole() -> tuple[Comparison, DensitySummary]:
     kept = []
     patch = pytest.MonkeyPatch()
     patch.setattr("knoll.comparison.engine.recommend", lambda *told: kept.append(told[3]) or recommend(*told))
@@ -171,12 +171,12 @@ def test_what_is_recommended_is_never_worthless(whole, figures, verdict, numbers
         name: replace(found.candidates[name], n_clusters=k, noise=noise, stability=stable)
         for name, (k, noise, stable, _) in zip(compared(), figures, strict=True)
     }
-    meets = {name: figure[3] for name, figure in zip(compared(), figures, strict=True)}
+    density_ari = {name: figure[3] for name, figure in zip(compared(), figures, strict=True)}
     agreement = Agreement(compared(), np.eye(6))
-    advice = recommend(answers, meets, agreement, survey, numbers)
+    advice = recommend(answers, density_ari, agreement, survey, numbers)
     usable = [name for name, one in answers.items() if one.n_clusters > 1 and one.noise <= 0.9]
     if numbers is None:
-        usable = [name for name in usable if meets[name] >= 0.2] if verdict == "clusters" else []
+        usable = [name for name in usable if density_ari[name] >= 0.2] if verdict == "clusters" else []
     assert (advice.method is None) == (not usable)
     assert (advice.verdict == "recommended") == bool(usable)
     if numbers is not None:
@@ -187,9 +187,9 @@ def test_what_is_recommended_is_never_worthless(whole, figures, verdict, numbers
         return
     assert advice.method in usable
     assert advice.runner_up in {None, *usable} - {advice.method}
-    one, best = answers[advice.method], max(meets[name] for name in usable)
-    assert meets[advice.method] >= best - 0.055  # matches are ranked in steps of 0.01
+    one, best = answers[advice.method], max(density_ari[name] for name in usable)
+    assert density_ari[advice.method] >= best - 0.055  # matches are ranked in steps of 0.01
     if one.stability is None:  # what is not known is no reason to pass over another
-        assert round(meets[advice.method], 2) == round(best, 2)
-    near = [answers[name].stability for name in usable if meets[name] >= best - 0.04]
+        assert round(density_ari[advice.method], 2) == round(best, 2)
+    near = [answers[name].stability for name in usable if density_ari[name] >= best - 0.04]
     assert one.stability is None or all(one.stability >= (other or 0.0) - 0.2 for other in near)

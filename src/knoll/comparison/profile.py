@@ -1,4 +1,4 @@
-"""What a table looks like before anything is fitted: constants, copies, and columns of very different scale."""
+"""A profile of the table before anything is fitted: constant columns, duplicate rows, columns of different scale."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Profile", "profile_of"]
-
-_APART = 100.0  # times: columns whose spreads differ by more are named
-_FEW = 10  # values of a column: as many or fewer are named, as codes and grades have them,
-_MANY = 50  # where there are so many rows
+_MAX_RATIO = 100.0  # of standard deviations: a remark is made beyond
+_FEW_VALUES = 10  # of a column, as in codes and grades: a remark is made
+_MIN_ROWS = 50  # for that remark
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Rows, columns, and what to know of them."""
+    """The size of a table, statistics of its columns, and remarks."""
 
     n_rows: int
     n_columns: int
@@ -28,7 +26,7 @@ class Profile:
     minima: NDArray[np.float64]  # (d,)
     maxima: NDArray[np.float64]  # (d,)
     constant: tuple[str, ...]  # columns with one value only
-    duplicates: int  # rows that are copies of another one
+    duplicates: int  # rows that equal an earlier one
     scale_ratio: float  # the largest standard deviation over the smallest that is not 0
     remarks: tuple[str, ...]
 
@@ -41,34 +39,34 @@ class Profile:
 
 
 def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp]) -> Profile:
-    """Describe the table; `order` sorts its rows by content, so that copies stand side by side."""
+    """Describe the table; `order` sorts its rows by content, so that duplicates are adjacent."""
     n, d = X.shape
-    # (d,) each; sums over rows in order of content, so that the order of rows changes no bit
+    # (d,) each; rows are summed in order of content, so that the result does not depend on their order
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # sums and squares of extreme numbers leave float64
+    power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # squares of extreme numbers would overflow
     means = np.array(
         [np.ldexp(np.mean(np.ldexp(X[order, j], -power[j]), dtype=np.float64), power[j]) for j in range(d)]
     )
     deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
     constant = minima == maxima
-    copies = 0
+    duplicates = 0
     for begin in range(0, n - 1, 1 << 16):
         block = X[order[begin : begin + (1 << 16) + 1]]
-        copies += int((block[1:] == block[:-1]).all(axis=1).sum())
-    spread = deviations[~constant]
+        duplicates += int((block[1:] == block[:-1]).all(axis=1).sum())
+    varying = deviations[~constant]
     with np.errstate(over="ignore"):
-        ratio = float(spread.max() / spread.min()) if len(spread) and spread.min() > 0 else 1.0
+        ratio = float(varying.max() / varying.min()) if len(varying) and varying.min() > 0 else 1.0
     names = tuple(str(name) for name in columns)
-    still = tuple(name for name, same in zip(names, constant, strict=True) if same)
+    fixed = tuple(name for name, same in zip(names, constant, strict=True) if same)
     remarks = []
-    if still:
-        verb = "has a single value and was" if len(still) == 1 else "have a single value each and were"
-        remarks.append(f"{', '.join(still[:5])}{' …' if len(still) > 5 else ''} {verb} ignored.")
+    if fixed:
+        verb = "has a single value and was" if len(fixed) == 1 else "have a single value each and were"
+        remarks.append(f"{', '.join(fixed[:5])}{' …' if len(fixed) > 5 else ''} {verb} ignored.")
     remarks += _few_values(X, names, constant)
-    if copies > 0:
-        verb = "is a copy" if copies == 1 else "are copies"
-        remarks.append(f"{copies} of {n} rows {verb} of another row.")
-    if ratio > _APART:
+    if duplicates > 0:
+        verb = "is a duplicate" if duplicates == 1 else "are duplicates"
+        remarks.append(f"{duplicates} of {n} rows {verb} of another row.")
+    if ratio > _MAX_RATIO:
         widest, narrowest = (
             names[int(np.argmax(deviations))],
             names[int(np.argmin(np.where(constant, np.inf, deviations)))],
@@ -76,23 +74,26 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
         remarks.append(
             f"Ranges differ widely ({widest} is {ratio:.3g} times {narrowest}): unscaled, {widest} would dominate."
         )
-    return Profile(n, d, names, means, deviations, minima, maxima, still, copies, ratio, tuple(remarks))
+    return Profile(n, d, names, means, deviations, minima, maxima, fixed, duplicates, ratio, tuple(remarks))
 
 
 def _few_values(X: NDArray[Any], names: Sequence[str], constant: NDArray[np.bool_]) -> list[str]:
-    """Name columns that take few values: hills of the density there are those values."""
-    if len(X) < _MANY:
+    """Name columns with few distinct values, each of which is a mode of the density."""
+    if len(X) < _MIN_ROWS:
         return []
     found = {}
     for j in np.flatnonzero(~constant).tolist():
-        if len(np.unique(X[: 20 * _FEW, j])) <= _FEW and (count := len(np.unique(X[:, j]))) <= _FEW:
+        if (
+            len(np.unique(X[: 20 * _FEW_VALUES, j])) <= _FEW_VALUES
+            and (count := len(np.unique(X[:, j]))) <= _FEW_VALUES
+        ):
             found[names[j]] = count
     if not found:
         return []
     shown, counts = list(found)[:5], [str(count) for count in found.values()][:5]
     if len(found) == 1:
-        return [f"{shown[0]} takes few values ({counts[0]}): groups may be no more than these."]
+        return [f"{shown[0]} has few distinct values ({counts[0]}): clusters may only reflect these."]
     more = " and others" if len(found) > 5 else ""
     named = f"{', '.join(shown)}{more}" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
     values = f"{', '.join(counts)}, …" if more else f"{', '.join(counts[:-1])} and {counts[-1]}"
-    return [f"{named} take few values ({values}): groups may be no more than these."]
+    return [f"{named} have few distinct values ({values}): clusters may only reflect these."]

@@ -81,7 +81,7 @@ class Preparation:
     def apply(self, X: ArrayLike) -> Floats:
         """Scale the rows of X, whose columns are those of the model; what is not finite stays so."""
         refuse_masked(X, "X")
-        points = np.array(X, dtype=np.float64, ndmin=2)
+        points = np.array(X, dtype=np.float64, order="C", ndmin=2)
         if points.shape[1] != len(self.columns):
             raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")
         if self.scale != "none":

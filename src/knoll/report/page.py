@@ -1,4 +1,4 @@
-"""The tour as one HTML page that needs nothing but itself."""
+"""The tour as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from knoll.report.tables import TABLES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STEPS", "page"]
-
 SECTIONS = (
     (1, "Introduction"),
     (2, "Mixtures"),
@@ -38,12 +36,12 @@ SECTIONS = (
 STEPS = len(FIGURES) + len(TABLES) + len(PATHS) + len(relations.all())  # how often `done` is called
 
 _DPI = 190
-_MAPS = (1, 14)  # drawn larger than the others where there is room
-_LINKED = 14  # the figure whose parts are links: it stands in the page as SVG
+_MAPS = (1, 14)  # drawn larger than the others
+_LINKED = 14  # the figure with links: embedded as SVG
 
 
 def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
-    """Make everything and return the page; `done` hears of each piece that is ready, certificates are for `data`."""
+    """Return the page, with certificates for `data`; `done` is called after each piece."""
     from jinja2 import Environment, StrictUndefined
 
     begun = time.perf_counter()
@@ -56,19 +54,19 @@ def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] 
         table = tabulate()
         tables[table.number] = table
         done(f"table {table.number}: {table.title}")
-    for walk in PATHS:
-        film = walk()
+    for make_film in PATHS:
+        film = make_film()
         films[film.relation] = _film(film)
         done(f"path: {film.title}")
     for relation in relations.all():
         certificates.append(_certificates(certified(relation, data)))
         done(f"certificates: {relation.name}")
     files = resources.files("knoll.report") / "templates"
-    words = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
+    texts = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
     template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return template.from_string(words["tour.html"]).render(
+    return template.from_string(texts["tour.html"]).render(
         pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS, arrows=_arrows(),
-        data_names=data, css=words["tour.css"], script=words["player.js"], version=__version__,
+        data_names=data, css=texts["tour.css"], script=texts["player.js"], version=__version__,
         seconds=f"{time.perf_counter() - begun:.0f}", machine=f"{available_threads()} CPUs, {platform.machine()}",
     )  # fmt: skip
 
@@ -97,7 +95,7 @@ def _address(image: bytes) -> str:
 
 
 def _inline(figure: Figure, alt: str) -> str:
-    """Return the SVG as an element of the page: real text, links, and the page's own colours."""
+    """Return the SVG as an element of the page, with text, links, and the colours of the page."""
     import matplotlib as mpl
 
     raw = io.StringIO()
@@ -110,7 +108,7 @@ def _inline(figure: Figure, alt: str) -> str:
     text = f'<svg viewBox="{opening[1]}" role="group" aria-label="{html.escape(alt)}">' + text[opening.end() :]
     for fixed, ours in ((LIGHT.paper, "var(--card)"), (LIGHT.ink, "var(--ink)")):
         text = text.replace(fixed, ours)
-    # links stay in the page and bear a name; that of a number's disc is for the mouse, that of the number for all
+    # links within the page, with a name; the disc behind a number is hidden from assistive technology
     text = re.sub(r'<a xlink:href="#certificate-([^"]+)"[^>]*>', r'<a href="#certificate-\1" aria-label="\1">', text)
     return re.sub(r"(<a [^>]*)>(\s*<path)", r'\1 tabindex="-1" aria-hidden="true">\2', text)
 
@@ -127,12 +125,12 @@ def _certificates(found: Certified) -> dict[str, Any]:
     rows = []
     for data, certificate in found.certificates.items():
         if certificate.applies:
-            told = str(certificate.tightest)
+            summary = str(certificate.tightest)
         else:
-            told = str(next(condition for condition in certificate.preconditions if not condition.holds))
+            summary = str(next(condition for condition in certificate.preconditions if not condition.holds))
         measured, there = found.rows[data]
         rows.append({
-            "data": data, "verdict": certificate.verdict, "told": told, "seconds": f"{certificate.seconds:.2f}",
+            "data": data, "verdict": certificate.verdict, "summary": summary, "seconds": f"{certificate.seconds:.2f}",
             "rows": str(there) if measured == there else f"{measured} of {there}", "full": str(certificate),
         })  # fmt: skip
     relation = found.relation
