@@ -18,6 +18,7 @@ from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import Scale, largest_of, without_absent
 from knoll._system import resolve_threads
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.kmeans.estimator import KMeans
@@ -50,8 +51,8 @@ class Selection:
 
     best: int  # the number of clusters or components
     criterion: str
-    candidates: NDArray[np.int64]  # (m,) the numbers tried
-    curve: Mapping[str, NDArray[np.float64]]  # the criterion at each candidate; one array a covariance type, or by name
+    candidates: Ints  # (m,) the numbers tried
+    curve: Mapping[str, Floats]  # the criterion at each candidate; one array a covariance type, or by name
     reason: str
     model: Any  # the estimator, fitted at the choice; None where nothing was fitted
 
@@ -167,7 +168,7 @@ def choose_n_components(
     )
 
 
-def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, threads: int) -> float:
+def _small_variance(points: NDArray[Any], weights: Floats | None, threads: int) -> float:
     """Return 1e-6 of the mean variance of the columns."""
     rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, threads=threads)
     variance = float(rows.centering.covariance.diagonal().mean()) / rows.centering.scale / rows.centering.scale
@@ -176,7 +177,7 @@ def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, t
 
 
 def _by_criterion(
-    criterion: str, ranked: list[tuple[str, int]], score: Mapping[tuple[str, int], float], numbers: NDArray[np.int64]
+    criterion: str, ranked: list[tuple[str, int]], score: Mapping[tuple[str, int], float], numbers: Ints
 ) -> str:
     name, k = ranked[0]
     text = f"{criterion.upper()} is smallest for {k} {name} component{'s' if k > 1 else ''} ({score[ranked[0]]:.6g})"
@@ -306,7 +307,7 @@ def choose_n_clusters(
 
 def silhouette_samples(
     X: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Compute the silhouette (b − a)/max(a, b) of each row, from all pairs of rows.
 
     a is the mean distance to the others of the row's own cluster, b the least mean distance to another cluster; 0 for a
@@ -362,20 +363,18 @@ def silhouette_samples(
     return silhouettes
 
 
-def _kmeans(
-    points: NDArray[Any], weights: NDArray[np.float64] | None, k: int, n_init: int, seed: int, n_jobs: int | None
-) -> Any:
+def _kmeans(points: NDArray[Any], weights: Floats | None, k: int, n_init: int, seed: int, n_jobs: int | None) -> Any:
     return KMeans(n_clusters=k, n_init=n_init, random_state=seed, n_jobs=n_jobs).fit(points, sample_weight=weights)
 
 
 def _by_silhouette(
     points: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    numbers: NDArray[np.int64],
+    weights: Floats | None,
+    numbers: Ints,
     models: list[Any],
     seed: int,
     n_jobs: int | None,
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+) -> tuple[int, dict[str, Floats], str]:
     distinct = seeding.multiset(points, weights, resolve_threads(n_jobs))  # in an order that rows do not choose
     n = len(distinct.rows)
     rows, mass = distinct.rows, distinct.weights
@@ -408,9 +407,7 @@ def _by_silhouette(
     return at, curve, reason
 
 
-def _by_elbow(
-    numbers: NDArray[np.int64], inertia: NDArray[np.float64]
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+def _by_elbow(numbers: Ints, inertia: Floats) -> tuple[int, dict[str, Floats], str]:
     """Take the point furthest below the chord between the curve's ends, both axes scaled to [0, 1]."""
     along = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
     fall = inertia[0] - inertia[-1]
@@ -425,13 +422,13 @@ def _by_elbow(
 
 def _by_gap(
     points: NDArray[Any],
-    numbers: NDArray[np.int64],
-    inertia: NDArray[np.float64],
+    numbers: Ints,
+    inertia: Floats,
     n_init: int,
     n_references: int,
     seed: int,
     n_jobs: int | None,
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+) -> tuple[int, dict[str, Floats], str]:
     """Compare log W_k with that of uniform data in the box along the principal axes."""
     points = points[np.lexsort(points.T)]  # sums below must not depend on the order of rows
     centre = points.mean(axis=0, dtype=np.float64)
@@ -523,19 +520,19 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _refuse_heavy(owner: str, weights: NDArray[np.float64] | None) -> None:
+def _refuse_heavy(owner: str, weights: Floats | None) -> None:
     with np.errstate(over="ignore"):
         heavy = weights is not None and not np.isfinite(weights.sum())
     if heavy:
         raise BadData(f"{owner}: the sum of sample_weight leaves float64. Divide the weights by their largest.")
 
 
-def _counted(points: NDArray[Any], weights: NDArray[np.float64] | None) -> int:
+def _counted(points: NDArray[Any], weights: Floats | None) -> int:
     """Count the rows of weight > 0."""
     return len(points) if weights is None else int(np.count_nonzero(weights))
 
 
-def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> NDArray[np.int64]:
+def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> Ints:
     """Return the numbers to try, in order and without those above the number of rows."""
     try:
         requested = list(candidates)
@@ -554,7 +551,7 @@ def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) ->
     return numbers
 
 
-def _at_the_end(k: int, numbers: NDArray[np.int64]) -> str:
+def _at_the_end(k: int, numbers: Ints) -> str:
     if len(numbers) > 1 and k == numbers[-1]:
         return f"; {k} is the largest number tried, so try larger ones too"
     return ""

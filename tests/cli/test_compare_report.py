@@ -18,7 +18,7 @@ from knoll.report.comparison import _counted, _two_digits, comparison_page
 from knoll.report.comparison_charts import chart, number
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MOST_POINTS, _short, same_colours, shown_rows
+from knoll.report.comparison_view import MAX_POINTS, _short, same_colours, shown_rows
 
 NASTY = ['<script>alert("x")</script>', "=cmd|'/C calc'!A0", "</script><!--", "“ünïcødé” ☂ '\"", "a & b", "{{ 7 * 7 }}"]
 
@@ -164,7 +164,7 @@ def test_a_large_table_is_a_small_page():
     big = compare(X, methods=["kmeans"], k=[2], budget=5)
     text = comparison_page(big, X, name="big", seconds=0.0)
     assert "5\u202f000 of 12\u202f000 rows are drawn, chosen at random." in text
-    assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MOST_POINTS
+    assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MAX_POINTS
     assert len(text.encode()) < 1_000_000
 
 

@@ -14,7 +14,7 @@ from knoll.comparison import Agreement, Comparison, compare, engine, fitting
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import DBSCANProposer, KMeansProposer
 from knoll.comparison.plan import VIEW, make_plan
-from knoll.comparison.recommend import _plainly
+from knoll.comparison.recommend import _summary
 from knoll.comparison.result import Shortcut
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
@@ -143,7 +143,7 @@ def test_the_first_reason_is_a_plain_sentence(whole):
 )
 def test_how_many_agree_is_told_in_words(whole, names, matrix, sentence):
     winner = replace(whole.candidates["kmeans"], n_clusters=2)
-    assert _plainly(winner, Agreement(names, np.array(matrix, dtype=float))) == sentence
+    assert _summary(winner, Agreement(names, np.array(matrix, dtype=float))) == sentence
 
 
 # ---- what must not change it ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from knoll import relations
 from knoll.exceptions import BadData, InvalidParameter, KnollError
-from knoll.relations._common import brought_near
+from knoll.relations._common import shifted_to_zero
 from knoll.relations._kernel import indicator
 
 PLAIN = np.random.default_rng(0).normal(size=(60, 2))
@@ -61,7 +61,7 @@ def test_far_from_zero_it_holds_all_the_same(name: str, far: float) -> None:
 
 def test_bringing_near_changes_no_distance() -> None:
     X = np.column_stack([PLAIN[:, 0] + 1e8, PLAIN[:, 1] - 3e7, PLAIN[:, 0]])
-    near = brought_near(X)
+    near = shifted_to_zero(X)
     assert np.abs(near).max() < 10
     assert np.array_equal(near[:, None] - near, X[:, None] - X)
     assert np.array_equal(near[:, 2], X[:, 2])

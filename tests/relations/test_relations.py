@@ -91,7 +91,7 @@ def test_a_certificate_can_fail_and_can_decline() -> None:
     assert broken.verdict == "fails"
     assert not broken
     assert broken.tightest.what == "a"
-    assert "broken" in str(broken)
+    assert "violated" in str(broken)
     no = certificates.Precondition("ground", False, "row 3")
     declined = certificates.Certificate("r", "S.", checks=(), preconditions=(no,))
     assert declined.verdict == "does not apply"
@@ -131,7 +131,7 @@ def test_mixture_distance_finds_the_rows_where_mahalanobis_errs() -> None:
     ("points", "min_samples", "reason", "rows"),
     [
         ([[0.0], [1.0], [2.0]], 3, "stuck border", [0, 2]),
-        ([[-0.5, 0.0], [0.5, 0.0], [0.0, 1.0]], 3, "new hill", [0, 1]),
+        ([[-0.5, 0.0], [0.5, 0.0], [0.0, 1.0]], 3, "new mode", [0, 1]),
         ([[-1.6, 0], [1.6, 0], [-0.6, 0], [0.6, 0], [0, -0.6], [0, 0.6]], 4, "bridge", None),
     ],
 )

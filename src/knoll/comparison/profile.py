@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Bools, Floats
+
 _MAX_RATIO = 100.0  # of standard deviations: a remark is made beyond
 _FEW_VALUES = 10  # of a column, as in codes and grades: a remark is made
 _MIN_ROWS = 50  # for that remark
@@ -21,21 +23,14 @@ class Profile:
     n_rows: int
     n_columns: int
     columns: tuple[str, ...]
-    means: NDArray[np.float64]  # (d,)
-    deviations: NDArray[np.float64]  # (d,) standard deviations
-    minima: NDArray[np.float64]  # (d,)
-    maxima: NDArray[np.float64]  # (d,)
+    means: Floats  # (d,)
+    deviations: Floats  # (d,) standard deviations
+    minima: Floats  # (d,)
+    maxima: Floats  # (d,)
     constant: tuple[str, ...]  # columns with one value only
     duplicates: int  # rows that equal an earlier one
     scale_ratio: float  # the largest standard deviation over the smallest that is not 0
     remarks: tuple[str, ...]
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else list(value) if type(value) is tuple else value
-            for name, value in vars(self).items()
-        }
 
 
 def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp]) -> Profile:
@@ -77,7 +72,7 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     return Profile(n, d, names, means, deviations, minima, maxima, fixed, duplicates, ratio, tuple(remarks))
 
 
-def _few_values(X: NDArray[Any], names: Sequence[str], constant: NDArray[np.bool_]) -> list[str]:
+def _few_values(X: NDArray[Any], names: Sequence[str], constant: Bools) -> list[str]:
     """Name columns with few distinct values, each of which is a mode of the density."""
     if len(X) < _MIN_ROWS:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -177,26 +177,14 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         """Return everything but labels, models and probabilities as plain dicts, lists, numbers and strings."""
-        advice = self.recommendation
         scaling = {"kind": self.scaling.scale, "centre": self.scaling.center, "spread": self.scaling.spread}
         return {
-            "profile": plain(self.profile.summary()),
+            "profile": plain(self.profile),
             "scaling": plain(scaling),
             "candidates": {name: _of_candidate(found) for name, found in self.candidates.items()},
-            "failures": [plain(vars(failure)) for failure in self.failures],
+            "failures": plain(self.failures),
             "agreement": {"methods": list(self.agreement.methods), "ami": plain(self.agreement.matrix)},
-            "recommendation": {
-                "method": advice.method,
-                "verdict": advice.verdict,
-                "reasons": list(advice.reasons),
-                "runner_up": advice.runner_up,
-                "why_not": advice.why_not,
-                "caution": advice.caution,
-                "structure": {
-                    **{k: plain(v) for k, v in vars(advice.structure).items() if k != "nulls"},
-                    "nulls": [plain(vars(null)) for null in advice.structure.nulls],
-                },
-            },
+            "recommendation": plain(self.recommendation),
             "truth_scores": plain(self.truth_scores),
             "seed": self.seed,
             "budget": self.budget,
@@ -207,18 +195,15 @@ class Comparison:
 
 
 def _of_candidate(found: Candidate) -> dict[str, Any]:
-    left_out = {"model", "labels", "probabilities", "evidence", "shortcut"}
-    flat = {name: plain(value) for name, value in vars(found).items() if name not in left_out}
     sizes = np.unique(found.labels[found.labels >= 0], return_counts=True)[1]
-    return flat | {
-        "sizes": plain(sizes),
-        "shortcut": None if found.shortcut is None else plain(vars(found.shortcut)),
-        "evidence": [plain(vars(evidence)) for evidence in found.evidence],
-    }
+    fields = {name: value for name, value in vars(found).items() if name not in ("model", "labels", "probabilities")}
+    return plain(fields | {"sizes": sizes})
 
 
 def plain(value: Any) -> Any:
-    """Convert arrays, NumPy numbers and mappings to JSON's types; NaN and infinities become None."""
+    """Convert records, arrays, NumPy numbers and mappings to JSON's types; NaN and infinities become None."""
+    if is_dataclass(value):
+        return plain(vars(value))
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):

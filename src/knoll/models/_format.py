@@ -25,23 +25,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ALIGN",
-    "DIGEST",
-    "MAGIC",
-    "MAJOR",
-    "MINOR",
-    "PREFIX",
-    "RELABELED",
-    "Damage",
-    "Place",
-    "Prefix",
-    "aligned",
-    "dump",
-    "lay",
-    "parse",
-]
-
 MAGIC = b"\x89knoll\r\n"
 MAJOR, MINOR = 1, 0
 RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
 from knoll.validation import refuse_masked
 
-__all__ = ["MISSING", "SCALES", "Preparation"]
-
 SCALES = ("standard", "robust", "none")
 MISSING = ("error", "drop", "median")
 
-Floats = NDArray[np.float64]
 
 _MOST = float(np.finfo(np.float64).max)
 

@@ -37,8 +37,6 @@ from knoll.models._format import (
 from knoll.models._preparation import Preparation
 from knoll.models._relabeled import Relabeled, clusters_of
 
-__all__ = ["Info", "Model", "inspect", "load", "model_of", "read"]
-
 _CHUNK = 1 << 20  # bytes
 
 

@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from knoll._typing import Ints
 from knoll.exceptions import InvalidParameter
 from knoll.models._format import Damage
-
-__all__ = ["Relabeled", "bare", "clusters_of", "most_probable", "n_labels"]
-
-Labels = NDArray[np.int64]
 
 
 class Relabeled:
@@ -70,7 +67,7 @@ class Relabeled:
         """The number of columns that the estimator takes."""
         return int(self.estimator.n_features_in_)
 
-    def predict(self, X: ArrayLike) -> Labels:
+    def predict(self, X: ArrayLike) -> Ints:
         """Find the cluster of each row; of equally probable ones the first.
 
         Parameters
@@ -137,7 +134,7 @@ def bare(model: Any) -> Any:
     return model.estimator if isinstance(model, Relabeled) else model
 
 
-def most_probable(probabilities: NDArray[Any], n_clusters: int) -> Labels:
+def most_probable(probabilities: NDArray[Any], n_clusters: int) -> Ints:
     """Return the column of the largest probability of each row, the first of equals; −1 for a column of noise."""
     best = probabilities.argmax(axis=1).astype(np.int64)
     return np.where(best < n_clusters, best, -1)

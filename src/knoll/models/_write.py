@@ -21,8 +21,6 @@ from knoll.models._preparation import Preparation
 from knoll.models._read import model_of
 from knoll.models._relabeled import Relabeled, bare
 
-__all__ = ["save", "write"]
-
 _CHUNK = 1 << 24  # bytes
 _SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
 _NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync

@@ -1,28 +1,26 @@
-"""The curves that parameters were read from, with the choice marked."""
+"""The curves that parameters were chosen from, with the choice."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knoll.plots.style import BLUE, PALETTE, RED, axes_or_new
+from knoll.plots.style import BLUE, PALETTE, RED, axes_or_new, plain_axes
 from knoll.scales import EpsEstimate
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["eps_curve", "selection"]
-
 _GOOD = {"silhouette": "silhouette", "elbow": "inertia", "gap": "gap", "eigengap": "eigengap"}
 
 
 def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:
-    """Draw the sorted distances that ε was read from.
+    """Draw the sorted distances that ε was chosen from.
 
     Parameters
     ----------
     estimate : EpsEstimate
-        What `knoll.scales.estimate_eps` returned.
+        The result of `knoll.scales.estimate_eps`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -45,7 +43,7 @@ def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("rows, % (all to the left are core points)")
     ax.set_ylabel(f"{estimate.min_samples}-distance")
     ax.set_ylim(bottom=0)
-    return _light(ax)
+    return plain_axes(ax)
 
 
 def selection(choice: Selection, ax: Axes | None = None) -> Axes:
@@ -54,7 +52,7 @@ def selection(choice: Selection, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     choice : Selection
-        What a function of `knoll.tuning` returned.
+        The result of a function of `knoll.tuning`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -81,10 +79,4 @@ def selection(choice: Selection, ax: Axes | None = None) -> Axes:
     ax.locator_params(axis="x", integer=True)
     if len(curves) > 1:
         ax.legend(frameon=False)
-    return _light(ax)
-
-
-def _light(ax: Axes) -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return ax
+    return plain_axes(ax)

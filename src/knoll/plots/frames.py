@@ -1,4 +1,4 @@
-"""A path from one algorithm to the other, frame by frame."""
+"""A path from one algorithm to another, frame by frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from knoll.plots.graph import similarity_graph
 from knoll.plots.mixing import mixed_colors
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
-from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, look
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, style_axes
 from knoll.relations.path import Path
 from knoll.validation import Number, check_parameters
 
@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-__all__ = ["animate", "frame"]
-
 
 def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw one state of a path: what it needs is read from what the frame holds.
+    """Draw one state of a path.
 
     Parameters
     ----------
     path : Path
-        What `path(X)` of a relation returned.
+        The result of `path(X)` of a relation.
     i : int, default=0
         Which frame; negative numbers count from the end.
     ax : matplotlib Axes, optional
@@ -68,12 +66,12 @@ def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
         ax.scatter(ends[:, 0], ends[:, 1], color=BLUE, s=_size(len(xy)), linewidths=0)
     else:
         scatter(path.points, state.labels, ax=ax, plane=plane)
-    look(ax, plane.names)
+    style_axes(ax, plane.names)
     ax.set_aspect("equal", adjustable="box")  # every frame in the same window
     low, high = xy.min(axis=0), xy.max(axis=0)
-    room = 0.1 * float((high - low).max()) or 1.0
-    ax.set_xlim(low[0] - room, high[0] + room)
-    ax.set_ylim(low[1] - room, high[1] + room)
+    margin = 0.1 * float((high - low).max()) or 1.0
+    ax.set_xlim(low[0] - margin, high[0] + margin)
+    ax.set_ylim(low[1] - margin, high[1] + margin)
     ax.set_title(state.title, fontsize=10)
     return ax
 
@@ -84,22 +82,22 @@ def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> Func
     Parameters
     ----------
     path : Path
-        What `path(X)` of a relation returned.
+        The result of `path(X)` of a relation.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     seconds : float, default=8
-        How long it takes.
+        The duration.
 
     Returns
     -------
     matplotlib.animation.FuncAnimation
-        Its `save` writes a film, its `to_jshtml` a page.
+        Its `save` writes a video, its `to_jshtml` a page.
 
     Examples
     --------
     >>> from knoll import datasets, plots, relations
     >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
-    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") makes a film
+    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") writes a file
     """
     from matplotlib.animation import FuncAnimation
 

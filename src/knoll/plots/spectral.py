@@ -1,4 +1,4 @@
-"""Spectral clustering seen from inside: the rows of its eigenvectors, and the eigenvalues with their gap."""
+"""The embedding and the eigenvalues of spectral clustering."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 
 from knoll.plots.plane import Plane
 from knoll.plots.points import scatter
-from knoll.plots.style import BLUE, NOISE, RED, axes_or_new
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, plain_axes
 from knoll.spectral.estimator import SpectralClustering
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["eigenvalues", "embedding"]
-
 
 def embedding(model: SpectralClustering, ax: Axes | None = None) -> Axes:
-    """Draw the rows of the embedding, which k-means has parted, in the colours of their clusters.
+    """Draw the rows of the embedding in the colours of their clusters.
 
     Parameters
     ----------
@@ -72,10 +70,10 @@ def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -
         values = np.append(model.eigenvalues_, model.eigenvalues_[-1] - model.eigengap_)
         values = values[np.isfinite(values)]
     ax = axes_or_new(ax)
-    place = np.arange(1, len(values) + 1)
-    inside = place <= k
-    ax.plot(place[inside], values[inside], "o", color=BLUE, markersize=6)
-    ax.plot(place[~inside], values[~inside], "o", color=NOISE, markersize=6)
+    number = np.arange(1, len(values) + 1)
+    inside = number <= k
+    ax.plot(number[inside], values[inside], "o", color=BLUE, markersize=6)
+    ax.plot(number[~inside], values[~inside], "o", color=NOISE, markersize=6)
     if k < len(values):
         ax.axvline(k + 0.5, color=RED, linewidth=0.9, linestyle="--")
         gap = f"after {k}: gap {values[k - 1] - values[k]:.3g}"
@@ -94,6 +92,4 @@ def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -
     ax.set_ylabel("eigenvalue of D$^{-1/2}$AD$^{-1/2}$")
     ax.set_xlim(0.5, len(values) + 0.5)
     ax.locator_params(axis="x", integer=True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return ax
+    return plain_axes(ax)

@@ -53,5 +53,5 @@ def certify(relation: Relation, X: Floats, **parameters: Any) -> Certificate:
     try:
         return relation.certify(X, **parameters)
     except KnollError as error:
-        refused = Precondition("the data is accepted", False, str(error))
+        refused = Precondition("the data fits", False, str(error))
         return Certificate(relation.name, relation.statement, checks=(), preconditions=(refused,))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from knoll import __version__
 from knoll._system import available_threads
+from knoll._typing import Ints
 from knoll.plots.style import PALETTE
 from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
@@ -145,7 +146,7 @@ def _packed(value: Any) -> str:
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-def _drawn(n: int, d: int, seed: int) -> NDArray[np.int64]:
+def _drawn(n: int, d: int, seed: int) -> Ints:
     """Choose the rows that are drawn: fewer if there are very many columns."""
     most = min(MAX_POINTS, max(200, _MAX_NUMBERS // d))
     if n <= most:
@@ -153,7 +154,7 @@ def _drawn(n: int, d: int, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
 
 
-def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:
+def _colours(comparison: Comparison) -> dict[str, Ints]:
     """Number the clusters of every method so that matching clusters have the colour of the recommended method's."""
     advice = comparison.recommendation
     leader = advice.method or advice.runner_up or next(iter(comparison.candidates))
@@ -162,7 +163,7 @@ def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:
 
 
 def _pictures(
-    comparison: Comparison, colours: Mapping[str, NDArray[np.int64]], shown: Shown, truth: NDArray[Any] | None
+    comparison: Comparison, colours: Mapping[str, Ints], shown: Shown, truth: NDArray[Any] | None
 ) -> list[dict[str, Any]]:
     advice = comparison.recommendation
     first = [method for method in (advice.method, advice.runner_up) if method is not None]
@@ -200,7 +201,7 @@ def _counts(found: Candidate) -> str:
     return clusters + (f", {100 * found.noise:.1f} % noise" if found.noise > 0 else "")
 
 
-def _chips(labels: NDArray[Any], colours: NDArray[np.int64]) -> dict[str, Any]:
+def _chips(labels: NDArray[Any], colours: Ints) -> dict[str, Any]:
     """Return the largest clusters with their colours and sizes, and how many more there are."""
     numbers, first, sizes = np.unique(colours, return_index=True, return_counts=True)
     order = sorted(range(len(numbers)), key=lambda i: (numbers[i] < 0, -sizes[i]))
@@ -239,9 +240,7 @@ def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[An
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def _answer(
-    comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, NDArray[np.int64]]
-) -> dict[str, Any]:
+def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, Ints]) -> dict[str, Any]:
     """Return everything about one method's answer that the page shows."""
     found = comparison.candidates[method]
     clusters = clusters_of(X, found.labels, comparison.profile.columns)

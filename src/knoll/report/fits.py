@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from knoll import datasets
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.density.ascent import KernelDensity
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
@@ -113,7 +113,7 @@ def _both_halves(path: Ascent) -> float:
     return min(before, after) * min(path.stop, len(path.positions) - 1 - path.stop)
 
 
-def far_share(samples: Floats, data: Floats) -> tuple[NDArray[np.bool_], float]:
+def far_share(samples: Floats, data: Floats) -> tuple[Bools, float]:
     """Find samples further from all data than 99 % of the data are from their nearest neighbour, and their share."""
     tree = cKDTree(data)
     nearest, _ = tree.query(data, k=2)  # (n, 2), itself first

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DARK", "LIGHT", "Panel", "Picture", "Theme", "png", "save"]
-
 
 @dataclass(frozen=True)
 class Theme:
