@@ -93,8 +93,10 @@ def _moons(rng: Rng, n: int, thick: float, count: int) -> Set:
     parts = []
     for i in range(count):
         up = arc(rng, n, 0, 1, 1.0, thick)
-        place = np.array([1.25 * i if count > 2 else i, 0.0])  # further apart where the first and the third would touch
-        parts.append(up + place if i % 2 == 0 else up * [1, -1] + place + np.array([0, 0.45]))
+        offset = np.array(
+            [1.25 * i if count > 2 else i, 0.0]
+        )  # further apart where the first and the third would touch
+        parts.append(up + offset if i % 2 == 0 else up * [1, -1] + offset + np.array([0, 0.45]))
     return join(*parts)
 
 

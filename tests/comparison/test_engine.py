@@ -66,7 +66,7 @@ def test_all_methods_answer_and_the_clusters_are_found(whole):
     assert whole.recommendation.structure.verdict == "clusters"
     assert adjusted_rand_score(whole.labels, three()[1]) == 1.0
     assert np.array_equal(whole.labels, whole.candidates[whole.recommendation.method].labels)
-    assert "not truth" in whole.recommendation.caution
+    assert "not ground truth" in whole.recommendation.caution
     assert whole.recommendation.runner_up in compared()
     assert whole.recommendation.why_not
 
@@ -297,7 +297,7 @@ def test_data_without_clusters_is_called_that(kind):
     found = compare(X, methods=QUICK, k=range(1, 5))
     assert (found.recommendation.method, found.recommendation.verdict) == (None, "no clusters")
     assert found.recommendation.reasons[0] == "No clusters: the rows look like one group."
-    assert found.recommendation.reasons[1].startswith("The density has one peak")
+    assert found.recommendation.reasons[1].startswith("The density has one mode")
     assert (found.labels == 0).all()
     assert len(found.recommendation.structure.nulls) == 2
     assert set(found.candidates) == set(QUICK)
@@ -308,7 +308,7 @@ def test_data_without_clusters_is_called_that(kind):
     ("X", "why"),
     [
         (np.zeros((50, 3)), "all rows are equal"),
-        (np.arange(12.0).reshape(6, 2), "6 rows are too few to tell"),
+        (np.arange(12.0).reshape(6, 2), "6 rows are too few to estimate"),
     ],
 )
 def test_too_little_to_say_anything(X, why):
@@ -353,9 +353,11 @@ def test_columns_of_few_values_are_named():
     rng = np.random.default_rng(0)
     X = np.c_[rng.integers(1, 6, size=200), rng.normal(size=200), rng.integers(0, 2, size=200)]
     profile = compare(X, methods=["kmeans"], k=[2], columns=["grade", "size", "smokes"]).profile
-    assert "grade and smokes have few distinct values (5 and 2): clusters may only reflect these." in profile.remarks
-    assert not any("few values" in remark for remark in compare(X[:, [1]], methods=["kmeans"], k=[2]).profile.remarks)
-    assert not any("few values" in remark for remark in compare(X[:20], methods=["kmeans"], k=[2]).profile.remarks)
+    assert "Few distinct values: grade (5), smokes (2). Clusters may only reflect these." in profile.remarks
+    assert not any(
+        "distinct values" in remark for remark in compare(X[:, [1]], methods=["kmeans"], k=[2]).profile.remarks
+    )
+    assert not any("distinct values" in remark for remark in compare(X[:20], methods=["kmeans"], k=[2]).profile.remarks)
 
 
 def test_the_profile_names_copies_and_scales():
@@ -548,7 +550,10 @@ def test_progress_rises_to_one():
         ),
         ({"parameters": {"mean-shift": {"bandwidth": 0}}}, "MeanShift: bandwidth must be > 0, got 0"),
         ({"parameters": {"spectral": {"sigma": "wide"}}}, "SpectralClustering: sigma must be "),
-        ({"parameters": {"spectral": {"sigma": 1.0, "gamma": 1.0}}}, "sigma and gamma = 1/(2σ²) say the same."),
+        (
+            {"parameters": {"spectral": {"sigma": 1.0, "gamma": 1.0}}},
+            "sigma and gamma = 1/(2σ²) are the same parameter.",
+        ),
         ({"parameters": {"kernel-kmeans": {"kernel": "round"}}}, "KernelKMeans: kernel must be 'rbf', "),
         ({"parameters": {"kmeans": {"init": "nowhere"}}}, "init"),
         ({"parameters": {"dbscan": {"metric": "nothing"}}}, "DBSCAN: metric 'nothing' cannot be computed"),
@@ -574,7 +579,7 @@ def test_wrong_parameters_are_named(wrong, message):
 def test_wrong_data_is_named():
     with pytest.raises(BadData, match="compare needs at least 2 rows, got 1"):
         compare([[1.0, 2.0]])
-    with pytest.raises(BadData, match="truth must hold one label for each of 30 rows, got shape \\(29,\\)"):
+    with pytest.raises(BadData, match="truth must have one label for each of 30 rows, got shape \\(29,\\)"):
         compare(three(10)[0], methods=["kmeans"], k=[2], truth=np.zeros(29))
 
 

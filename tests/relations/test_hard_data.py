@@ -69,7 +69,7 @@ def test_bringing_near_changes_no_distance() -> None:
 
 @pytest.mark.parametrize("relation", relations.all(), ids=lambda relation: relation.name)
 def test_extreme_data_is_refused_with_the_remedy(relation: relations.Relation) -> None:
-    with pytest.raises(BadData, match=r"X has values up to 2\.\d+e\+300, whose squares leave float64. Divide X by"):
+    with pytest.raises(BadData, match=r"X has values up to 2\.\d+e\+300, whose squares overflow. Divide X by"):
         relation.certify(HARD["1e300"])
     with pytest.raises(BadData, match=r"lie within 4\.\d+e-300 of each other.*Multiply X by a power of two near"):
         relation.certify(HARD["1e-300"])
@@ -83,7 +83,7 @@ def test_a_bandwidth_of_zero_is_no_bandwidth(name: str) -> None:
 
 
 def test_more_clusters_than_rows() -> None:
-    with pytest.raises(BadData, match=r"n_clusters=61, but there are 60 rows. Take n_clusters ≤ 60"):
+    with pytest.raises(BadData, match=r"n_clusters=61, but there are 60 rows. Use n_clusters <= 60"):
         relations.get("normalized-cut-is-kernel-kmeans").certify(PLAIN, n_clusters=61)
 
 

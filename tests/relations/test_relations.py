@@ -69,7 +69,7 @@ def test_bad_input_is_named() -> None:
         relation.certify(DATA["iris"], k=3)
     with pytest.raises(InvalidParameter, match="n_clusters must be >= 1, got 0"):
         relation.certify(DATA["iris"], n_clusters=0)
-    with pytest.raises(BadData, match=r"n_clusters=3, but only 1 rows differ"):
+    with pytest.raises(BadData, match=r"n_clusters=3, but X has only 1 unique rows"):
         relation.certify(np.zeros((5, 2)))
     with pytest.raises(BadData, match="needs at least 2 rows, got 1"):
         relation.certify([[1.0, 2.0]])

@@ -243,11 +243,11 @@ def _agreed(
     from knoll._system import free_memory
     from knoll.comparison.cost import estimate_costs
     from knoll.comparison.plan import make_plan
-    from knoll.comparison.scaling import Scaling
+    from knoll.models import Preparation
 
     n, d = table.X.shape
     plan = make_plan(n, d, tuple(name for name in compared() if asked is None or name in asked), budget, True)
-    points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
+    points = Preparation.fit(table.X, table.columns, scale=scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
     seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
     echo(f"  --exact: every method on all {n} rows, about {_time(seconds)} of processor time")

@@ -39,10 +39,9 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     # (d,) each; rows are summed in order of content, so that the result does not depend on their order
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     power = np.frexp(np.maximum(np.abs(minima), np.abs(maxima)))[1]  # squares of extreme numbers would overflow
-    means = np.array(
-        [np.ldexp(np.mean(np.ldexp(X[order, j], -power[j]), dtype=np.float64), power[j]) for j in range(d)]
-    )
-    deviations = np.array([np.ldexp(np.std(np.ldexp(X[order, j], -power[j])), power[j]) for j in range(d)])
+    scaled = (np.ldexp(X[order, j], -power[j]) for j in range(d))
+    moments = np.array([(np.mean(column, dtype=np.float64), np.std(column)) for column in scaled])
+    means, deviations = np.ldexp(moments.T, power)
     constant = minima == maxima
     duplicates = 0
     for begin in range(0, n - 1, 1 << 16):
@@ -62,10 +61,8 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
         verb = "is a duplicate" if duplicates == 1 else "are duplicates"
         remarks.append(f"{duplicates} of {n} rows {verb} of another row.")
     if ratio > _MAX_RATIO:
-        widest, narrowest = (
-            names[int(np.argmax(deviations))],
-            names[int(np.argmin(np.where(constant, np.inf, deviations)))],
-        )
+        widest = names[int(np.argmax(deviations))]
+        narrowest = names[int(np.argmin(np.where(constant, np.inf, deviations)))]
         remarks.append(
             f"Ranges differ widely ({widest} is {ratio:.3g} times {narrowest}): unscaled, {widest} would dominate."
         )
@@ -74,21 +71,12 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
 
 def _few_values(X: NDArray[Any], names: Sequence[str], constant: Bools) -> list[str]:
     """Name columns with few distinct values, each of which is a mode of the density."""
-    if len(X) < _MIN_ROWS:
-        return []
-    found = {}
-    for j in np.flatnonzero(~constant).tolist():
-        if (
-            len(np.unique(X[: 20 * _FEW_VALUES, j])) <= _FEW_VALUES
-            and (count := len(np.unique(X[:, j]))) <= _FEW_VALUES
-        ):
-            found[names[j]] = count
+    found = []
+    for j in np.flatnonzero(~constant).tolist() if len(X) >= _MIN_ROWS else ():
+        first = len(np.unique(X[: 20 * _FEW_VALUES, j]))
+        if first <= _FEW_VALUES and (count := len(np.unique(X[:, j]))) <= _FEW_VALUES:
+            found.append(f"{names[j]} ({count})")
     if not found:
         return []
-    shown, counts = list(found)[:5], [str(count) for count in found.values()][:5]
-    if len(found) == 1:
-        return [f"{shown[0]} has few distinct values ({counts[0]}): clusters may only reflect these."]
-    more = " and others" if len(found) > 5 else ""
-    named = f"{', '.join(shown)}{more}" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
-    values = f"{', '.join(counts)}, …" if more else f"{', '.join(counts[:-1])} and {counts[-1]}"
-    return [f"{named} have few distinct values ({values}): clusters may only reflect these."]
+    more = ", …" if len(found) > 5 else ""
+    return [f"Few distinct values: {', '.join(found[:5])}{more}. Clusters may only reflect these."]

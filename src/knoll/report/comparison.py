@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll import __version__
-from knoll._system import available_threads
 from knoll._typing import Ints
 from knoll.plots.style import PALETTE
 from knoll.registry import display_names, title
@@ -26,6 +21,7 @@ from knoll.report.comparison_charts import HEIGHT, WIDTH, chart, number
 from knoll.report.comparison_clusters import Cluster, clusters_of, distinguishing_columns
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import MAX_POINTS, Shown, same_colours, shown_rows
+from knoll.report.template import embedded, read, render
 
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
@@ -84,8 +80,6 @@ def comparison_page(
     >>> page[:15], "k-means" in page
     ('<!doctype html>', True)
     """
-    from jinja2 import Environment, StrictUndefined
-
     done("pictures")
     rows = _drawn(X.shape[0], X.shape[1], comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
@@ -97,14 +91,9 @@ def comparison_page(
     done("relations")
     arrows, arrows_note = related(comparison, scaled, seconds)
     done("page")
-    files = resources.files("knoll.report") / "templates"
-    texts = {
-        part: (files / part).read_text(encoding="utf-8")
-        for part in ("compare.html", "tour.css", "compare.css", "compare.js")
-    }
-    style = texts["tour.css"] + texts["compare.css"] + _palette_rules()
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return template.from_string(texts["compare.html"]).render(
+    style, script = read("tour.css") + read("compare.css") + _palette_rules(), read("compare.js")
+    return render(
+        "compare.html",
         name=name, title=title, display_names=display_names, two_digits=_two_digits, counted=_counted,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
@@ -112,8 +101,7 @@ def comparison_page(
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
-        css=style, css_hash=_hash(style), script=texts["compare.js"], script_hash=_hash(texts["compare.js"]),
-        version=__version__, machine=f"{available_threads()} CPUs, {platform.machine()}",
+        css=style, css_hash=_hash(style), script=script, script_hash=_hash(script),
         seconds=f"{comparison.seconds:.1f}", structure=comparison.recommendation.structure,
     )  # fmt: skip
 
@@ -136,11 +124,6 @@ def _palette_rules() -> str:
     light = "".join(f".c{i} {{ --swatch: {colour}; }}\n" for i, colour in enumerate(PALETTE))
     dark = "".join(f"  .c{i} {{ --swatch: {_lighter(colour)}; }}\n" for i, colour in enumerate(PALETTE))
     return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
-
-
-def _packed(value: Any) -> str:
-    """Return JSON that can be embedded in a page: without "<"."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------
@@ -226,7 +209,7 @@ def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[An
     names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
     equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else equal units would leave a thin strip
     ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
-    return _packed({
+    return embedded({
         "fine": _RESOLUTION, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
         "palette": list(PALETTE), "dark": [_lighter(colour) for colour in PALETTE],
         "ticks": ticks,

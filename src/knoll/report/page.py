@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
-import platform
 import re
 import time
 from collections.abc import Callable
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from knoll import __version__, relations
-from knoll._system import available_threads
+from knoll import relations
 from knoll.report.certificates import DATA, Certified, certified
 from knoll.report.figures import ARROWS, FIGURES
 from knoll.report.paths import PATHS, Film
 from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
 from knoll.report.tables import TABLES
+from knoll.report.template import embedded, read, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,8 +39,6 @@ _LINKED = 14  # the figure with links: embedded as SVG
 
 def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
     """Return the page, with certificates for `data`; `done` is called after each piece."""
-    from jinja2 import Environment, StrictUndefined
-
     begun = time.perf_counter()
     pictures, tables, films, certificates = {}, {}, {}, []
     for make in FIGURES:
@@ -61,13 +56,11 @@ def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] 
     for relation in relations.all():
         certificates.append(_certificates(certified(relation, data)))
         done(f"certificates: {relation.name}")
-    files = resources.files("knoll.report") / "templates"
-    texts = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return template.from_string(texts["tour.html"]).render(
-        pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS, arrows=_arrows(),
-        data_names=data, css=texts["tour.css"], script=texts["player.js"], version=__version__,
-        seconds=f"{time.perf_counter() - begun:.0f}", machine=f"{available_threads()} CPUs, {platform.machine()}",
+    arrows = [(arrow.number, relations.get(arrow.relation)) for arrow in ARROWS]
+    return render(
+        "tour.html", pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS,
+        arrows=arrows, data_names=data, css=read("tour.css"), script=read("player.js"),
+        seconds=f"{time.perf_counter() - begun:.0f}",
     )  # fmt: skip
 
 
@@ -114,10 +107,9 @@ def _inline(figure: Figure, alt: str) -> str:
 
 
 def _film(film: Film) -> dict[str, Any]:
-    packed = json.dumps(film.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return {
         "title": film.title, "text": film.text, "alt": film.alt, "count": len(film.data["frames"]),
-        "json": packed.replace("<", "\\u003c"),
+        "json": embedded(film.data),
     }  # fmt: skip
 
 
@@ -138,17 +130,3 @@ def _certificates(found: Certified) -> dict[str, Any]:
         "name": relation.name, "source": relation.source, "target": relation.target, "statement": relation.statement,
         "formula": relation.formula, "rows": rows,
     }  # fmt: skip
-
-
-def _arrows() -> list[dict[str, Any]]:
-    drawn = {arrow.relation: arrow.number for arrow in ARROWS}
-    return [
-        {
-            "number": drawn[relation.name],
-            "relation": relation.name,
-            "source": relation.source,
-            "target": relation.target,
-        }
-        for relation in relations.all()
-        if relation.name in drawn  # the complexity table is a statement about all five, not an arrow
-    ]
