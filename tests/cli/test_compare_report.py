@@ -156,7 +156,7 @@ def test_no_recommendation_is_said_first(found, points, verdict, heading):
     text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
     assert f'<h2 id="recommended">{heading}</h2>' in text
     assert '<section id="recommendation" class="card none"' in text
-    assert ("would also find in data that has none" in text) == (verdict == "no clusters")
+    assert ("would find similar clusters in data that has none" in text) == (verdict == "no clusters")
     assert "recommended</span>" not in text
 
 

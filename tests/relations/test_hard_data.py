@@ -77,7 +77,7 @@ def test_extreme_data_is_refused_with_the_remedy(relation: relations.Relation) -
 
 @pytest.mark.parametrize("name", ["climb-to-mean-shift", "mean-shift-ascent"])
 def test_a_bandwidth_of_zero_is_no_bandwidth(name: str) -> None:
-    with pytest.raises(BadData, match=r"The bandwidth of these 20 rows would be 0.*Give one: bandwidth > 0"):
+    with pytest.raises(BadData, match=r"The estimated bandwidth of 20 rows is 0.*Set bandwidth > 0"):
         relations.get(name).certify(HARD["all rows equal"])
     assert relations.get(name).certify(HARD["all rows equal"], bandwidth=1.0)
 

@@ -124,7 +124,7 @@ def test_mixture_distance_finds_the_rows_where_mahalanobis_errs() -> None:
     certificate = relations.get("mixture-distance").certify(
         DATA["x1500"], n_components=4
     )  # 22 to 154 rows, by the seed
-    assert certificate.numbers["rows that Mahalanobis alone would give to another component"] > 0
+    assert certificate.numbers["rows that Mahalanobis alone would assign to another component"] > 0
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_smallest_level_is_sharp() -> None:
 def test_an_end_with_a_row_on_its_sphere_is_no_peak() -> None:
     certificate = relations.get("mean-shift-ascent").certify([[-1.0], [0.0], [1.0]], bandwidth=1.0)
     assert certificate.holds, str(certificate)
-    assert certificate.numbers["ends with a row on their sphere"] >= 1
+    assert certificate.numbers["end points with a row on their sphere"] >= 1
 
 
 def test_mean_shift_ascent_would_notice_a_descent(monkeypatch: pytest.MonkeyPatch) -> None:
