@@ -119,8 +119,8 @@ def fit_mixtures(
     score[model.covariance_type, int(model.n_components)] = bic
     reason = tuning._by_criterion("bic", sorted(score, key=lambda pair: score[pair]), score, np.array(tried))
     shown = {label: values for label, values in curve.items() if not np.isnan(values).all()}
-    x, k = np.array(tried, dtype=np.float64), float(model.n_components)
-    return model, Evidence("BIC", "n_components", x, shown, k, reason, "components", "BIC")
+    x, chosen = np.array(tried, dtype=np.float64), float(model.n_components)
+    return model, Evidence("BIC", "n_components", x, shown, chosen, reason, "components", "BIC")
 
 
 def _collapsed(model: Any, d: int) -> bool:

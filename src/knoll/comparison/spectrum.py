@@ -40,9 +40,7 @@ def _with_next(model: Any) -> Floats:
 
 def _other_reason(k: int, source: str, auto: Any, values: Floats, same: bool) -> str:
     """Explain a number that does not come from the eigengap."""
-    text = (
-        f"the density suggests {k} clusters" if source == "density" else f"{k} was chosen from the numbers to try"
-    )
+    text = f"the density suggests {k} clusters" if source == "density" else f"{k} was chosen from the numbers to try"
     if k < len(values):
         here, following = apart(values[k - 1], values[k])
         text += f"; after {k} eigenvalues ({here}) the next is {following}"

@@ -59,10 +59,11 @@ def _real(value: Any, name: str, rule: str, remedy: str) -> float:
     """The number as a float; an integer beyond float64 is infinite."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{name} must be a number {rule}, got {value!r}. {remedy}")
+    number: Any = value
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 def _describe(values: Any) -> str:
