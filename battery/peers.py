@@ -1,4 +1,4 @@
-"""scikit-learn's answers, told the number of clusters where the method takes one. Data is scaled like ours."""
+"""scikit-learn's answers, with the number of clusters for methods that take one. Data is scaled like ours."""
 
 from __future__ import annotations
 

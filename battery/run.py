@@ -31,7 +31,7 @@ class Record:
     ours: dict[str, float]  # of every method of ours
     peers: dict[str, float]
     seconds: float
-    witness: str
+    reason: str  # for the number of clusters
 
     @property
     def oracle(self) -> float:
@@ -64,5 +64,5 @@ def run_set(name: str, seed: int, peers: bool = True, **settings: Any) -> Record
         ours={method: ari(y, one.labels) for method, one in found.candidates.items()},
         peers=peer_scores(X, y) if peers and structured else {},
         seconds=seconds,
-        witness=found.recommendation.structure.reason,
+        reason=found.recommendation.structure.reason,
     )

@@ -1,4 +1,4 @@
-"""The sets: a name, and how a seed makes it. A cluster is a connected hill of density, however it is bent.
+"""The sets: a name, and how a seed makes it. A cluster is a connected mode of the density, of any shape.
 
 So one ring, one bent band, one sheet are sets *without* structure, like one Gaussian or one uniform box: there is
 nothing to part. Rows of background noise bear the label −1 and are not scored.
@@ -93,8 +93,10 @@ def _moons(rng: Rng, n: int, thick: float, count: int) -> Set:
     parts = []
     for i in range(count):
         up = arc(rng, n, 0, 1, 1.0, thick)
-        place = np.array([1.25 * i if count > 2 else i, 0.0])  # further apart where the first and the third would touch
-        parts.append(up + place if i % 2 == 0 else up * [1, -1] + place + np.array([0, 0.45]))
+        offset = np.array(
+            [1.25 * i if count > 2 else i, 0.0]
+        )  # further apart where the first and the third would touch
+        parts.append(up + offset if i % 2 == 0 else up * [1, -1] + offset + np.array([0, 0.45]))
     return join(*parts)
 
 
@@ -218,7 +220,7 @@ STRUCTURED: dict[str, Recipe] = {
 }
 
 
-# ---- one hill or none ----------------------------------------------------------------------------------------------
+# ---- one mode or none ----------------------------------------------------------------------------------------------
 
 
 def _one(X: Floats) -> Set:

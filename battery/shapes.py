@@ -56,19 +56,19 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
         gaps = np.linalg.norm(centres[:, None] - centres, axis=2)  # (k, k)
         if k == 1 or gaps[~np.eye(k, dtype=bool)].min() >= distance:
             return centres
-    raise RuntimeError(f"no place for {k} centres {distance} apart")
+    raise RuntimeError(f"no position for {k} centres {distance} apart")
 
 
 def blobs(
     rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, spreads: list[float] | None = None
 ) -> Set:
-    """Draw Gaussians at random places; distances are in units of the largest standard deviation."""
+    """Draw Gaussians at random positions; distances are in units of the largest standard deviation."""
     spreads = [1.0] * len(sizes) if spreads is None else spreads
     centres = apart(rng, len(sizes), d, distance)
     parts = []
-    for size, centre, spread in zip(sizes, centres, spreads, strict=True):
+    for size, centre, std in zip(sizes, centres, spreads, strict=True):
         turn = shape(rng, d, ratio) if ratio > 1 else np.eye(d)
-        parts.append(centre + spread * rng.normal(size=(size, d)) @ turn.T)
+        parts.append(centre + std * rng.normal(size=(size, d)) @ turn.T)
     return join(*parts)
 
 

@@ -39,9 +39,9 @@ def page(halves: dict[str, Sequence[Record]], machine: str) -> str:
         f"`make battery` draws {len(STRUCTURED)} labelled sets and {len(STRUCTURELESS)} without structure "
         "(battery/sets.py), each from two seeds: the choice was made while looking at the development half only; the "
         "test half is for judging it. Scores are adjusted Rand indices over the sets with structure. `knoll.compare` "
-        "is not told the number of clusters; scikit-learn's methods are, but HDBSCAN, which takes none. All see "
-        "columns of unit variance. Rows of background noise are not scored; rows that a method calls noise count as "
-        "one more cluster. A cluster is a connected hill of density, so one ring or one bent band is a set without "
+        "does not know the number of clusters; scikit-learn's methods do, except HDBSCAN, which does not need it. All "
+        "see columns of unit variance. Rows of background noise are not scored; rows labelled as noise count as "
+        "one more cluster. A cluster is a connected mode of the density, so one ring or one bent band is a set without "
         "structure. How the choice is made: [guide/how-compare-decides.md](guide/how-compare-decides.md).",
         "",
         f"{machine}",

@@ -8,5 +8,5 @@
     tables.py    the text table, docs/benchmarks.md and docs/benchmarks.json
     cases/       one file per family; a new file there is found by itself
 
-``python -m benchmarks --help`` tells the options.
+``python -m benchmarks --help`` lists the options.
 """

@@ -1,7 +1,7 @@
 """The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
 
     python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
-    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write puts it in its places of the page
+    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write puts it into the page
 
 A solve is modelled as the setting up of an operator and twelve applications to twelve columns: seconds of processor
 time, one thread, so that other work on the machine does not count. What would take longer than some seconds is
@@ -33,7 +33,7 @@ SHARES = (0.03, 0.1, 0.3, 1.0)  # σ over the data's scale, the root of the mean
 APPLICATIONS, WIDTH = 12, 12
 PAIRS = 3e8  # above these one application is estimated from fewer rows
 EXACT = ("stored", "tiles", "truncated")
-PROBE = 10_000  # rows that tell whether the kernel is of low rank
+PROBE = 10_000  # rows for the test of the kernel's rank
 RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve ask for it
 
 
@@ -130,7 +130,7 @@ WAYS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class GridPoint:
     """One point of the map."""
 
     n: int
@@ -149,22 +149,22 @@ class Place:
         return self.times[self.taken].solve / self.times[self.best].solve
 
 
-def visit(n: int, d: int, share: float) -> Place:
+def visit(n: int, d: int, share: float) -> GridPoint:
     X = clouds(n, d)
     sigma = share * float(np.sqrt(X.var(axis=0).mean()))
     found = {name: took for name, way in WAYS.items() if (took := way(X, sigma)) is not None}
     route = choose_route(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
-    return Place(n, d, share, found, route.name, route.sketch)
+    return GridPoint(n, d, share, found, route.name, route.sketch)
 
 
 HEAD = ("n", "d", "σ / scale", *WAYS, "fastest exact", "auto takes", "auto / fastest")
 
 
-def row(place: Place) -> list[str]:
-    cells = [str(place.times.get(name, "–")) for name in WAYS]
-    begun = "" if place.start == "none" else f", start by {place.start}"
-    taken = f"{place.taken}{begun}"
-    return [f"{place.n:,}", str(place.d), f"{place.share:g}", *cells, place.best, taken, f"{place.ratio:.2f}"]
+def row(point: GridPoint) -> list[str]:
+    cells = [str(point.times.get(name, "–")) for name in WAYS]
+    begun = "" if point.start == "none" else f", start by {point.start}"
+    taken = f"{point.taken}{begun}"
+    return [f"{point.n:,}", str(point.d), f"{point.share:g}", *cells, point.best, taken, f"{point.ratio:.2f}"]
 
 
 def rows_of(text: str) -> dict[tuple[int, int, float], list[str]]:
@@ -191,7 +191,7 @@ def page(rows: dict[tuple[int, int, float], list[str]]) -> str:
         "rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
         "",
         f'{date.today()}, {describe()["cpu"]}. At worst `operator="auto"` takes {max(ratios):.2f} times as long as the '
-        f"fastest exact way; in {close} of {len(ratios)} places at most a tenth longer. "
+        f"fastest exact way; in {close} of {len(ratios)} grid points at most a tenth longer. "
         "Written by `python -m benchmarks.operators`.",
         "",
         "| " + " | ".join(HEAD) + " |",
@@ -205,17 +205,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
     parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
-    parser.add_argument("--write", action="store_true", help="put a part of the map in its places of the page")
-    asked = parser.parse_args()
-    part = bool(asked.rows or asked.columns)
+    parser.add_argument("--write", action="store_true", help="put a part of the map into the page")
+    options = parser.parse_args()
+    part = bool(options.rows or options.columns)
     rows = rows_of(PAGE.read_text(encoding="utf-8")) if part else {}
     print(" ".join(f"{name:>14}" for name in HEAD), flush=True)
-    for d in asked.columns or COLUMNS:
-        for n in asked.rows or ROWS:
+    for d in options.columns or COLUMNS:
+        for n in options.rows or ROWS:
             for share in SHARES:
                 rows[d, n, share] = row(visit(n, d, share))
                 print(" ".join(f"{cell:>14}" for cell in rows[d, n, share]), flush=True)
-        if asked.write or not part:  # as far as it has come
+        if options.write or not part:  # as far as it has come
             PAGE.write_text(page(rows), encoding="utf-8")
 
 

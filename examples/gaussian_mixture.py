@@ -20,7 +20,7 @@ print("shares", model.weights_.round(3), "  agreement with the species (AMI)",
 # EM never goes downhill (the regularisation aside): the history shows the climb.
 assert (np.diff(model.history_["objective"]) > -1e-6).all()
 
-# A point belongs to a component to a degree. These flowers were hard to tell:
+# A point belongs to a component to a degree. These flowers are ambiguous:
 degrees = model.predict_proba(data.X)
 print("flowers less than 90 % certain:", np.flatnonzero(degrees.max(axis=1) < 0.9).tolist())
 

@@ -1,4 +1,4 @@
-"""Mean Shift: let every point climb to the top of its hill.
+"""Mean Shift: every point ascends to a mode of the density.
 
 python examples/mean_shift.py               prints
 python examples/mean_shift.py picture.png   also draws
@@ -10,7 +10,7 @@ import numpy as np
 
 from knoll import MeanShift, datasets, metrics, plots
 
-# Three tops in 1500 points of the plane; nobody tells the model how many.
+# Three modes in 1500 points of the plane; the number is not a parameter.
 data = datasets.load("x1500")
 model = MeanShift(bandwidth=1.2).fit(data.X)
 print(len(model.cluster_centers_), "clusters; their tops:")

@@ -8,6 +8,6 @@ certificate = relation.certify(data.X, n_clusters=3)
 print(certificate)
 assert certificate.holds
 
-# Give it the two circles as a clustering: no plane parts them, so no k-means can return them.
+# Give it the two circles as a clustering: no plane separates them, so k-means cannot return them.
 circles = datasets.load("circles")
 print(relation.certify(circles.X, n_clusters=2, labels=circles.y))

@@ -23,13 +23,13 @@ K = range(2, 16)
 
 
 def table(n: int, d: int) -> dict[str, np.ndarray]:
-    """Six Gaussians of different spread as the bytes of a CSV, their labels, and an ε."""
+    """Six Gaussians of different variance as the bytes of a CSV, their labels, and an ε."""
     from knoll.scales import estimate_eps
 
     rng = np.random.default_rng(3)
     y = rng.integers(6, size=n)
-    centres, spread = 6 * rng.normal(size=(6, d)), rng.uniform(0.6, 1.6, size=(6, 1))
-    X = centres[y] + spread[y] * rng.normal(size=(n, d))
+    centres, std = 6 * rng.normal(size=(6, d)), rng.uniform(0.6, 1.6, size=(6, 1))
+    X = centres[y] + std[y] * rng.normal(size=(n, d))
     text = io.StringIO()
     np.savetxt(text, X, fmt="%.6f", delimiter=",", header=",".join(f"x{j}" for j in range(d)), comments="")
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -1,7 +1,7 @@
 """EM for mixtures of Gaussians, against scikit-learn from the same start.
 
 The start is made with the data: weights, means and precisions from a coarse look at it, so that every contestant
-climbs the same hill. The judge is the log-likelihood of all rows under the returned parameters, in float64.
+maximises the same likelihood. The judge is the log-likelihood of all rows under the returned parameters, in float64.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def case(name: str, n: int, d: int, k: int, std: float, shape: str, target: floa
 case("mixture-full-1e6x2", 10**6, 2, 3, 1.5, "full", 60, memory=64)
 case("mixture-full-2e5x16", 2 * 10**5, 16, 10, 6.0, "full", 25)
 case("mixture-full-5e4x64", 5 * 10**4, 64, 10, 8.0, "full", 10)
-for kind in ("diag", "tied", "spherical"):
-    case(f"mixture-{kind}-2e5x16", 2 * 10**5, 16, 10, 6.0, kind, 8)
+for covariance_type in ("diag", "tied", "spherical"):
+    case(f"mixture-{covariance_type}-2e5x16", 2 * 10**5, 16, 10, 6.0, covariance_type, 8)
 
 
 # ---- small data: what a call costs by itself ----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 tslearn begins with random labels and leaves the norms of the means out of its distances; each contestant makes one run
 with its own start, and the objective Σ‖φ(x) − m‖² is computed from the returned labels, in float64, for all alike.
-The loop in NumPy begins where knoll does, and goes to rest.
+The loop in NumPy begins where knoll does, and runs to a fixed point.
 """
 
 from __future__ import annotations

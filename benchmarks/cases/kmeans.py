@@ -1,8 +1,8 @@
 """k-means: knoll.KMeans against scikit-learn's Lloyd and Elkan, scikit-learn-intelex, and (float32) faiss.
 
-From a given start all go to rest (tol = 0, at most 300 steps). faiss has no rule to stop by, and oneDAL never stops at
-tol = 0; both are given the number of steps that scikit-learn's Lloyd needs on the same data, counted when the data is
-made. The inertia that is compared is computed from the returned centres, in float64, for everybody alike.
+From a given start all run to a fixed point (tol = 0, at most 300 steps). faiss has no rule to stop by, and oneDAL never
+stops at tol = 0; both are given the number of steps that scikit-learn's Lloyd needs on the same data, counted when the
+data is made. The inertia that is compared is computed from the returned centres, in float64, for all contestants.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def blobs(n: int, d: int, k: int, std: float, dtype: str) -> np.ndarray:
 def with_start(X: np.ndarray, k: int) -> dict[str, np.ndarray]:
     """Add k rows to start from, how many steps Lloyd's algorithm takes from there, and the inertia it rests at.
 
-    The rest is that of float64 arithmetic: which of many rests a float32 contestant finds is its rounding's choice.
+    The fixed point is that of float64 arithmetic: which one a float32 contestant finds depends on its rounding.
     """
     from sklearn.cluster import KMeans
 
@@ -37,11 +37,11 @@ def with_start(X: np.ndarray, k: int) -> dict[str, np.ndarray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = KMeans(k, init=start, n_init=1, tol=0, max_iter=STEPS).fit(X)
-        rest = inertia(X, model.cluster_centers_)
+        fixed_point = inertia(X, model.cluster_centers_)
         if X.dtype != np.float64:
             wide = KMeans(k, init=start.astype(np.float64), n_init=1, tol=0, max_iter=STEPS)
-            rest = inertia(X, wide.fit(X.astype(np.float64)).cluster_centers_)
-    return {"X": X, "start": start, "steps": np.array(model.n_iter_), "rest": np.array(rest * (1 + 1e-6))}
+            fixed_point = inertia(X, wide.fit(X.astype(np.float64)).cluster_centers_)
+    return {"X": X, "start": start, "steps": np.array(model.n_iter_), "rest": np.array(fixed_point * (1 + 1e-6))}
 
 
 def make_blobbed(n: int, d: int, k: int, std: float, dtype: str) -> dict[str, np.ndarray]:
@@ -140,7 +140,7 @@ def from_a_start(
                 ours=Contestant("knoll", knoll_from, ("knoll.kmeans",)),
                 peers=(*PEERS, FAISS) if single else PEERS,
                 judge=judge,
-                # float32 peers round their centres at every step and may rest elsewhere, at less or at more
+                # float32 peers round their centres at every step and may reach another fixed point
                 not_worse=no_larger("inertia", relative=1e-3, floor="rest in float64")
                 if single
                 else no_larger("inertia", relative=1e-6),

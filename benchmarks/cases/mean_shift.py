@@ -1,7 +1,7 @@
 """Mean Shift with every point as a seed: knoll.MeanShift against scikit-learn's.
 
 knoll climbs to fixed points and joins ends; scikit-learn stops by a small step and drops ends near larger ones. What
-both must find is the hills: the judge counts the rows that are not with the most of their blob.
+both must find is the modes: the judge counts the rows that are not with the most of their blob.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spectral clustering with the Gaussian kernel and on graphs of neighbours, beside scikit-learn's.
 
-The judge counts rows that are not with the most of their true group, and tells the largest residual ‖Mv − λv‖ of the
+The judge counts rows that are not with the most of their true group, and computes the largest residual ‖Mv − λv‖ of the
 eigenpairs, which is the model's own certificate; scikit-learn has none. It stores n × n matrices: 20 000 rows take it
 minutes and 10 GB, 100 000 it cannot do at all, so there it is given a fifth of the rows. `--cases` picks the cases.
 """
@@ -72,11 +72,11 @@ def fit_sklearn_fewer(data: Data, threads: int) -> Any:
 def misplaced(data: Data, result: Any) -> dict[str, float]:
     """Share of rows that are not in the largest cluster of their own group; the largest residual."""
     labels, residual = result
-    told = {}
+    scores = {}
     if labels is not None:
         right = sum(np.bincount(labels[data["truth"] == group]).max() for group in np.unique(data["truth"]))
-        told["misplaced"] = 1 - right / len(labels) if len(np.unique(labels)) == int(data["k"]) else 1.0
-    return told if residual is None else told | {"residual": residual}
+        scores["misplaced"] = 1 - right / len(labels) if len(np.unique(labels)) == int(data["k"]) else 1.0
+    return scores if residual is None else scores | {"residual": residual}
 
 
 def same_groups(residual: float, ours: Quality, peer: Quality) -> bool:

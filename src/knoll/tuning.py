@@ -1,4 +1,4 @@
-"""Choosing k and the model from the data: every candidate is fitted, the curve is kept, the choice has a reason.
+"""Model selection: the number of clusters or components, with the curve of the criterion and the reason.
 
 Internal criteria are not the truth: they show which model the data supports under the criterion's own assumptions
 (docs/guide/choosing-parameters.md).
@@ -18,6 +18,7 @@ from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import Rescaling, largest_of, without_absent
 from knoll._system import resolve_threads
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.kmeans.estimator import KMeans
@@ -39,19 +40,19 @@ from knoll.validation import (
 __all__ = ["Selection", "choose_n_clusters", "choose_n_components", "eigengap", "silhouette_samples"]
 
 _STRONG = 10.0  # a difference in BIC beyond which evidence is called very strong (Kass & Raftery 1995)
-_FLAT = 0.1  # a knee that lies less than this below the chord of its curve is none
-_PROP = 1e-6  # of the mean variance: what is added to covariances
-_SCORED_ROWS = 20_000  # silhouettes take every pair of rows: above this many distinct ones, of a sample
+_FLAT = 0.1  # an elbow less than this below the chord of its curve is not significant
+_REG_COVAR = 1e-6  # of the mean variance, added to covariances
+_SCORED_ROWS = 20_000  # unique rows; silhouettes use every pair, so more are sampled
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen, why, and the curve it was chosen from."""
+    """The choice, its reason, and the curve of the criterion."""
 
     best: int  # the number of clusters or components
     criterion: str
-    candidates: NDArray[np.int64]  # (m,) the numbers tried
-    curve: Mapping[str, NDArray[np.float64]]  # the criterion at each candidate; one array a covariance type, or by name
+    candidates: Ints  # (m,) the numbers tried
+    curve: Mapping[str, Floats]  # the criterion at each candidate; one array a covariance type, or by name
     reason: str
     model: Any  # the estimator, fitted at the choice; None where nothing was fitted
 
@@ -92,12 +93,12 @@ def choose_n_components(
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of w counts as w rows, also in BIC's n.
     n_init : int, default=5
-        Starts of each fit; the best is kept. EM finds a local maximum: with one start the criterion compares luck.
+        Starts of each fit; the best is kept. EM finds a local maximum: with one start the comparison is unreliable.
     reg_covar : float, default=None
         Added to the diagonal of every covariance. None: 1e-6 of the mean variance of the columns, so that the choice
         does not depend on the units of X.
     random_state : int, RandomState, Generator or None, default=None
-        What the starts are drawn from. All candidates share one seed.
+        The seed of the initialisations, shared by all candidates.
     n_jobs : int or None, default=None
         Threads of each fit.
 
@@ -116,21 +117,10 @@ def choose_n_components(
     """
     check_parameters(
         "choose_n_components",
-        {
-            "criterion": criterion,
-            "n_init": n_init,
-            "reg_covar": reg_covar,
-            "random_state": random_state,
-            "n_jobs": n_jobs,
-        },
-        {
-            "criterion": (Choice(("bic", "aic", "icl")),),
-            "n_init": (Number(1, whole=True),),
-            "reg_covar": (None, Number(0)),
-            "random_state": RANDOM_STATE,
-            "n_jobs": N_JOBS,
-        },
+        {"criterion": criterion, "reg_covar": reg_covar},
+        {"criterion": (Choice(("bic", "aic", "icl")),), "reg_covar": (None, Number(0))},
     )
+    _check_common("choose_n_components", n_init, random_state, n_jobs)
     types = _covariance_types(covariance_types)
     points = check_points(X, n_jobs=n_jobs)
     weights = check_weights(sample_weight, len(points), owner="choose_n_components")
@@ -167,15 +157,15 @@ def choose_n_components(
     )
 
 
-def _small_variance(points: NDArray[Any], weights: NDArray[np.float64] | None, threads: int) -> float:
+def _small_variance(points: NDArray[Any], weights: Floats | None, threads: int) -> float:
     """Return 1e-6 of the mean variance of the columns."""
     rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, threads=threads)
     variance = float(rows.centering.covariance.diagonal().mean()) / rows.centering.scale / rows.centering.scale
-    return float(min(rows.scaling.from_units(_PROP * variance, length=2), np.finfo(np.float64).max))
+    return float(min(rows.scaling.from_units(_REG_COVAR * variance, length=2), np.finfo(np.float64).max))
 
 
 def _by_criterion(
-    criterion: str, ranked: list[tuple[str, int]], score: Mapping[tuple[str, int], float], numbers: NDArray[np.int64]
+    criterion: str, ranked: list[tuple[str, int]], score: Mapping[tuple[str, int], float], numbers: Ints
 ) -> str:
     name, k = ranked[0]
     text = f"{criterion.upper()} is smallest for {k} {name} component{'s' if k > 1 else ''} ({score[ranked[0]]:.6g})"
@@ -183,7 +173,7 @@ def _by_criterion(
         behind = score[ranked[1]] - score[ranked[0]]
         other, number = ranked[1]
         text += f"; the next best, {number} {other}, is {behind:.3g} higher"
-        text += " (strong evidence)" if behind > _STRONG else f" (less than {_STRONG:g}: the data hardly decides)"
+        text += " (strong evidence)" if behind > _STRONG else f" (less than {_STRONG:g}: weak evidence)"
     return text + _at_the_end(k, numbers) + "."
 
 
@@ -233,7 +223,7 @@ def choose_n_clusters(
     n_references : int, default=20
         Reference data sets of the gap statistic.
     random_state : int, RandomState, Generator or None, default=None
-        What starts, samples and reference data are drawn from.
+        The seed of initialisations, samples and reference data.
     n_jobs : int or None, default=None
         Threads of each fit.
 
@@ -253,21 +243,10 @@ def choose_n_clusters(
     """
     check_parameters(
         "choose_n_clusters",
-        {
-            "criterion": criterion,
-            "n_init": n_init,
-            "n_references": n_references,
-            "random_state": random_state,
-            "n_jobs": n_jobs,
-        },
-        {
-            "criterion": (Choice(("silhouette", "elbow", "gap")),),
-            "n_init": (Number(1, whole=True),),
-            "n_references": (Number(2, whole=True),),
-            "random_state": RANDOM_STATE,
-            "n_jobs": N_JOBS,
-        },
+        {"criterion": criterion, "n_references": n_references},
+        {"criterion": (Choice(("silhouette", "elbow", "gap")),), "n_references": (Number(2, whole=True),)},
     )
+    _check_common("choose_n_clusters", n_init, random_state, n_jobs)
     if criterion == "gap" and sample_weight is not None:
         raise InvalidParameter(
             "choose_n_clusters: the gap statistic compares with unweighted reference data, so sample_weight has no "
@@ -306,7 +285,7 @@ def choose_n_clusters(
 
 def silhouette_samples(
     X: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Compute the silhouette (b − a)/max(a, b) of each row, from all pairs of rows.
 
     a is the mean distance to the others of the row's own cluster, b the least mean distance to another cluster; 0 for a
@@ -343,15 +322,13 @@ def silhouette_samples(
             f"silhouette_samples: labels has shape {np.shape(labels)}; give one for each of {len(points)} rows."
         )
     if len(names) < 2:
-        raise BadData("silhouette_samples: there is one cluster only; a silhouette compares at least two.")
+        raise BadData("silhouette_samples: there is only one cluster; a silhouette needs at least two.")
     present = np.flatnonzero(weights > 0) if weights is not None else np.arange(len(points))
     silhouettes = np.zeros(len(points))
     order = present[np.argsort(inverse[present], kind="stable")]
     sizes = np.bincount(inverse[present], minlength=len(names))
     if np.count_nonzero(sizes) < 2:
-        raise BadData(
-            "silhouette_samples: only one cluster has a row of weight > 0; a silhouette compares at least two."
-        )
+        raise BadData("silhouette_samples: only one cluster has a row of weight > 0; a silhouette needs at least two.")
     starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
     grouped = np.empty(len(order))
     mass = np.ones(len(order)) if weights is None else weights[order]
@@ -361,20 +338,18 @@ def silhouette_samples(
     return silhouettes
 
 
-def _kmeans(
-    points: NDArray[Any], weights: NDArray[np.float64] | None, k: int, n_init: int, seed: int, n_jobs: int | None
-) -> Any:
+def _kmeans(points: NDArray[Any], weights: Floats | None, k: int, n_init: int, seed: int, n_jobs: int | None) -> Any:
     return KMeans(n_clusters=k, n_init=n_init, random_state=seed, n_jobs=n_jobs).fit(points, sample_weight=weights)
 
 
 def _by_silhouette(
     points: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    numbers: NDArray[np.int64],
+    weights: Floats | None,
+    numbers: Ints,
     models: list[Any],
     seed: int,
     n_jobs: int | None,
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+) -> tuple[int, dict[str, Floats], str]:
     distinct = seeding.multiset(points, weights, resolve_threads(n_jobs))  # in an order that rows do not choose
     n = len(distinct.rows)
     rows, mass = distinct.rows, distinct.weights
@@ -393,8 +368,8 @@ def _by_silhouette(
             errors[at] = np.sqrt(np.sum(share * (values - means[at]) ** 2) * np.sum(share * share))
     if np.isnan(means).all():
         raise BadData(
-            "choose_n_clusters: every fit ended with one cluster, so there is no second one to compare with: all rows "
-            "are equal, or one outweighs all others."
+            "choose_n_clusters: every fit has a single cluster: all rows are equal, or the weight of one exceeds "
+            "all others."
         )
     at = int(np.nanargmax(means))
     reason = f"the mean silhouette is largest for {numbers[at]} clusters ({means[at]:.3f})"
@@ -407,9 +382,7 @@ def _by_silhouette(
     return at, curve, reason
 
 
-def _by_elbow(
-    numbers: NDArray[np.int64], inertia: NDArray[np.float64]
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+def _by_elbow(numbers: Ints, inertia: Floats) -> tuple[int, dict[str, Floats], str]:
     """Take the point furthest below the chord between the curve's ends, both axes scaled to [0, 1]."""
     along = (numbers - numbers[0]) / (numbers[-1] - numbers[0])
     fall = inertia[0] - inertia[-1]
@@ -418,37 +391,37 @@ def _by_elbow(
     at = int(np.argmax(below))
     reason = f"the inertia bends most at {numbers[at]} clusters, {below[at]:.2f} below the chord of its curve"
     if below[at] < _FLAT:
-        reason += ", which is hardly a bend: the curve falls evenly and supports no particular number"
+        reason += ", which is not significant: the curve supports no particular number"
     return at, {"below_chord": below}, reason
 
 
 def _by_gap(
     points: NDArray[Any],
-    numbers: NDArray[np.int64],
-    inertia: NDArray[np.float64],
+    numbers: Ints,
+    inertia: Floats,
     n_init: int,
     n_references: int,
     seed: int,
     n_jobs: int | None,
-) -> tuple[int, dict[str, NDArray[np.float64]], str]:
+) -> tuple[int, dict[str, Floats], str]:
     """Compare log W_k with that of uniform data in the box along the principal axes."""
     points = points[np.lexsort(points.T)]  # sums below must not depend on the order of rows
-    centre = points.mean(axis=0, dtype=np.float64)
-    _, _, axes = np.linalg.svd(points - centre, full_matrices=False)
-    turned = (points - centre) @ axes.T
-    low, high = turned.min(axis=0), turned.max(axis=0)
+    center = points.mean(axis=0, dtype=np.float64)
+    _, _, axes = np.linalg.svd(points - center, full_matrices=False)
+    rotated = (points - center) @ axes.T
+    low, high = rotated.min(axis=0), rotated.max(axis=0)
     rng = np.random.default_rng(seed)
     reference = np.empty((n_references, len(numbers)))
     smallest = np.finfo(np.float64).tiny  # W may be 0 where k reaches the number of distinct rows
     for b in range(n_references):
-        uniform = rng.uniform(low, high, size=turned.shape) @ axes + centre
+        uniform = rng.uniform(low, high, size=rotated.shape) @ axes + center
         uniform = uniform.astype(points.dtype, copy=False)
         for at, k in enumerate(numbers):
             fitted = _kmeans(uniform, None, int(k), n_init, seed, n_jobs)
             reference[b, at] = np.log(max(fitted.inertia_, smallest))
     gap = reference.mean(axis=0) - np.log(np.maximum(inertia, smallest))
     error = reference.std(axis=0) * np.sqrt(1 + 1 / n_references)
-    at, reason = len(numbers) - 1, "no gap lies within a standard error of the next one's, so the last was taken"
+    at, reason = len(numbers) - 1, "no gap is within a standard error of the next one, so the last candidate was chosen"
     for i in range(len(numbers) - 1):
         if gap[i] >= gap[i + 1] - error[i + 1]:
             at = i
@@ -519,22 +492,29 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
     return Selection(gap.best, "eigengap", numbers, curve, gap.reason + _at_the_end(gap.best, numbers) + ".", None)
 
 
-# ---- inside --------------------------------------------------------------------------------------------------------
+# ---- validation ----------------------------------------------------------------------------------------------------
 
 
-def _refuse_heavy(owner: str, weights: NDArray[np.float64] | None) -> None:
+def _check_common(owner: str, n_init: int, random_state: Any, n_jobs: int | None) -> None:
+    values = {"n_init": n_init, "random_state": random_state, "n_jobs": n_jobs}
+    check_parameters(
+        owner, values, {"n_init": (Number(1, whole=True),), "random_state": RANDOM_STATE, "n_jobs": N_JOBS}
+    )
+
+
+def _refuse_heavy(owner: str, weights: Floats | None) -> None:
     with np.errstate(over="ignore"):
         heavy = weights is not None and not np.isfinite(weights.sum())
     if heavy:
         raise BadData(f"{owner}: the sum of sample_weight leaves float64. Divide the weights by their largest.")
 
 
-def _counted(points: NDArray[Any], weights: NDArray[np.float64] | None) -> int:
+def _counted(points: NDArray[Any], weights: Floats | None) -> int:
     """Count the rows of weight > 0."""
     return len(points) if weights is None else int(np.count_nonzero(weights))
 
 
-def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> NDArray[np.int64]:
+def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) -> Ints:
     """Return the numbers to try, in order and without those above the number of rows."""
     try:
         requested = list(candidates)
@@ -553,7 +533,7 @@ def _candidates(owner: str, candidates: Iterable[int], least: int, rows: int) ->
     return numbers
 
 
-def _at_the_end(k: int, numbers: NDArray[np.int64]) -> str:
+def _at_the_end(k: int, numbers: Ints) -> str:
     if len(numbers) > 1 and k == numbers[-1]:
         return f"; {k} is the largest number tried, so try larger ones too"
     return ""

@@ -108,7 +108,7 @@ def test_nothing_else_may_run(opened):
 
 
 def told(page):
-    return page.locator("#told").inner_text()
+    return page.locator("#found").inner_text()
 
 
 def test_a_row_can_be_pointed_at(opened):
@@ -152,7 +152,7 @@ def test_a_row_can_be_found_by_its_name(opened):
     page.locator("#row").fill(f"{NASTY[1]} 1")
     assert told(page).startswith(f"{NASTY[1]} 1: ")
     page.locator("#row").fill("nobody")
-    assert told(page) == "not among the rows that are drawn"
+    assert told(page) == "not among the rows shown"
     page.locator("#row").fill("")
     assert told(page) == ""
 

@@ -14,12 +14,13 @@ import pytest
 
 from knoll._format import number, thousands, two_digits
 from knoll.comparison import Evidence, Failure, compare
+from knoll.models import Preparation
 from knoll.registry import display_names
 from knoll.report.comparison import comparison_page
 from knoll.report.comparison_charts import chart
 from knoll.report.comparison_clusters import clusters_of
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MOST_POINTS, _short, same_colours, shown_rows
+from knoll.report.comparison_view import MAX_POINTS, _short, same_colours, shown_rows
 
 NASTY = ['<script>alert("x")</script>', "=cmd|'/C calc'!A0", "</script><!--", "“ünïcødé” ☂ '\"", "a & b", "{{ 7 * 7 }}"]
 
@@ -87,7 +88,7 @@ def test_the_recommendation_is_first(html, found):
 
 def test_everything_is_on_the_page(read, found):
     sections = ["recommendation", "pictures", "clusters", "structure", "evidence", "agreement", "relations", "methods",
-                "table", "again"]  # fmt: skip
+                "table", "reproduce"]  # fmt: skip
     assert [one for one in read.ids if one in sections] == sections
     assert {f"answer-{method}" for method in found.candidates} <= set(read.ids)
     assert len(read.ids) == len(set(read.ids))
@@ -147,16 +148,16 @@ def test_a_method_without_an_answer_says_why(found, points):
     ("verdict", "heading"),
     [
         ("no clusters", "No clusters"),
-        ("unknown", "No answer is recommended"),
-        ("not found", "No usable answer was found"),
+        ("unknown", "No recommendation"),
+        ("not found", "No usable clustering was found"),
     ],
 )
 def test_no_recommendation_is_said_first(found, points, verdict, heading):
     advice = replace(found.recommendation, method=None, runner_up=None, verdict=verdict)
     text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
-    assert f'<h2 id="take">{heading}</h2>' in text
+    assert f'<h2 id="recommended">{heading}</h2>' in text
     assert '<section id="recommendation" class="card none"' in text
-    assert ("would also find in data that has none" in text) == (verdict == "no clusters")
+    assert ("would find similar clusters in data that has none" in text) == (verdict == "no clusters")
     assert "recommended</span>" not in text
 
 
@@ -165,7 +166,7 @@ def test_a_large_table_is_a_small_page():
     big = compare(X, methods=["kmeans"], k=[2], budget=5)
     text = comparison_page(big, X, name="big", seconds=0.0)
     assert "5\u202f000 of 12\u202f000 rows are drawn, chosen at random." in text
-    assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MOST_POINTS
+    assert len(json.loads(re.search(r'id="points">(.*?)</script>', text)[1])["x"]) == MAX_POINTS
     assert len(text.encode()) < 1_000_000
 
 
@@ -202,18 +203,23 @@ def test_like_groups_have_like_colours():
     assert same_colours(np.full(7, -1), model).tolist() == model.tolist()
 
 
+def scaling(*columns):
+    return Preparation.fit(np.zeros((1, len(columns))), columns, scale="none")
+
+
 def test_axes():
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(200, 3)) * [5, 1, 0.1]
-    shown = shown_rows(wide, ("long", "short", "flat"), np.zeros(3), np.ones(3), np.arange(200), 200)
+    shown = shown_rows(wide, scaling("long", "short", "flat"), np.arange(200), 200)
     assert re.fullmatch(r"axis 1, 9\d% of the variance: \+long, .*", shown.axes[0].name)
-    assert np.corrcoef(shown.places[:, 0], wide[:, 0])[0, 1] > 0.999
-    plane = shown_rows(wide[:, :2].copy(), ("a", "b"), np.array([100.0, 0]), np.array([10.0, 1]), np.arange(200), 200)
+    assert np.corrcoef(shown.positions[:, 0], wide[:, 0])[0, 1] > 0.999
+    units = replace(scaling("a", "b"), center=(100.0, 0.0), spread=(10.0, 1.0))
+    plane = shown_rows(wide[:, :2].copy(), units, np.arange(200), 200)
     assert plane.axes[0].name == "a"
     assert all(float(text.replace("−", "-")) == pytest.approx(10 * at + 100) for at, text in plane.axes[0].ticks)
     far = np.r_[rng.normal(size=(300, 2)), [[1000.0, 0.0]]]
-    notes = shown_rows(far, ("a", "b"), np.zeros(2), np.ones(2), np.arange(301), 301).notes
-    assert notes == ("1 far points stand at the edge of the pictures.",)
+    notes = shown_rows(far, scaling("a", "b"), np.arange(301), 301).notes
+    assert notes == ("1 outliers are drawn at the border of the pictures.",)
 
 
 def test_a_curve():
@@ -273,6 +279,6 @@ def test_relations_are_bounded_in_rows_and_time(found, points):
     assert sum(one.certificate.holds for one in arrows) >= 5
     none, told = related(found, scaled, -1.0)
     assert none == []
-    assert "There was no time for mixture-to-kmeans" in told
+    assert "Omitted because of the time limit: mixture-to-kmeans" in told
     pair = replace(found, candidates={name: found.candidates[name] for name in ("kmeans", "dbscan")})
     assert related(pair, scaled, 60.0)[0] == []

@@ -31,7 +31,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     assert [line[2:20].strip() for line in lines[begin : begin + 3]] == ["Gaussian mixture", "k-means", "DBSCAN"]
     assert not any(name in " ".join(lines[begin:]) for name in ("gaussian-mixture", "kmeans", "dbscan"))
     assert any(line.startswith("Recommended: ") for line in lines)
-    assert "they are not truth" in " ".join(lines)
+    assert "they are not ground truth" in " ".join(lines)
     assert f"{tmp_path / 'out' / 'report.html'}     HTML report" in text
     assert max(len(line.replace(str(tmp_path), "")) for line in lines) <= 110
     progress = errors.splitlines()
@@ -107,7 +107,9 @@ def test_a_sample_is_told_with_its_certificate(tmp_path, call):
     assert "  fitted on" in text
     assert " sample of 400, the rest by predict" in text
     told = " ".join(text.split())
-    assert "spectral clustering: fitted on 27 % of the rows, the rest labelled by predict; a fit to 400 other" in told
+    assert (
+        "spectral clustering: fitted on 27 % of the rows, the others labelled by predict; adjusted Rand index " in told
+    )
 
 
 # ---- --exact --------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_models_in_python_give_the_labels(dtype, scale, tmp_path):
     found = compare(X, scale=scale, budget=20)
     rows = found.scaling.apply(X)
     for method, one in found.candidates.items():
-        knoll.models.save(one.model, tmp_path / "m.knoll", preparation=found.scaling.preparation)
+        knoll.models.save(one.model, tmp_path / "m.knoll", preparation=found.scaling)
         model, made = models.read(tmp_path / "m.knoll")
         for answer, points in ((one.model, rows), (model, made.apply(X))):
             np.testing.assert_array_equal(answer.predict(points), one.labels, err_msg=method)

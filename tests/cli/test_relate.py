@@ -54,7 +54,7 @@ def test_what_does_not_apply_says_why(call, tmp_path):
     code, text, _ = call("relate", path, "--only", "mixture-to-kmeans")
     assert code == 0
     assert "– mixture-to-kmeans" in text
-    assert "only 1 rows differ" in text
+    assert "only 1 unique rows" in text
     assert "0 of 1 hold, 1 do not apply" in text
 
 

@@ -23,6 +23,7 @@ from knoll.cli import main
 from knoll.cli import tour as tour_command
 from knoll.report import fits, page
 from knoll.report.certificates import DATA, certified
+from knoll.report.comparison_view import same_colours
 from knoll.report.figures import ARROWS, FIGURES
 from knoll.report.picture import DARK, LIGHT, png
 from knoll.report.tables import TABLES
@@ -107,10 +108,10 @@ def test_the_paths_are_plain_data(html):
         n = len(data["points"]) // 2
         for frame in data["frames"]:
             assert frame["title"]
-            if data["kind"] == "mixing":
+            if data["type"] == "mixing":
                 shares = np.reshape(frame["shares"], (n, -1)).sum(axis=1)
                 assert (np.abs(shares - 100) <= 1).all()
-            elif data["kind"] == "graph":
+            elif data["type"] == "graph":
                 assert len(frame["strength"]) == len(data["pairs"]) // 2
                 assert len(frame["labels"]) == n
             else:
@@ -163,18 +164,18 @@ def test_a_figure(make):
 def test_the_findings_of_the_figures():
     findings = {make().number: make().finding for make in FIGURES}
     assert "2 of 1500 points (ringed) differ. AMI 0.992 and ARI 0.996" in findings[6]
-    assert "exactly 3 islands" in findings[11]
+    assert "exactly 3 connected components" in findings[11]
     assert "for illustration only" in findings[7]
-    assert "really complete" in findings[9]
+    assert "the graph is complete" in findings[9]
     near, far = (float(re.search(r"([\d.]+) % of the samples", findings[n])[1]) for n in (5, 4))
     assert far > 20 > 5 > near
 
 
 def test_the_climb_of_12_is_the_beginning_of_that_of_13():
-    way = fits.climb()
-    assert 0 < way.stop < len(way.places) - 1
-    assert (way.counts[: way.stop] < fits.HILL_LEVEL).all()
-    assert way.counts[way.stop] >= fits.HILL_LEVEL
+    way = fits.ascent()
+    assert 0 < way.stop < len(way.positions) - 1
+    assert (way.counts[: way.stop] < fits.ASCENT_LEVEL).all()
+    assert way.counts[way.stop] >= fits.ASCENT_LEVEL
 
 
 def test_far_from_any_data():
@@ -186,7 +187,7 @@ def test_far_from_any_data():
 
 def test_colours_are_matched():
     classes = np.array([0, 0, 1, 1, 2, 2])
-    assert fits.matched(classes, np.array([2, 2, 0, 0, 1, 0])).tolist() == [0, 0, 1, 1, 2, 1]
+    assert same_colours(classes, np.array([2, 2, 0, 0, 1, 0])).tolist() == [0, 0, 1, 1, 2, 1]
 
 
 def test_dark_pictures_have_dark_paper():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from knoll.comparison import compare
-from knoll.comparison.survey import survey
+from knoll.comparison.density_summary import summarize_density
 from knoll.exceptions import BadData, KnollError
 from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
@@ -75,7 +75,7 @@ def test_units_at_the_ends_of_float64(unit, scale):
 def test_the_density_does_not_depend_on_the_unit(power, constant):
     """Whatever stands in a constant column."""
     rows = np.ldexp(two(), power)
-    usual, found = (survey(np.c_[rows, np.full(80, other)], (2, 3), {}, 0, 1) for other in (0.0, constant))
+    usual, found = (summarize_density(np.c_[rows, np.full(80, other)], (2, 3), {}, 0, 1) for other in (0.0, constant))
     assert found.structure.verdict == usual.structure.verdict == "clusters"
     assert adjusted_rand_score(found.labels, usual.labels) == 1.0
     assert adjusted_rand_score(found.labels, np.repeat([0, 1], 40)) > 0.9

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from knoll.cli import main
 from knoll.comparison import Agreement, Comparison, compare, fitting
+from knoll.comparison.density_summary import DensitySummary
 from knoll.comparison.recommend import NOT_FOUND, recommend
-from knoll.comparison.survey import Survey
 from knoll.metrics import adjusted_rand_score
 from knoll.registry import METHODS, compared
 
@@ -80,7 +80,7 @@ def test_an_unstable_answer_gives_way_to_one_that_matches_nearly_as_well(monkeyp
     advice = compare(three(), budget=20).recommendation
     assert advice.method == usual.runner_up
     assert advice.runner_up == usual.method
-    assert "but its refits on halves of the rows agree less with it: 0.51, and 1.00 with " in advice.why_not
+    assert " is less stable under refits (0.51) than " in advice.why_not
 
 
 def test_terminal_report_and_summary_say_that_nothing_was_found(tmp_path, capsys):
@@ -94,7 +94,7 @@ def test_terminal_report_and_summary_say_that_nothing_was_found(tmp_path, capsys
     assert "→" not in text
     page = (tmp_path / "out" / "report.html").read_text()
     assert '<section id="recommendation" class="card none"' in page
-    assert '<h2 id="take">No usable answer was found</h2>' in page
+    assert '<h2 id="recommended">No usable clustering was found</h2>' in page
     assert NOT_FOUND in page
     assert "recommended</span>" not in page
     told = json.loads((tmp_path / "out" / "summary.json").read_text())["recommendation"]
@@ -115,7 +115,7 @@ def test_a_number_that_was_given_is_recommended_whatever_the_density_shows(kind,
     assert found.candidates[advice.method].n_clusters == 3
     assert adjusted_rand_score(found.labels, found.candidates[advice.method].labels) == 1.0
     assert advice.structure.verdict == ("unknown" if kind == "few rows" else "none")
-    assert "because the number of clusters was given" in advice.reasons[1]
+    assert "because the number of clusters was specified" in advice.reasons[1]
     assert compare(X, methods=method, k=[1, 3]).recommendation.method is None
 
 
@@ -137,14 +137,14 @@ def test_on_the_command_line(tmp_path, capsys):
 def test_one_cluster_is_not_recommended_for_a_number_either():
     found = compare(np.ones((30, 2)), methods=["kmeans", "dbscan"], k=[3])
     assert (found.recommendation.method, found.recommendation.verdict) == (None, "not found")
-    assert found.recommendation.reasons[0] == "None of these methods found two clusters or more."
+    assert found.recommendation.reasons[0] == "None of these methods found at least two clusters."
 
 
 # ---- for any figures -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[Comparison, Survey]:
+def whole() -> tuple[Comparison, DensitySummary]:
     kept = []
     patch = pytest.MonkeyPatch()
     patch.setattr("knoll.comparison.engine.recommend", lambda *told: kept.append(told[3]) or recommend(*told))
@@ -171,12 +171,12 @@ def test_what_is_recommended_is_never_worthless(whole, figures, verdict, numbers
         name: replace(found.candidates[name], n_clusters=k, noise=noise, stability=stable)
         for name, (k, noise, stable, _) in zip(compared(), figures, strict=True)
     }
-    meets = {name: figure[3] for name, figure in zip(compared(), figures, strict=True)}
+    density_ari = {name: figure[3] for name, figure in zip(compared(), figures, strict=True)}
     agreement = Agreement(compared(), np.eye(6))
-    advice = recommend(answers, meets, agreement, survey, numbers)
+    advice = recommend(answers, density_ari, agreement, survey, numbers)
     usable = [name for name, one in answers.items() if one.n_clusters > 1 and one.noise <= 0.9]
     if numbers is None:
-        usable = [name for name in usable if meets[name] >= 0.2] if verdict == "clusters" else []
+        usable = [name for name in usable if density_ari[name] >= 0.2] if verdict == "clusters" else []
     assert (advice.method is None) == (not usable)
     assert (advice.verdict == "recommended") == bool(usable)
     if numbers is not None:
@@ -187,9 +187,9 @@ def test_what_is_recommended_is_never_worthless(whole, figures, verdict, numbers
         return
     assert advice.method in usable
     assert advice.runner_up in {None, *usable} - {advice.method}
-    one, best = answers[advice.method], max(meets[name] for name in usable)
-    assert meets[advice.method] >= best - 0.055  # matches are ranked in steps of 0.01
+    one, best = answers[advice.method], max(density_ari[name] for name in usable)
+    assert density_ari[advice.method] >= best - 0.055  # matches are ranked in steps of 0.01
     if one.stability is None:  # what is not known is no reason to pass over another
-        assert round(meets[advice.method], 2) == round(best, 2)
-    near = [answers[name].stability for name in usable if meets[name] >= best - 0.04]
+        assert round(density_ari[advice.method], 2) == round(best, 2)
+    near = [answers[name].stability for name in usable if density_ari[name] >= best - 0.04]
     assert one.stability is None or all(one.stability >= (other or 0.0) - 0.2 for other in near)

@@ -38,7 +38,9 @@ def test_a_number_from_elsewhere_says_so():
     assert more.reason == (
         "the density suggests 4 clusters; after 4 eigenvalues (0.45) the next is 0.4; the widest gap is after 2."
     )
-    assert eigengap_evidence(model, 4, auto, "numbers to try").reason.startswith("of the numbers to try 4 was taken; ")
+    assert eigengap_evidence(model, 4, auto, "numbers to try").reason.startswith(
+        "4 was chosen from the numbers to try; "
+    )
     other = Solved([1.0, 0.7, 0.6], 0.1)  # of another affinity: its own eigenvalues, and no word of the other's gap
     alone = eigengap_evidence(other, 3, auto, "density")
     assert alone.y["eigenvalue"].tolist() == pytest.approx([1.0, 0.7, 0.6, 0.1])

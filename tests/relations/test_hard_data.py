@@ -9,7 +9,7 @@ import pytest
 
 from knoll import relations
 from knoll.exceptions import BadData, InvalidParameter, KnollError
-from knoll.relations._common import brought_near
+from knoll.relations._common import shifted_to_zero
 from knoll.relations._kernel import indicator
 
 PLAIN = np.random.default_rng(0).normal(size=(60, 2))
@@ -61,7 +61,7 @@ def test_far_from_zero_it_holds_all_the_same(name: str, far: float) -> None:
 
 def test_bringing_near_changes_no_distance() -> None:
     X = np.column_stack([PLAIN[:, 0] + 1e8, PLAIN[:, 1] - 3e7, PLAIN[:, 0]])
-    near = brought_near(X)
+    near = shifted_to_zero(X)
     assert np.abs(near).max() < 10
     assert np.array_equal(near[:, None] - near, X[:, None] - X)
     assert np.array_equal(near[:, 2], X[:, 2])
@@ -69,7 +69,7 @@ def test_bringing_near_changes_no_distance() -> None:
 
 @pytest.mark.parametrize("relation", relations.all(), ids=lambda relation: relation.name)
 def test_extreme_data_is_refused_with_the_remedy(relation: relations.Relation) -> None:
-    with pytest.raises(BadData, match=r"X has values up to 2\.\d+e\+300, whose squares leave float64. Divide X by"):
+    with pytest.raises(BadData, match=r"X has values up to 2\.\d+e\+300, whose squares overflow. Divide X by"):
         relation.certify(HARD["1e300"])
     with pytest.raises(BadData, match=r"lie within 4\.\d+e-300 of each other.*Multiply X by a power of two near"):
         relation.certify(HARD["1e-300"])
@@ -77,13 +77,13 @@ def test_extreme_data_is_refused_with_the_remedy(relation: relations.Relation) -
 
 @pytest.mark.parametrize("name", ["climb-to-mean-shift", "mean-shift-ascent"])
 def test_a_bandwidth_of_zero_is_no_bandwidth(name: str) -> None:
-    with pytest.raises(BadData, match=r"The bandwidth of these 20 rows would be 0.*Give one: bandwidth > 0"):
+    with pytest.raises(BadData, match=r"The estimated bandwidth of 20 rows is 0.*Set bandwidth > 0"):
         relations.get(name).certify(HARD["all rows equal"])
     assert relations.get(name).certify(HARD["all rows equal"], bandwidth=1.0)
 
 
 def test_more_clusters_than_rows() -> None:
-    with pytest.raises(BadData, match=r"n_clusters=61, but there are 60 rows. Take n_clusters ≤ 60"):
+    with pytest.raises(BadData, match=r"n_clusters=61, but there are 60 rows. Use n_clusters <= 60"):
         relations.get("normalized-cut-is-kernel-kmeans").certify(PLAIN, n_clusters=61)
 
 

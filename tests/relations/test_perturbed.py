@@ -160,10 +160,10 @@ def test_the_verdict_turns(name: str, monkeypatch: Patch) -> None:
 def test_no_plane_parts_the_circles_but_one_does_once_lifted() -> None:
     data = knoll.datasets.load("circles")
     certificate = relations.get("kernel-trick").certify(data.X, labels=data.y)
-    assert certificate.numbers["a plane parts the two groups among the rows"] is False
-    assert certificate.numbers["a plane parts them once lifted"] is True
+    assert certificate.numbers["a plane separates the two groups of rows"] is False
+    assert certificate.numbers["a plane separates them once lifted"] is True
     certificate = relations.get("kmeans-is-linear-kernel-kmeans").certify(data.X, labels=data.y)
-    assert certificate.numbers["k-means could give the labels you gave (disjoint hulls)"] is False
+    assert certificate.numbers["k-means can produce these labels (disjoint convex hulls)"] is False
 
 
 def test_the_margin_is_that_of_a_plane() -> None:

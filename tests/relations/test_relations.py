@@ -69,7 +69,7 @@ def test_bad_input_is_named() -> None:
         relation.certify(DATA["iris"], k=3)
     with pytest.raises(InvalidParameter, match="n_clusters must be >= 1, got 0"):
         relation.certify(DATA["iris"], n_clusters=0)
-    with pytest.raises(BadData, match=r"n_clusters=3, but only 1 rows differ"):
+    with pytest.raises(BadData, match=r"n_clusters=3, but X has only 1 unique rows"):
         relation.certify(np.zeros((5, 2)))
     with pytest.raises(BadData, match="needs at least 2 rows, got 1"):
         relation.certify([[1.0, 2.0]])
@@ -91,7 +91,7 @@ def test_a_certificate_can_fail_and_can_decline() -> None:
     assert broken.verdict == "fails"
     assert not broken
     assert broken.tightest.what == "a"
-    assert "broken" in str(broken)
+    assert "violated" in str(broken)
     no = certificates.Precondition("ground", False, "row 3")
     declined = certificates.Certificate("r", "S.", checks=(), preconditions=(no,))
     assert declined.verdict == "does not apply"
@@ -124,14 +124,14 @@ def test_mixture_distance_finds_the_rows_where_mahalanobis_errs() -> None:
     certificate = relations.get("mixture-distance").certify(
         DATA["x1500"], n_components=4
     )  # 22 to 154 rows, by the seed
-    assert certificate.numbers["rows that Mahalanobis alone would give to another component"] > 0
+    assert certificate.numbers["rows that Mahalanobis alone would assign to another component"] > 0
 
 
 @pytest.mark.parametrize(
     ("points", "min_samples", "reason", "rows"),
     [
         ([[0.0], [1.0], [2.0]], 3, "stuck border", [0, 2]),
-        ([[-0.5, 0.0], [0.5, 0.0], [0.0, 1.0]], 3, "new hill", [0, 1]),
+        ([[-0.5, 0.0], [0.5, 0.0], [0.0, 1.0]], 3, "new mode", [0, 1]),
         ([[-1.6, 0], [1.6, 0], [-0.6, 0], [0.6, 0], [0, -0.6], [0, 0.6]], 4, "bridge", None),
     ],
 )
@@ -155,7 +155,7 @@ def test_the_smallest_level_is_sharp() -> None:
 def test_an_end_with_a_row_on_its_sphere_is_no_peak() -> None:
     certificate = relations.get("mean-shift-ascent").certify([[-1.0], [0.0], [1.0]], bandwidth=1.0)
     assert certificate.holds, str(certificate)
-    assert certificate.numbers["ends with a row on their sphere"] >= 1
+    assert certificate.numbers["end points with a row on their sphere"] >= 1
 
 
 def test_mean_shift_ascent_would_notice_a_descent(monkeypatch: pytest.MonkeyPatch) -> None:

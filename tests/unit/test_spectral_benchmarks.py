@@ -53,12 +53,12 @@ def test_parts_of_the_map_keep_their_places():
     times = {name: operators.Time(1.0, 0.0) for name in ("stored", "tiles", "truncated")}
     slow = {**times, "tiles": operators.Time(3.0, 0.0)}
     rows = {
-        (2, n, 0.1): operators.row(operators.Place(n, 2, 0.1, taken, "tiles", "none"))
+        (2, n, 0.1): operators.row(operators.GridPoint(n, 2, 0.1, taken, "tiles", "none"))
         for n, taken in ((50_000, times), (2_000, slow))
     }
     text = operators.page(rows)
     assert "takes 3.00 times as long" in text
-    assert "in 1 of 2 places" in text
+    assert "in 1 of 2 grid points" in text
     again = operators.rows_of(text)
     assert again == rows
     assert [int(line.split("|")[1].replace(",", "")) for line in text.splitlines()[-2:]] == [2_000, 50_000]

@@ -93,7 +93,7 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
 
 def _write_models(found: Comparison, missing: str, folder: Path) -> None:
     """Write a file per method; each stores columns and scales, so that knoll predict does the same to new rows."""
-    made = replace(found.scaling.preparation, missing=missing)
+    made = replace(found.scaling, missing=missing)
     folder.mkdir(exist_ok=True)
     for name, candidate in found.candidates.items():
         try:

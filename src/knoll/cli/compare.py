@@ -197,12 +197,12 @@ def _confirmed(
     from knoll._system import free_memory
     from knoll.comparison.cost import estimate_costs
     from knoll.comparison.plan import make_plan
-    from knoll.comparison.scaling import Scaling
+    from knoll.models import Preparation
 
     n, d = table.X.shape
     methods = tuple(name for name in compared() if requested is None or name in requested)
     plan = make_plan(n, d, methods, budget, True)
-    points = Scaling.fit(table.X, table.columns, scale).apply(table.X)
+    points = Preparation.fit(table.X, table.columns, scale=scale).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
     seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
     total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())

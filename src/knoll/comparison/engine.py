@@ -17,16 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from knoll._system import peak_memory
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
+from knoll.comparison.density_summary import DensitySummary, no_density, summarize_density
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
 from knoll.comparison.judge import agreement_of, known_labels, truth_scores
-from knoll.comparison.methods import FIT_ERRORS, View
+from knoll.comparison.methods import FIT_ERRORS, Subsample
 from knoll.comparison.plan import Plan, make_plan
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import recommend
 from knoll.comparison.result import Agreement, Candidate, Comparison, Event, Failure, Recommendation
-from knoll.comparison.scaling import Scaling
-from knoll.comparison.survey import Survey, nothing, survey
 from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.models import Preparation
 from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
@@ -111,7 +111,7 @@ def compare(
     _refuse_too_many(numbers, given, len(points))
     known = None if truth is None else known_labels(truth, len(points))
     headings = _columns(X, columns, points.shape[1])
-    scaling = Scaling.fit(points, headings, scale)
+    scaling = Preparation.fit(points, headings, scale=scale)
     order = content_order(points)
     table = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
@@ -169,7 +169,7 @@ class _Work:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     interrupted: bool = False
-    found: Survey | None = None
+    found: DensitySummary | None = None
 
     def run(self) -> None:
         """Look at the density, then fit every method."""
@@ -177,7 +177,7 @@ class _Work:
         points = self.scaled[rows]
         self.watch.tell("density", "mixtures", 0.0)
         self.found = self._survey(points)
-        view = View(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs, self.required)
+        view = Subsample(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs, self.required)
         for name in self.names:
             if any(failure.method == name for failure in self.failures):
                 continue
@@ -196,7 +196,7 @@ class _Work:
             if outcome.interrupted:
                 raise KeyboardInterrupt
 
-    def _survey(self, points: Floats) -> Survey:
+    def _survey(self, points: Floats) -> DensitySummary:
         """Look at the density; mixtures with parameters by hand that cannot be fitted are a failure of that method."""
 
         def tick(stage: str, share: float) -> None:
@@ -205,21 +205,21 @@ class _Work:
         by_hand = self.given.get("gaussian-mixture", {})
         started = time.perf_counter()
         try:
-            return survey(points, self.numbers, by_hand, self.seed, self.n_jobs, tick)
+            return summarize_density(points, self.numbers, by_hand, self.seed, self.n_jobs, tick)
         except FIT_ERRORS as error:
             if not by_hand:
                 raise
             self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
-        return survey(points, self.numbers, {}, self.seed, self.n_jobs, tick)
+        return summarize_density(points, self.numbers, {}, self.seed, self.n_jobs, tick)
 
     def judge(self, known: Ints | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
         """Compare what is there, and recommend one of it."""
-        found = self.found or nothing(self.plan.view, "the run was interrupted before the density was looked at")
+        found = self.found or no_density(self.plan.view, "the run was interrupted before the density was estimated")
         candidates = {name: one.candidate for name, one in self.outcomes.items()}
         rows = drawn_rows(self.order, self.plan.view, self.seed)
         agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
-        meets = {name: one.meets for name, one in self.outcomes.items()}
-        advice = recommend(candidates, meets, agreement, found, self.numbers if self.required else None)
+        density_ari = {name: one.density_ari for name, one in self.outcomes.items()}
+        advice = recommend(candidates, density_ari, agreement, found, self.numbers if self.required else None)
         return agreement, advice, None if known is None else truth_scores(known, candidates)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from knoll._typing import Floats, Indices, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.judge import count_clusters, internal_scores
-from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
+from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, Subsample
 from knoll.comparison.plan import Plan
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.stability import stability
@@ -33,13 +33,13 @@ class Outcome:
     """What one method gave."""
 
     candidate: Candidate
-    meets: float  # adjusted Rand index with the partition that the density suggests
+    density_ari: float  # adjusted Rand index with the partition that the density suggests
     interrupted: bool  # Ctrl-C came when the answer was there and not yet judged
 
 
 def fit_method(
     name: str,
-    view: View,
+    view: Subsample,
     given: Mapping[str, Any],
     scaled: Floats,
     order: Indices,
@@ -91,12 +91,12 @@ def fit_method(
         groups=chosen.groups,
         shortcut=shortcut,
     )
-    meets = float(adjusted_rand_score(view.survey.labels, seen)) if view.survey.count > 1 else 0.0
-    return Outcome(found, meets, interrupted)
+    density_ari = float(adjusted_rand_score(view.density.labels, seen)) if view.density.count > 1 else 0.0
+    return Outcome(found, density_ari, interrupted)
 
 
-def _choose(method: Proposer, view: View, given: Mapping[str, Any], name: str) -> Proposal:
-    """Take the setting that meets the clusters of the density best: the earlier of equals, the first without any.
+def _choose(method: Proposer, view: Subsample, given: Mapping[str, Any], name: str) -> Proposal:
+    """Take the setting that density_ari the clusters of the density best: the earlier of equals, the first without any.
 
     Where a number of clusters is required, settings with such a number come before all others.
     """
@@ -105,7 +105,9 @@ def _choose(method: Proposer, view: View, given: Mapping[str, Any], name: str) -
         raise BadData(f"{name} found no setting to try on these rows.")
     if view.required:
         proposals = [one for one in proposals if count_clusters(one.labels) in view.k] or proposals
-    match = [adjusted_rand_score(view.survey.labels, one.labels) if view.survey.count > 1 else 0.0 for one in proposals]
+    match = [
+        adjusted_rand_score(view.density.labels, one.labels) if view.density.count > 1 else 0.0 for one in proposals
+    ]
     return proposals[int(np.argmax(np.round(match, 2)))]
 
 
@@ -131,7 +133,7 @@ def _shortcut(
     scaled: Floats,
     order: Indices,
     plan: Plan,
-    view: View,
+    view: Subsample,
 ) -> Shortcut | None:
     """Certify an answer that did not see every row: does a fit to other rows part the view alike?"""
     route, n = plan.routes[name], len(scaled)

@@ -1,7 +1,7 @@
-"""What each method brings to a comparison: settings worth trying, the evidence for them, a fit at one of them, scores.
+"""Each method in a comparison: the settings worth trying with the evidence for them, a fit at one of them, its scores.
 
-A method has a proposer, which `knoll.registry` names. `propose` looks at the view (some rows, in order of content) and
-yields settings with labels of the view; `fit` takes one setting to as many rows as the plan allows.
+A method has a proposer, which `knoll.registry` names. `propose` fits a few settings to the subsample (rows ordered by
+content); `fit` fits one of them to as many rows as the plan allows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from knoll import scales, tuning
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
+from knoll.comparison.density_summary import DensitySummary
 from knoll.comparison.judge import count_clusters
-from knoll.comparison.mixture import fit_mixtures
+from knoll.comparison.mixture_evidence import fit_mixtures
 from knoll.comparison.result import Evidence
 from knoll.comparison.spectrum import eigengap_evidence
-from knoll.comparison.survey import Survey
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData, InvalidParameter, KnollError
@@ -31,109 +31,104 @@ from knoll.mixture.estimator import GaussianMixture
 from knoll.models import Relabeled
 from knoll.spectral.estimator import SpectralClustering
 
-__all__ = [
-    "FIT_ERRORS",
-    "DBSCANProposer",
-    "KMeansProposer",
-    "KernelKMeansProposer",
-    "MeanShiftProposer",
-    "MixtureProposer",
-    "Proposal",
-    "Proposer",
-    "SpectralProposer",
-    "View",
-]
-
-
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
-_STARTS = 4  # of each fit that depends on a start
-_NEIGHBOURS = 10  # of SpectralClustering, unless it is told otherwise
-_NEIGHBOURS_UP_TO = 100_000  # rows: to label one by its neighbours takes some 0.1 ms, by a kernel a twentieth of it
+_N_INIT = 4  # of each fit with random initialisation
+_N_NEIGHBORS = 10  # the default of SpectralClustering
+_MAX_ROWS_NEIGHBORS = 100_000  # labelling a row by its neighbours takes 0.1 ms, by a kernel a twentieth of that
 _EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
-_CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # of the rows that an ε makes core points
-_LESS = (0.9, 0.8, 0.7)  # of ε, where a larger table joins what the view parts
-_WIDER = (2.0, 4.0)  # times σ that kernel k-means tries, too
+_CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # shares of core points, from which ε is tried
+_SMALLER_EPS = (0.9, 0.8, 0.7)  # factors of ε, tried where more rows merge clusters of the subsample
+_SIGMA_FACTORS = (1.0, 2.0, 4.0)  # tried by kernel k-means
 _QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
 
 
 @dataclass(frozen=True)
-class View:
+class Subsample:
     """The rows that settings are chosen on."""
 
-    points: Floats  # (m, d) scaled, in order of content
+    points: Floats  # (m, d) scaled, ordered by content
     total: int  # rows of the whole table
     k: tuple[int, ...]  # numbers of clusters to try
-    survey: Survey  # what the density says
+    density: DensitySummary
     seed: int
     n_jobs: int | None
     required: bool = False  # whether an answer must have one of those numbers of clusters
 
     @property
-    def asked(self) -> int | None:
-        """The number of clusters that the density suggests, where it is one to try."""
-        return self.survey.count if self.survey.count in self.k else None
+    def suggested_k(self) -> int | None:
+        """The number of clusters that the density suggests, if it is one to try."""
+        return self.density.count if self.density.count in self.k else None
+
+    @property
+    def common_settings(self) -> dict[str, Any]:
+        """The parameters of every estimator with random initialisation."""
+        return {"n_init": _N_INIT, "random_state": self.seed, "n_jobs": self.n_jobs}
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A setting, its labels of the view, and why it was tried."""
+    """A setting, its labels of the subsample, and the evidence for it."""
 
     parameters: Mapping[str, Any]
     labels: Ints  # (m,)
     model: Any
     evidence: tuple[Evidence, ...]
     groups: tuple[int, ...] | None = None
-    by_hand: bool = False  # whether scales were given, and must stay as they are
+    by_hand: bool = False  # whether scales were set by the user, and must not be adapted
 
     def relabeled(self, model: Any) -> Any:
         """Return a model at this setting with the clusters of this proposal for its labels."""
         return model if self.groups is None else Relabeled(model, self.groups)
 
 
+def _proposal(model: Any, parameters: Mapping[str, Any], *evidence: Evidence, by_hand: bool = False) -> Proposal:
+    return Proposal(parameters, model.labels_.astype(np.int64), model, evidence, by_hand=by_hand)
+
+
 class Proposer(ABC):
-    """What a method brings to a comparison; the base of all proposers."""
+    """A method in a comparison; the base class of all proposers. `overrides` are parameters set by the user."""
 
     estimator: ClassVar[Any]  # the class
 
-    def check(self, given: Mapping[str, Any]) -> None:
-        """Refuse values by hand that no data could be fitted with."""
-        self.estimator(**given)._check_parameters()
-        if given.get("sigma") is not None and given.get("gamma") is not None:
-            raise InvalidParameter("sigma and gamma = 1/(2σ²) say the same. Give one of them.")
-        if all(isinstance(value, str | int | float | None) for value in given.values()):
-            self._check_words({name: value for name, value in given.items() if isinstance(value, str)})
+    def check(self, overrides: Mapping[str, Any]) -> None:
+        """Raise an error for values that are invalid for any data."""
+        self.estimator(**overrides)._check_parameters()
+        if overrides.get("sigma") is not None and overrides.get("gamma") is not None:
+            raise InvalidParameter("sigma and gamma = 1/(2σ²) are the same parameter. Set one of them.")
+        if all(isinstance(value, str | int | float | None) for value in overrides.values()):
+            self._check_strings({name: value for name, value in overrides.items() if isinstance(value, str)})
 
-    def _check_words(self, words: Mapping[str, str]) -> None:
-        """Fit a few rows with those values that are words: only that tells whether such a metric or start is known."""
+    def _check_strings(self, values: Mapping[str, str]) -> None:
+        """Fit a few rows with the values that are strings: only a fit shows whether a metric or init is known."""
         small = {name: 2 for name in ("n_clusters", "n_components") if name in self.estimator().get_params()}
         with collect_warnings():
             try:
-                self.estimator(**(small | dict(words))).fit(np.eye(4))
+                self.estimator(**(small | dict(values))).fit(np.eye(4))
             except InvalidParameter:
                 raise
-            except ValueError:  # of these rows, and not of the words
+            except ValueError:  # caused by these rows, not by the values
                 pass
 
     @abstractmethod
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        """Yield a few settings, each fitted to the view."""
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        """Yield a few settings, each fitted to the subsample."""
 
-    @abstractmethod
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
         """Fit the chosen setting to more rows."""
+        return self.estimator(**(chosen.model.get_params() | dict(chosen.parameters))).fit(points)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
-        """Score an answer by what its own family optimises."""
+        """Score an answer by the objective of its own family."""
         return {}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        """Make an estimator with settings like those to be chosen, to ask for its cost."""
-        usual = {"n_clusters": k, "n_components": k, "n_init": _STARTS, "bandwidth": 1.0, "n_jobs": n_jobs}
+        """Make an estimator with typical settings, to estimate its cost."""
+        usual = {"n_clusters": k, "n_components": k, "n_init": _N_INIT, "bandwidth": 1.0, "n_jobs": n_jobs}
         return self.estimator(**{name: usual[name] for name in self.estimator().get_params() if name in usual})
 
     def residual(self, model: Any) -> float | None:
-        """Return the largest residual of the model's certificate, where it has one."""
+        """Return the largest residual of the model's certificate, if it has one."""
         return None
 
 
@@ -141,48 +136,49 @@ class Proposer(ABC):
 
 
 class MixtureProposer(Proposer):
-    """Mixtures by BIC, with components joined as the density suggests."""
+    """Mixtures by BIC, with components merged as the density suggests."""
 
     estimator = GaussianMixture
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        found = view.survey
-        model, evidence = found.model, found.bic
-        if model is None or evidence is None:  # the survey could not look at the columns as they are
-            model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs)
-        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type} | dict(given)
-        whole = tuple(range(int(model.n_components)))
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        density = subsample.density
+        model, evidence = density.model, density.bic
+        if model is None or evidence is None:  # the mixtures of the summary were not fitted to the table's columns
+            model, evidence = self._mixture(subsample, overrides)
+        components = tuple(range(int(model.n_components)))
         options: list[tuple[int, ...] | None] = [None]
-        if "n_components" not in given and found.count > 1:
-            options = [found.groups, _by_majority(model.labels_, found.labels, len(whole)), None]
+        if "n_components" not in overrides and density.count > 1:
+            options = [density.groups, _by_majority(model.labels_, density.labels, len(components)), None]
         counts = set()
-        for groups in dict.fromkeys(None if groups == whole else groups for groups in options):
-            labels = model.labels_ if groups is None else Relabeled(model, groups).predict(view.points)
+        for groups in dict.fromkeys(None if groups == components else groups for groups in options):
+            labels = model.labels_ if groups is None else Relabeled(model, groups).predict(subsample.points)
             counts.add(count_clusters(labels))
-            yield Proposal(chosen, labels.astype(np.int64), model, (evidence,), groups)
-        if view.required and "n_components" not in given and counts.isdisjoint(view.k):
-            model, evidence = fit_mixtures(view.points, view.k, given, view.seed, view.n_jobs, single=False)
-            chosen |= {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
-            yield Proposal(chosen, model.labels_.astype(np.int64), model, (evidence,))
+            parameters = self._parameters(model, overrides)
+            yield Proposal(parameters, labels.astype(np.int64), model, (evidence,), groups)
+        if subsample.required and "n_components" not in overrides and counts.isdisjoint(subsample.k):
+            model, evidence = self._mixture(subsample, overrides, single=False)
+            yield _proposal(model, self._parameters(model, overrides), evidence)
 
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
+    def _mixture(self, subsample: Subsample, overrides: Mapping[str, Any], single: bool = True) -> tuple[Any, Evidence]:
+        points, k, seed, n_jobs = subsample.points, subsample.k, subsample.seed, subsample.n_jobs
+        return fit_mixtures(points, k, overrides, seed, n_jobs, single=single)
+
+    def _parameters(self, model: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
+        return chosen | dict(overrides)
+
+    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
         old = chosen.model
-        begun = {
-            "weights_init": old.weights_,
-            "means_init": old.means_,
-            "precisions_init": old.precisions_,
-            "n_init": 1,
-        }
-        if old.noise_weight_ > 0:
-            begun["weights_init"] = old.weights_ / old.weights_.sum()
-        return GaussianMixture(**(old.get_params() | begun)).fit(points)
+        weights = old.weights_ / old.weights_.sum() if old.noise_weight_ > 0 else old.weights_
+        init = {"weights_init": weights, "means_init": old.means_, "precisions_init": old.precisions_, "n_init": 1}
+        return GaussianMixture(**(old.get_params() | init)).fit(points)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
 
 
 def _by_majority(components: NDArray[Any], labels: Ints, k: int) -> tuple[int, ...]:
-    """Give each component the cluster that most of its rows lie in; an empty one joins the first."""
+    """Return the cluster of each component that most of its rows belong to; the first for an empty component."""
     groups = [int(np.bincount(labels[components == c], minlength=1).argmax()) for c in range(k)]
     return tuple(np.unique(groups, return_inverse=True)[1].tolist())
 
@@ -195,36 +191,35 @@ class KMeansProposer(Proposer):
 
     estimator = KMeans
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        points = view.points
-        rest = {name: value for name, value in given.items() if name != "n_clusters"}
-        numbers = [int(given["n_clusters"])] if "n_clusters" in given else list(view.k)
-        numbers = [k for k in numbers if k <= len(points)] or _refuse(numbers[0], len(points))
-        models, silhouette = {}, np.full(len(numbers), np.nan)
-        for at, k in enumerate(numbers):
-            settings = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
-            models[k] = KMeans(n_clusters=k, **(settings | rest)).fit(points)
-            if len(np.unique(models[k].labels_)) > 1:
-                values = tuning.silhouette_samples(points, models[k].labels_, n_jobs=view.n_jobs)
-                silhouette[at] = float(values.mean())
-        best, reason = numbers[0], "no two clusters were found that a silhouette could compare."
-        if not np.isnan(silhouette).all():
-            best = numbers[int(np.nanargmax(silhouette))]
-            reason = f"the mean silhouette is largest for {best} clusters ({np.nanmax(silhouette):.3f})."
-        x = np.array(numbers, dtype=np.float64)
-        for k in dict.fromkeys((best, view.asked or best)):
-            if k not in models:
-                continue
-            why = reason if k == best else f"The density suggests {k} clusters; {reason}"
-            curve = Evidence(
-                "silhouette", "n_clusters", x, {"silhouette": silhouette}, float(k), why, "clusters", "mean silhouette"
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        points = subsample.points
+        requested = [int(overrides["n_clusters"])] if "n_clusters" in overrides else list(subsample.k)
+        numbers = np.array([k for k in requested if k <= len(points)])
+        if not len(numbers):
+            raise BadData(
+                f"n_clusters={requested[0]} exceeds the {len(points)} rows that parameters are chosen on. "
+                "Reduce it, or increase the budget."
             )
-            yield Proposal({"n_clusters": k} | dict(given), models[k].labels_.astype(np.int64), models[k], (curve,))
+        settings = subsample.common_settings | dict(overrides)
+        models = {int(k): KMeans(**(settings | {"n_clusters": int(k)})).fit(points) for k in numbers}
+        best, curve, reason = int(numbers[0]), {"silhouette": np.full(len(numbers), np.nan)}, "all rows are equal"
+        if any(len(np.unique(model.labels_)) > 1 for model in models.values()):
+            at, curve, reason = tuning._by_silhouette(
+                points, None, numbers, list(models.values()), subsample.seed, subsample.n_jobs
+            )
+            best = int(numbers[at])
+        for k in dict.fromkeys((best, subsample.suggested_k or best)):
+            if k in models:
+                why = f"{reason}." if k == best else f"The density suggests {k} clusters; {reason}."
+                shown = Evidence(
+                    "silhouette", "n_clusters", numbers.astype(float), curve, float(k), why, "clusters",
+                    "mean silhouette",
+                )  # fmt: skip
+                yield _proposal(models[k], {"n_clusters": k} | dict(overrides), shown)
 
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        old = chosen.model
-        model = KMeans(**old.get_params())
-        return model.set_params(init=old.cluster_centers_, n_init=1).fit(points)
+    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
+        model = KMeans(**chosen.model.get_params())
+        return model.set_params(init=chosen.model.cluster_centers_, n_init=1).fit(points)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         total = _scatter(points, np.zeros(len(points), np.int64))
@@ -236,24 +231,18 @@ def _scatter(points: Floats, labels: Ints) -> float:
     return float(sum(((points[labels == c] - points[labels == c].mean(axis=0)) ** 2).sum() for c in np.unique(labels)))
 
 
-def _refuse(k: int, m: int) -> list[int]:
-    raise BadData(
-        f"{k} clusters are more than the {m} rows that parameters are chosen on. Try fewer, or a larger budget."
-    )
-
-
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
 def _sigma_evidence(estimate: scales.SigmaEstimate, sigma: float) -> Evidence:
-    """Show the curve that σ is read from, and say how this one came from it."""
-    times = sigma / estimate.sigma if estimate.sigma > 0 else 1.0
-    if times == 1:
+    """Return the curve that σ is chosen from, with the reason for this value."""
+    factor = sigma / estimate.sigma if estimate.sigma > 0 else 1.0
+    if factor == 1:
         reason = f"σ = {sigma:.4g}: {estimate.reason}."
-    elif times in _WIDER:
-        reason = f"σ = {sigma:.4g}, {times:.0f} times {estimate.sigma:.4g}: {estimate.reason}."
+    elif factor in _SIGMA_FACTORS:
+        reason = f"σ = {sigma:.4g}, {factor:.0f} times {estimate.sigma:.4g}: {estimate.reason}."
     else:
-        reason = f"σ = {sigma:.4g} was set by hand; {estimate.sigma:.4g} would be usual: {estimate.reason}."
+        reason = f"σ = {sigma:.4g} was set by hand; the estimate is {estimate.sigma:.4g}: {estimate.reason}."
     distances = {"distance": estimate.curve}
     return Evidence(
         "neighbour distances", "sigma", estimate.share, distances, 0.5, reason, "share of the rows", "distance"
@@ -265,53 +254,52 @@ class SpectralProposer(Proposer):
 
     estimator = SpectralClustering
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        settings: dict[str, Any] = {
-            "n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs, "eigen_tol": _EIGEN_TOL,
-        }  # fmt: skip
-        estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
-        sigma = float(given.get("sigma", estimate.sigma))
-        first = {"sigma": sigma, "n_clusters": "auto"} | dict(given)
-        if "affinity" in given or "gamma" in given:
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        settings = subsample.common_settings | {"eigen_tol": _EIGEN_TOL}
+        estimate = scales.estimate_sigma(subsample.points, n_jobs=subsample.n_jobs)
+        sigma = float(overrides.get("sigma", estimate.sigma))
+        first = {"sigma": sigma, "n_clusters": "auto"} | dict(overrides)
+        scale: tuple[Evidence, ...] = (_sigma_evidence(estimate, sigma),)
+        if "affinity" in overrides or "gamma" in overrides:
             del first["sigma"]
-        auto = SpectralClustering(**(settings | first)).fit(view.points)
+            scale = ()
+        auto = SpectralClustering(**(settings | first)).fit(subsample.points)
         found = int(auto.n_clusters_)
-        wanted = view.asked
-        scale = () if "affinity" in given or "gamma" in given else (_sigma_evidence(estimate, sigma),)
-        if (found == 1 and not view.required) or found in view.k or "n_clusters" in given:
+        k = subsample.suggested_k
+        if (found == 1 and not subsample.required) or found in subsample.k or "n_clusters" in overrides:
             gap = eigengap_evidence(auto, found, auto, "widest gap")
-            yield Proposal(first | {"n_clusters": found}, auto.labels_.astype(np.int64), auto, (*scale, gap))
-        else:  # a number that was not to be tried: the largest gap of those that were
+            yield _proposal(auto, first | {"n_clusters": found}, *scale, gap)
+        else:  # not one of the numbers to try: the largest gap among those
             gaps = auto.eigenvalues_[:-1] - auto.eigenvalues_[1:]
-            allowed = [k for k in view.k if k <= len(gaps)]
-            wanted = wanted or max(allowed, key=lambda k: float(gaps[k - 1]), default=view.k[0])
-        if "n_clusters" in given or wanted is None:
+            allowed = [number for number in subsample.k if number <= len(gaps)]
+            k = k or max(allowed, key=lambda number: float(gaps[number - 1]), default=subsample.k[0])
+        if "n_clusters" in overrides or k is None:
             return
-        others = [first | {"n_clusters": wanted}]
-        if not {"sigma", "gamma", "affinity"} & set(given) and view.total <= _NEIGHBOURS_UP_TO:
-            near = {"affinity": "nearest_neighbors", "n_clusters": wanted}
-            if len(view.points) < 2 * _NEIGHBOURS:  # halves of the rows must have so many, too
-                near["n_neighbors"] = max(2, len(view.points) // 2)
-            others.append({name: value for name, value in first.items() if name != "sigma"} | near)
-        for other in others:
-            if other["n_clusters"] == found and "affinity" not in other:
+        for other in self._others(subsample, first | {"n_clusters": k}, overrides):
+            if k == found and "affinity" not in other:
                 continue  # it has been proposed
-            model = SpectralClustering(**(settings | other)).fit(view.points)
-            gap = eigengap_evidence(model, wanted, auto, "density" if wanted == view.asked else "numbers to try")
-            shown = (*scale, gap) if "sigma" in other else (gap,)
-            yield Proposal(other, model.labels_.astype(np.int64), model, shown)
+            model = SpectralClustering(**(settings | other)).fit(subsample.points)
+            gap = eigengap_evidence(model, k, auto, "density" if k == subsample.suggested_k else "numbers to try")
+            yield _proposal(model, other, *(scale if "sigma" in other else ()), gap)
 
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        return SpectralClustering(**(chosen.model.get_params() | {"n_clusters": chosen.parameters["n_clusters"]})).fit(
-            points
-        )
+    def _others(
+        self, subsample: Subsample, first: dict[str, Any], overrides: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the setting with this number of clusters, and one with a graph of nearest neighbours."""
+        yield first
+        if not {"sigma", "gamma", "affinity"} & set(overrides) and subsample.total <= _MAX_ROWS_NEIGHBORS:
+            graph: dict[str, Any] = {name: value for name, value in first.items() if name != "sigma"}
+            graph["affinity"] = "nearest_neighbors"
+            if len(subsample.points) < 2 * _N_NEIGHBORS:  # halves of the rows must have as many, too
+                graph["n_neighbors"] = max(2, len(subsample.points) // 2)
+            yield graph
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"eigengap": float(model.eigengap_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
         sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
-        return SpectralClustering(n_clusters=k, sigma=sigma, n_init=_STARTS, eigen_tol=_EIGEN_TOL, n_jobs=n_jobs)
+        return SpectralClustering(n_clusters=k, sigma=sigma, n_init=_N_INIT, eigen_tol=_EIGEN_TOL, n_jobs=n_jobs)
 
     def residual(self, model: Any) -> float | None:
         return float(np.max(model.eigen_residual_))
@@ -325,32 +313,28 @@ class KernelKMeansProposer(Proposer):
 
     estimator = KernelKMeans
 
-    def check(self, given: Mapping[str, Any]) -> None:
-        super().check(given)
-        KernelKMeans(**given)._kernel(1.0)
+    def check(self, overrides: Mapping[str, Any]) -> None:
+        super().check(overrides)
+        KernelKMeans(**overrides)._kernel(1.0)
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        settings: dict[str, Any] = {"n_init": _STARTS, "random_state": view.seed, "n_jobs": view.n_jobs}
-        estimate = scales.estimate_sigma(view.points, n_jobs=view.n_jobs)
-        k = int(given.get("n_clusters", view.asked or view.k[0]))
-        for times in (1.0,) if {"sigma", "gamma", "kernel"} & set(given) else (1.0, *_WIDER):
-            chosen = {"n_clusters": k, "sigma": times * estimate.sigma} | dict(given)
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        estimate = scales.estimate_sigma(subsample.points, n_jobs=subsample.n_jobs)
+        k = int(overrides.get("n_clusters", subsample.suggested_k or subsample.k[0]))
+        for factor in (1.0,) if {"sigma", "gamma", "kernel"} & set(overrides) else _SIGMA_FACTORS:
+            chosen = {"n_clusters": k, "sigma": factor * estimate.sigma} | dict(overrides)
             shown: tuple[Evidence, ...] = (_sigma_evidence(estimate, float(chosen["sigma"])),)
-            if "gamma" in given or "kernel" in given:
+            if "gamma" in overrides or "kernel" in overrides:
                 del chosen["sigma"]
                 shown = ()
-            model = KernelKMeans(**(settings | chosen)).fit(view.points)
-            yield Proposal(chosen, model.labels_.astype(np.int64), model, shown)
-
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        return KernelKMeans(**chosen.model.get_params()).fit(points)
+            model = KernelKMeans(**(subsample.common_settings | chosen)).fit(subsample.points)
+            yield _proposal(model, chosen, *shown)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"objective": float(model.objective_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
         sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
-        return KernelKMeans(n_clusters=k, sigma=sigma, n_init=_STARTS, n_jobs=n_jobs)
+        return KernelKMeans(n_clusters=k, sigma=sigma, n_init=_N_INIT, n_jobs=n_jobs)
 
 
 # ---- DBSCAN --------------------------------------------------------------------------------------------------------
@@ -361,37 +345,34 @@ class DBSCANProposer(Proposer):
 
     estimator = DBSCAN
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        points = view.points
-        level = int(given.get("min_samples", min(max(2, 2 * points.shape[1]), len(points))))
-        estimate = scales.estimate_eps(points, level, n_jobs=view.n_jobs)
-        eps = float(given.get("eps", estimate.eps))
-        tried = [eps]
-        if "eps" not in given:
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        points = subsample.points
+        min_samples = int(overrides.get("min_samples", _min_samples(points)))
+        estimate = scales.estimate_eps(points, min_samples, n_jobs=subsample.n_jobs)
+        tried = [float(overrides.get("eps", estimate.eps))]
+        if "eps" not in overrides:
             tried += [float(np.quantile(estimate.curve, share)) for share in _CORE_SHARES]
-        for radius in dict.fromkeys(tried):
-            if not radius > 0:
-                continue
-            chosen = {"eps": radius, "min_samples": level} | dict(given)
-            share = float(np.searchsorted(estimate.curve, radius, side="right")) / len(estimate.curve)
+        by_hand = bool({"eps", "min_samples"} & set(overrides))
+        for eps in dict.fromkeys(eps for eps in tried if eps > 0):
+            chosen = {"eps": eps, "min_samples": min_samples} | dict(overrides)
+            share = float(np.searchsorted(estimate.curve, eps, side="right")) / len(estimate.curve)
             curve = Evidence(
-                f"{level}-distances", "eps", estimate.share, {"distance": estimate.curve}, share,
-                f"{estimate.reason}; ε = {radius:.4g}.", "share of the rows", f"distance to {level} rows",
+                f"{min_samples}-distances", "eps", estimate.share, {"distance": estimate.curve}, share,
+                f"{estimate.reason}; ε = {eps:.4g}.", "share of the rows", f"distance to {min_samples} rows",
             )  # fmt: skip
-            model = DBSCAN(n_jobs=view.n_jobs, **chosen).fit(points)
-            by_hand = bool({"eps", "min_samples"} & set(given))
-            yield Proposal(chosen, model.labels_.astype(np.int64), model, (curve,), by_hand=by_hand)
+            model = DBSCAN(n_jobs=subsample.n_jobs, **chosen).fit(points)
+            yield _proposal(model, chosen, curve, by_hand=by_hand)
 
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        settings = chosen.model.get_params()
+    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
         if chosen.by_hand:
-            return DBSCAN(**settings).fit(points)
-        # The same density: as many more rows within ε as there are more rows. Thin places between clusters may fill
-        # with rows, so take a smaller ε until there are as many clusters as there were in the view.
-        settings["min_samples"] = max(2, round(settings["min_samples"] * len(points) / len(view.points)))
+            return super().fit(chosen, points, subsample)
+        # Keep the density threshold: min_samples grows with the number of rows. More rows may bridge the gaps between
+        # clusters, so ε is reduced until there are as many clusters as in the subsample.
+        settings = chosen.model.get_params()
+        settings["min_samples"] = max(2, round(settings["min_samples"] * len(points) / len(subsample.points)))
         wanted, first = _large_clusters(chosen.labels), None
-        for less in (1.0, *_LESS) if len(points) > len(view.points) else (1.0,):
-            model = DBSCAN(**(settings | {"eps": less * settings["eps"]})).fit(points)
+        for factor in (1.0, *_SMALLER_EPS) if len(points) > len(subsample.points) else (1.0,):
+            model = DBSCAN(**(settings | {"eps": factor * settings["eps"]})).fit(points)
             first = first or model
             if _large_clusters(model.labels_) == wanted:
                 return model
@@ -401,14 +382,19 @@ class DBSCANProposer(Proposer):
         return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        level = min(max(2, 2 * points.shape[1]), len(points))
-        eps = scales.estimate_eps(points, level, n_jobs=n_jobs).eps
-        return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=level, n_jobs=n_jobs)
+        min_samples = _min_samples(points)
+        eps = scales.estimate_eps(points, min_samples, n_jobs=n_jobs).eps
+        return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=min_samples, n_jobs=n_jobs)
 
 
-def _large_clusters(labels: NDArray[Any]) -> int:
-    """Count the clusters that hold a hundredth of the rows."""
-    return int((np.bincount(labels[labels >= 0], minlength=1) >= 0.01 * len(labels)).sum())
+def _min_samples(points: Floats) -> int:
+    """Return twice the number of columns, where there are as many rows."""
+    return min(max(2, 2 * points.shape[1]), len(points))
+
+
+def _large_clusters(labels: NDArray[Any], min_rows: int = 1) -> int:
+    """Count the clusters with at least 1 % of the rows."""
+    return int((np.bincount(labels[labels >= 0], minlength=1) >= max(min_rows, 0.01 * len(labels))).sum())
 
 
 # ---- Mean Shift ----------------------------------------------------------------------------------------------------
@@ -419,48 +405,35 @@ class MeanShiftProposer(Proposer):
 
     estimator = MeanShift
 
-    def propose(self, view: View, given: Mapping[str, Any]) -> Iterator[Proposal]:
-        points = view.points
-        if "bandwidth" in given:
-            model = MeanShift(n_jobs=view.n_jobs, **given).fit(points)
-            yield Proposal(dict(given), model.labels_.astype(np.int64), model, ())
+    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+        if "bandwidth" in overrides:
+            model = MeanShift(n_jobs=subsample.n_jobs, **overrides).fit(subsample.points)
+            yield _proposal(model, dict(overrides))
             return
-        widths, counts, models = [], [], []
-        for quantile in _QUANTILES:
-            width = scales.estimate_bandwidth(points, quantile=quantile, n_jobs=view.n_jobs)
-            if not width > 0:
-                continue
-            model = MeanShift(bandwidth=width, n_jobs=view.n_jobs, **given).fit(points)
-            sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=1)
-            widths.append(width)
-            counts.append(int((sizes >= max(2, 0.01 * len(points))).sum()))
-            models.append(model)
-        if not models:  # most rows have copies, so that every ball holds enough at once
-            width = 0.5 * scales.estimate_eps(points, min(2, len(points)), n_jobs=view.n_jobs).eps
-            model = MeanShift(bandwidth=width, n_jobs=view.n_jobs, **given).fit(points)
-            reason = f"most rows have copies; {width:.4g} is half the distance to the next place."
-            place = np.array([width])
-            curve = Evidence(
-                "clusters by bandwidth",
-                "bandwidth",
-                place,
-                {"clusters": np.array([float(_large_clusters(model.labels_))])},
-                width,
-                reason,
-            )
-            yield Proposal({"bandwidth": width} | dict(given), model.labels_.astype(np.int64), model, (curve,))
-        x, y = np.array(widths), np.array(counts, dtype=np.float64)
-        for at in range(len(models)):
-            reason = (
-                f"a ball of {widths[at]:.4g} holds {100 * _QUANTILES[at]:.0f} % of the rows on average; "
-                f"{counts[at]} clusters hold a hundredth of the rows or more."
-            )
-            curve = Evidence("clusters by bandwidth", "bandwidth", x, {"clusters": y}, widths[at], reason, "bandwidth")
-            chosen = {"bandwidth": widths[at]} | dict(given)
-            yield Proposal(chosen, models[at].labels_.astype(np.int64), models[at], (curve,))
+        reasons = self._bandwidths(subsample)
+        models = [
+            MeanShift(bandwidth=width, n_jobs=subsample.n_jobs, **overrides).fit(subsample.points) for width in reasons
+        ]
+        counts = np.array([float(_large_clusters(model.labels_, 2)) for model in models])
+        x = np.array(list(reasons))
+        for (width, reason), model, count in zip(reasons.items(), models, counts, strict=True):
+            why = f"{reason}; {count:.0f} clusters have at least 1 % of the rows."
+            curve = Evidence("clusters by bandwidth", "bandwidth", x, {"clusters": counts}, width, why, "bandwidth")
+            yield _proposal(model, {"bandwidth": width} | dict(overrides), curve)
 
-    def fit(self, chosen: Proposal, points: Floats, view: View) -> Any:
-        return MeanShift(**chosen.model.get_params()).fit(points)
+    def _bandwidths(self, subsample: Subsample) -> dict[float, str]:
+        """Return the bandwidths to try, each with its reason."""
+        points, n_jobs = subsample.points, subsample.n_jobs
+        widths = {share: scales.estimate_bandwidth(points, quantile=share, n_jobs=n_jobs) for share in _QUANTILES}
+        found = {
+            float(width): f"a ball of radius {width:.4g} contains {100 * share:.0f} % of the rows on average"
+            for share, width in widths.items()
+            if width > 0
+        }
+        if found:
+            return found
+        width = 0.5 * scales.estimate_eps(points, min(2, len(points)), n_jobs=n_jobs).eps
+        return {width: f"most rows have duplicates; {width:.4g} is half the distance to the nearest different row"}
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"peaks": float(len(model.cluster_centers_))}

@@ -1,10 +1,10 @@
-"""What a comparison hands back: one answer a method, what they agree on, and the one that is recommended."""
+"""The result of a comparison: one answer per method, their agreement, and the recommendation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -12,32 +12,18 @@ import numpy as np
 from knoll._format import percent
 from knoll._typing import Floats, Ints
 from knoll.comparison.profile import Profile
-from knoll.comparison.scaling import Scaling
-
-__all__ = [
-    "Agreement",
-    "Candidate",
-    "Comparison",
-    "Event",
-    "Evidence",
-    "Failure",
-    "Null",
-    "Recommendation",
-    "Shortcut",
-    "Structure",
-    "table_lines",
-]
+from knoll.models import Preparation
 
 
 @dataclass(frozen=True)
 class Event:
-    """How far a comparison is."""
+    """The progress of a comparison."""
 
     method: str  # a method, or "data", "density", "judge"
-    stage: str  # what it is doing, in a few words
+    stage: str  # in a few words
     fraction: float  # of the whole comparison, from 0 to 1
-    seconds_left: float | None  # a guess from the time so far; None at first
-    memory: int  # the most bytes that the process has used so far
+    seconds_left: float | None  # estimated from the time so far; None at first
+    memory: int  # peak memory of the process so far, in bytes
 
 
 @dataclass(frozen=True)
@@ -45,7 +31,7 @@ class Evidence:
     """A curve that a parameter was chosen from, and the point that was chosen."""
 
     name: str  # "BIC", "eigengap", "12-distances", ...
-    parameter: str  # what was chosen from it
+    parameter: str  # chosen from it
     x: Floats  # (m,)
     y: Mapping[str, Floats]  # one or more curves, each (m,)
     chosen: float  # on the axis of x
@@ -56,17 +42,17 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What speaks for an answer that did not see every row."""
+    """The evidence for an answer that was not fitted to every row."""
 
-    share: float  # of the rows that was fitted; the rest was labelled by predict
+    share: float  # of the rows in the fit; the others were labelled by predict
     others: int  # rows of a second fit, to other rows
-    agreement: float  # adjusted Rand index of the two answers on the view
+    agreement: float  # adjusted Rand index of the two answers on the subsample
     residual: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
 
     def __str__(self) -> str:
         text = (
-            f"fitted on {percent(self.share)} of the rows, the rest labelled by predict; "
-            f"a fit to {self.others} other rows gives similar clusters (adjusted Rand index {self.agreement:.2f})"
+            f"fitted on {percent(self.share)} of the rows, the others labelled by predict; "
+            f"adjusted Rand index {self.agreement:.2f} with a fit to {self.others} other rows"
         )
         return text if self.residual is None else f"{text}; largest eigenvalue residual {self.residual:.1g}"
 
@@ -76,28 +62,28 @@ class Candidate:
     """One method's answer."""
 
     method: str
-    model: Any  # the fitted estimator; its data was scaled. A knoll.models.Relabeled one where components were joined
+    model: Any  # the fitted estimator, of scaled data; a knoll.models.Relabeled if components were merged
     labels: Ints  # (n,), −1 noise
     probabilities: Floats | None  # (n, clusters), where the method has them; with noise one column more
-    parameters: Mapping[str, Any]  # chosen or given
+    parameters: Mapping[str, Any]  # chosen, or set by the user
     evidence: tuple[Evidence, ...]
     n_clusters: int
     noise: float  # the share of rows labelled −1
     scores: Mapping[str, float]  # internal scores by name
     stability: float | None  # mean adjusted Rand index of refits on resamples
-    stability_spread: float | None  # and their standard deviation
+    stability_spread: float | None  # standard deviation of the same
     fitted_rows: int
-    how: str  # "all rows", or what was fitted and how the rest was labelled
+    how: str  # "all rows", or what was fitted and how the other rows were labelled
     certificate: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
     seconds: float
     warnings: tuple[str, ...] = ()
-    groups: tuple[int, ...] | None = None  # the cluster of each component, where components were joined
-    shortcut: Shortcut | None = None  # None: every row was fitted
+    groups: tuple[int, ...] | None = None  # the cluster of each component, if components were merged
+    shortcut: Shortcut | None = None  # None: fitted to every row
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A method that gave no answer."""
+    """A method without an answer."""
 
     method: str
     reason: str
@@ -106,42 +92,42 @@ class Failure:
 
 @dataclass(frozen=True)
 class Null:
-    """How far the data is from one kind of data without clusters."""
+    """The test of the data against one null model without clusters."""
 
     name: str  # "uniform", "gaussian"
     statistic: float  # of the data
-    statistics: Floats  # (draws,) of data without clusters
+    statistics: Floats  # (draws,) of samples from the null model
     p_value: float
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Whether the data shows clusters at all."""
+    """Whether the data shows any clusters."""
 
-    verdict: str  # "clusters", "none", or "unknown" where the density could not be looked at
+    verdict: str  # "clusters", "none", or "unknown" if the density could not be estimated
     statistic: float
     statistic_name: str
     nulls: tuple[Null, ...]
-    n_hills: int
+    n_modes: int
     reason: str
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The clustering to take, and why."""
+    """The recommended clustering, and the reasons."""
 
     method: str | None  # None: no answer is recommended
     reasons: tuple[str, ...]
     runner_up: str | None
-    why_not: str  # what the runner-up lacks
+    why_not: str  # why the runner-up is not recommended
     caution: str
     structure: Structure
-    verdict: str  # "recommended"; "no clusters"; "not found": no method found usable ones; "unknown": too little data
+    verdict: str  # "recommended"; "no clusters"; "not found": no method found usable ones; "unknown": too few rows
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike the answers are: adjusted mutual information of each pair."""
+    """The adjusted mutual information of each pair of answers."""
 
     methods: tuple[str, ...]
     matrix: Floats  # (m, m), ones on the diagonal
@@ -149,13 +135,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that a comparison found; `summary` is the plain form for a file.
+    """The result of `knoll.compare`; `summary` returns it as plain values, for a file.
 
     `labels` are those of the recommended method, all 0 where none is recommended.
     """
 
     profile: Profile
-    scaling: Scaling
+    scaling: Preparation
     candidates: Mapping[str, Candidate]  # by method, in the order of knoll.registry
     failures: tuple[Failure, ...]
     agreement: Agreement
@@ -166,10 +152,10 @@ class Comparison:
     budget: float
     seconds: float
     interrupted: bool
-    notes: tuple[str, ...] = field(default=())  # what was sampled, and what speaks for it
+    notes: tuple[str, ...] = field(default=())  # what was sampled, and the evidence for it
 
     def __repr__(self) -> str:
-        """Draw the short table and the recommendation."""
+        """Return a short table and the recommendation."""
         lines = table_lines(self)
         advice = self.recommendation
         nothing = {"no clusters": "none, the data shows no clusters", "not found": "none, no method found clusters"}
@@ -178,26 +164,15 @@ class Comparison:
         return "\n".join(lines)
 
     def summary(self) -> dict[str, Any]:
-        """Return all but the labels, models and probabilities as plain dicts, lists, numbers and words."""
-        advice = self.recommendation
+        """Return everything but labels, models and probabilities as plain dicts, lists, numbers and strings."""
+        scaling = {"kind": self.scaling.scale, "centre": self.scaling.center, "spread": self.scaling.spread}
         return {
-            "profile": plain(self.profile.summary()),
-            "scaling": plain(self.scaling.summary()),
+            "profile": plain(self.profile),
+            "scaling": plain(scaling),
             "candidates": {name: _of_candidate(found) for name, found in self.candidates.items()},
-            "failures": [plain(vars(failure)) for failure in self.failures],
+            "failures": plain(self.failures),
             "agreement": {"methods": list(self.agreement.methods), "ami": plain(self.agreement.matrix)},
-            "recommendation": {
-                "method": advice.method,
-                "verdict": advice.verdict,
-                "reasons": list(advice.reasons),
-                "runner_up": advice.runner_up,
-                "why_not": advice.why_not,
-                "caution": advice.caution,
-                "structure": {
-                    **{k: plain(v) for k, v in vars(advice.structure).items() if k != "nulls"},
-                    "nulls": [plain(vars(null)) for null in advice.structure.nulls],
-                },
-            },
+            "recommendation": plain(self.recommendation),
             "truth_scores": plain(self.truth_scores),
             "seed": self.seed,
             "budget": self.budget,
@@ -227,18 +202,15 @@ def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> lis
 
 
 def _of_candidate(found: Candidate) -> dict[str, Any]:
-    left_out = {"model", "labels", "probabilities", "evidence", "shortcut"}
-    flat = {name: plain(value) for name, value in vars(found).items() if name not in left_out}
     sizes = np.unique(found.labels[found.labels >= 0], return_counts=True)[1]
-    return flat | {
-        "sizes": plain(sizes),
-        "shortcut": None if found.shortcut is None else plain(vars(found.shortcut)),
-        "evidence": [plain(vars(evidence)) for evidence in found.evidence],
-    }
+    fields = {name: value for name, value in vars(found).items() if name not in ("model", "labels", "probabilities")}
+    return plain(fields | {"sizes": sizes})
 
 
 def plain(value: Any) -> Any:
-    """Turn arrays, NumPy numbers and mappings into what JSON knows; NaN and infinities become None."""
+    """Convert records, arrays, NumPy numbers and mappings to JSON's types; NaN and infinities become None."""
+    if is_dataclass(value):
+        return plain(vars(value))
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, np.generic):

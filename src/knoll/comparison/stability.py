@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from knoll.base import collect_warnings
-from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, View
+from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, Subsample
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["stability"]
@@ -17,7 +17,7 @@ __all__ = ["stability"]
 _HALVES = 3
 
 
-def stability(method: Proposer, chosen: Proposal, view: View) -> tuple[float, float] | tuple[None, None]:
+def stability(method: Proposer, chosen: Proposal, view: Subsample) -> tuple[float, float] | tuple[None, None]:
     """Return the mean and the standard deviation of the agreement of refits on halves with the whole.
 
     Both are None where a half cannot be fitted. Warnings of a refit are about the half, not about the answer.

@@ -11,8 +11,6 @@ from knoll.datasets import _paper, _tables
 from knoll.datasets._types import Dataset
 from knoll.exceptions import InvalidParameter, InvalidType
 
-__all__ = ["load", "names"]
-
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "one_gaussian": _paper.one_gaussian,
     "x1500": _paper.x1500,

@@ -13,8 +13,6 @@ from knoll.datasets._sampling import affine, check_noise, check_size, normals, s
 from knoll.datasets._types import Dataset, Mixture
 from knoll.exceptions import InvalidParameter, InvalidType
 
-__all__ = ["banana", "circles", "one_gaussian", "three_component_density", "x1500"]
-
 _SOURCE = "drawn by knoll.datasets from a fixed seed, after a figure of 'An algorithmic Introduction to Clustering'"
 _AXES = ("x", "y")
 

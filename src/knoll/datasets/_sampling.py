@@ -16,9 +16,6 @@ from scipy.special import ndtri
 from knoll._typing import Floats
 from knoll.exceptions import CostError, InvalidParameter, InvalidType
 
-__all__ = ["affine", "check_noise", "check_size", "normals", "seed_of", "uniforms"]
-
-
 _MAX_SAMPLES = 10**8  # 1.6 GB of points in the plane
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from knoll.datasets._types import Dataset
 
-__all__ = ["breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine"]
-
 
 def _table(name: str, description: str, *, classes: bool = True) -> Dataset:
     from sklearn import datasets as theirs

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 
-__all__ = ["Dataset", "Mixture"]
-
 
 @dataclass(frozen=True, eq=False)
 class Mixture:

@@ -15,8 +15,6 @@ from knoll._typing import Ints
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.metrics._labels import check_weights, factorise, is_noise, rank
 
-__all__ = ["Contingency", "Sizes", "Table", "contingency", "tabulate"]
-
 NOISE_RULES = ("cluster", "drop", "singletons")
 _MAX_CELLS = 10**8
 

@@ -27,9 +27,6 @@ from scipy.special import xlog1py, xlogy
 from knoll._typing import Bools, Floats, Ints
 from knoll.metrics._contingency import Sizes
 
-__all__ = ["excess", "expectation", "log_share"]
-
-
 _SERIES_FROM = 128.0
 _ORDER = 24
 _TINY = 2.0**-60

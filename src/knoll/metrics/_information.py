@@ -17,8 +17,6 @@ from knoll.metrics._contingency import Sizes, Table, tabulate
 from knoll.metrics._expected import excess, expectation, log_share
 from knoll.metrics._labels import refuse_masked
 
-__all__ = ["adjusted_mutual_info_score", "entropy", "expected_mutual_info", "mutual_info_score"]
-
 AVERAGES = ("arithmetic", "geometric", "max", "min")
 
 

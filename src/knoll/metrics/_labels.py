@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from knoll._typing import Bools, Ints
 from knoll.exceptions import BadData
 
-__all__ = ["check_weights", "factorise", "is_noise", "rank", "refuse_masked"]
-
 
 def rank(keys: Ints) -> tuple[Ints, Ints]:
     """Return the sorted distinct keys, and the index of each key among them."""

@@ -9,8 +9,6 @@ import numpy as np
 from knoll._typing import Ints
 from knoll.metrics._contingency import tabulate
 
-__all__ = ["adjusted_rand_score"]
-
 
 def adjusted_rand_score(
     labels_true: Any, labels_pred: Any, *, sample_weight: Any = None, noise: str = "cluster"

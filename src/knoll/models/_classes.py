@@ -5,8 +5,6 @@ from __future__ import annotations
 from knoll.base import Estimator
 from knoll.registry import METHODS
 
-__all__ = ["class_names", "find_class"]
-
 
 def class_names() -> tuple[str, ...]:
     """Return the names of the classes."""

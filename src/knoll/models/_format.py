@@ -25,23 +25,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ALIGN",
-    "DIGEST",
-    "MAGIC",
-    "MAJOR",
-    "MINOR",
-    "PREFIX",
-    "RELABELED",
-    "Damage",
-    "Place",
-    "Prefix",
-    "aligned",
-    "dump",
-    "lay",
-    "parse",
-]
-
 MAGIC = b"\x89knoll\r\n"
 MAJOR, MINOR = 1, 0
 RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels
@@ -51,7 +34,7 @@ MOST_HEADER = 1 << 26  # bytes
 MOST_DEPTH = 64  # of brackets within brackets
 MOST_DIMENSIONS = 32
 
-# Every kind of number has one spelling; anything else (objects, records, dates, long doubles) has no place in a file.
+# Every type of number has one spelling; anything else (objects, records, dates, long doubles) cannot be saved.
 KINDS = frozenset(["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"])
 TEXT = re.compile(r"<U[1-9]\d{0,5}")
 
@@ -88,12 +71,12 @@ class Prefix(NamedTuple):
         return aligned(PREFIX + self.header)
 
     @property
-    def room(self) -> int:
+    def size(self) -> int:
         """How many bytes the arrays have."""
         return self.file - DIGEST - self.arrays
 
 
-class Place(NamedTuple):
+class ArrayEntry(NamedTuple):
     """Where an array lies and how it is to be read."""
 
     dtype: str
@@ -128,9 +111,9 @@ def aligned(position: int) -> int:
     return -(-position // ALIGN) * ALIGN
 
 
-def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Place]:
-    """Give each array its place."""
-    places, end = {}, 0
+def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, ArrayEntry]:
+    """Return an entry for each array."""
+    entries, end = {}, 0
     for name, array in arrays.items():
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in KINDS and not TEXT.fullmatch(dtype):
@@ -138,9 +121,9 @@ def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Place]:
         if array.dtype.kind == "U" and not is_text(array.astype(np.dtype(dtype)).reshape(-1).view("<u4")):
             raise Damage(f"{name} has a letter that is no Unicode")
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        places[name] = Place(dtype, array.shape, order, aligned(end))
-        end = places[name].offset + places[name].nbytes
-    return places
+        entries[name] = ArrayEntry(dtype, array.shape, order, aligned(end))
+        end = entries[name].offset + entries[name].nbytes
+    return entries
 
 
 def is_text(letters: NDArray[np.uint32]) -> bool:
@@ -148,22 +131,22 @@ def is_text(letters: NDArray[np.uint32]) -> bool:
     return bool(((letters < 0xD800) | ((letters > 0xDFFF) & (letters < 0x110000))).all())
 
 
-def check_places(table: Any, room: int) -> dict[str, Place]:
-    """Check the table of arrays against the room they have: one after the other, none outside, nothing left over."""
+def check_entries(table: Any, size: int) -> dict[str, ArrayEntry]:
+    """Check the table of arrays: consecutive, and together of exactly this size."""
     if not isinstance(table, dict):
         raise Damage("it has no table of arrays")
-    places, end = {}, 0
-    for name, entry in table.items():
-        place = Place.checked(name, entry)
-        if place.offset != aligned(end):
-            raise Damage(f"array {name!r} lies at {place.offset}, not at {aligned(end)}")
-        end = place.offset + place.nbytes
-        if end > room:
-            raise Damage(f"array {name!r} ends {end - room} bytes after the room for arrays")
-        places[name] = place
-    if end != room:
-        raise Damage(f"{room - end} bytes belong to no array")
-    return places
+    entries, end = {}, 0
+    for name, raw in table.items():
+        entry = ArrayEntry.checked(name, raw)
+        if entry.offset != aligned(end):
+            raise Damage(f"array {name!r} lies at {entry.offset}, not at {aligned(end)}")
+        end = entry.offset + entry.nbytes
+        if end > size:
+            raise Damage(f"array {name!r} ends {end - size} bytes beyond the section of arrays")
+        entries[name] = entry
+    if end != size:
+        raise Damage(f"{size - end} bytes belong to no array")
+    return entries
 
 
 # ---- the header ------------------------------------------------------------------------------------------------------

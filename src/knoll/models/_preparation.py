@@ -1,4 +1,4 @@
-"""What was done to a table before a model saw it, so that the same is done to the next table."""
+"""The preparation of a table for a model, to be repeated on new rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
 from knoll.validation import refuse_masked
-
-__all__ = ["MISSING", "SCALES", "Preparation"]
 
 SCALES = ("standard", "robust", "none")
 MISSING = ("error", "drop", "median")
@@ -36,11 +34,11 @@ class Preparation:
     scale : {"standard", "robust", "none"}
         "standard": the mean goes to 0 and the standard deviation to 1; "robust": the median to 0 and the distance
         between the quartiles to 1, or the standard deviation where half of the values are one and that distance is 0;
-        "none": columns are left as they are. A column whose spread is 0 is only moved.
+        "none": columns are left as they are. A constant column is only centered.
     missing : {"error", "drop", "median"}
-        What was done about missing values.
+        How missing values were treated.
     center, spread : tuple of float
-        What is taken off, and what is divided by.
+        What is subtracted, and what is divided by.
     fill : tuple of float
         The median of each column, which stands in for a missing value.
 
@@ -63,7 +61,7 @@ class Preparation:
 
     @classmethod
     def fit(cls, X: ArrayLike, columns: Sequence[str], *, scale: str = "standard", missing: str = "error") -> Self:
-        """Take the scales from the rows of X, which has no missing values any more; their order does not matter."""
+        """Compute the scales from the rows of X, without missing values; their order does not matter."""
         if scale not in SCALES:
             raise InvalidParameter(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
         if missing not in MISSING:
@@ -72,7 +70,7 @@ class Preparation:
         points = np.asarray(X, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != len(columns) or not len(points) or not np.isfinite(points).all():
             raise BadData(
-                f"X must be finite, with a row at least and a column for each of {len(columns)} names; "
+                f"X must be finite, with at least one row and a column for each of {len(columns)} names; "
                 f"its shape is {points.shape}."
             )
         measured = [_measures(column, scale) for column in points.T]
@@ -82,7 +80,7 @@ class Preparation:
     def apply(self, X: ArrayLike) -> Floats:
         """Scale the rows of X, whose columns are those of the model; what is not finite stays so."""
         refuse_masked(X, "X")
-        points = np.array(X, dtype=np.float64, ndmin=2)
+        points = np.array(X, dtype=np.float64, order="C", ndmin=2)
         if points.shape[1] != len(self.columns):
             raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")
         if self.scale != "none":
@@ -94,13 +92,13 @@ class Preparation:
     # ---- in a file -------------------------------------------------------------------------------------------------
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
         return {"scale": self.scale, "missing": self.missing, **lists}
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
-        """Read what `plain` returned, from anybody's file."""
+        """Read the result of `plain`, from an untrusted file."""
         match plain:
             case {
                 "columns": list(columns), "scale": str(scale), "missing": str(missing), "center": list(center),
@@ -121,7 +119,7 @@ class Preparation:
 
 
 def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
-    """Return centre, spread and median of a column; sums are rounded once, so that no order of rows changes a bit."""
+    """Return centre, scale and median of a column; sums are rounded once, so that the order of rows does not matter."""
     values, exponent = near_one(column)  # squares stay within float64
     half = 0.5 if exponent > 1023 else 1.0  # the sum of the two middle values stays within float64
     median = float(np.median(half * column)) / half
@@ -132,7 +130,7 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
     if scale == "robust":
         low, center, high = (float(x) for x in np.quantile(values, [0.25, 0.5, 0.75]))
         spread = high - low or spread  # half of the rows may have one value, and the others still differ
-    if spread < 1e-14 * abs(center) or spread == 0.0:  # nothing but rounding: a constant column
+    if spread < 1e-14 * abs(center) or spread == 0.0:  # rounding error of a constant column
         spread = 0.0
     spread = min(float(times_power(spread, exponent)), _MOST)  # quartiles may be farther apart than the largest number
     return float(times_power(center, exponent)), spread or 1.0, median

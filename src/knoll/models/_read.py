@@ -26,17 +26,15 @@ from knoll.models._format import (
     MOST_HEADER,
     PREFIX,
     RELABELED,
+    ArrayEntry,
     Damage,
-    Place,
     Prefix,
-    check_places,
+    check_entries,
     is_text,
     parse,
 )
 from knoll.models._preparation import Preparation
 from knoll.models._relabeled import Relabeled, clusters_of
-
-__all__ = ["Info", "Model", "inspect", "load", "model_of", "read"]
 
 _CHUNK = 1 << 20  # bytes
 
@@ -58,7 +56,7 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Info:
-    """What a model file says about itself, its arrays unread.
+    """The description of a model file, without its arrays.
 
     Attributes
     ----------
@@ -73,7 +71,7 @@ class Info:
     kind : str
         The class.
     parameters, fitted : dict
-        Parameters and fitted attributes; an array is told by its kind and shape.
+        Parameters and fitted attributes; an array by its dtype and shape.
     arrays : dict
         The bytes of each array.
     preparation : Preparation or None
@@ -118,7 +116,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Notes
     -----
-    The check sum at the end finds damage. It does not tell who wrote the file: anybody can compute it. Nothing in a
+    The check sum at the end finds damage. It does not authenticate the file: anybody can compute it. Nothing in a
     file is run, but numbers from a stranger are a stranger's numbers.
 
     Examples
@@ -140,7 +138,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def read(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: the estimator, and what was done to the data that it was fitted to.
+    """Read a model file: the estimator, and the preparation of its data.
 
     Parameters
     ----------
@@ -164,14 +162,14 @@ def read(path: str | os.PathLike[str]) -> Model:
     (3,)
     """
     with _opened(path) as (file, prefix, header, _):
-        places = check_places(header.get("arrays"), prefix.room)
+        entries = check_entries(header.get("arrays"), prefix.size)
         _class(header)  # before the arrays, which may be long
-        arrays = {name: _array(file, prefix.arrays, name, place) for name, place in places.items()}
+        arrays = {name: _array(file, prefix.arrays, name, entry) for name, entry in entries.items()}
         return model_of(header, arrays)
 
 
 def inspect(path: str | os.PathLike[str]) -> Info:
-    """Tell what a model file holds, without reading its arrays into memory; its check sum is verified.
+    """Describe a model file without reading its arrays into memory; its check sum is verified.
 
     Parameters
     ----------
@@ -193,12 +191,12 @@ def inspect(path: str | os.PathLike[str]) -> Info:
     ('KMeans', 2, 'float64 (2, 1)')
     """
     with _opened(path) as (_, prefix, header, digest):
-        places = check_places(header.get("arrays"), prefix.room)
+        entries = check_entries(header.get("arrays"), prefix.size)
         sections = {name: header.get(name) for name in ("parameters", "fitted")}
         if not all(isinstance(section, dict) for section in sections.values()):
             raise Damage("its header has no parameters or no fitted attributes")
         shown = {
-            name: {key: _shown(value, places) for key, value in (section or {}).items()}
+            name: {key: _shown(value, entries) for key, value in (section or {}).items()}
             for name, section in sections.items()
         }
         return Info(
@@ -209,7 +207,7 @@ def inspect(path: str | os.PathLike[str]) -> Info:
             _class(header).__name__,
             shown["parameters"],
             shown["fitted"],
-            {name: place.nbytes for name, place in places.items()},
+            {name: entry.nbytes for name, entry in entries.items()},
             _preparation(header),
             _clusters(header),
             digest,
@@ -221,7 +219,7 @@ def inspect(path: str | os.PathLike[str]) -> Info:
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], Prefix, dict[str, Any], str]]:
-    """Open a file, see that it is whole, give its prefix, header and digest; what is wrong is told with its name."""
+    """Open a file, verify it, and yield its prefix, header and digest; errors name the file."""
     name = os.fspath(path)
     header: dict[str, Any] = {}
     try:
@@ -278,7 +276,7 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
         raise ModelFileError(
             f"{name} is damaged: its contents do not match their SHA-256. Copy it again, or save the model again."
         )
-    if prefix.header > MOST_HEADER or prefix.room < 0:
+    if prefix.header > MOST_HEADER or prefix.size < 0:
         raise Damage(f"its header has {prefix.header} bytes")
     return prefix, digest.hexdigest()
 
@@ -290,21 +288,21 @@ def _exactly(file: IO[bytes], count: int) -> bytes:
     return data
 
 
-def _array(file: IO[bytes], start: int, name: str, place: Place) -> NDArray[Any]:
-    """Read an array whose place has been checked against the length of the file."""
-    raw = np.empty(place.nbytes, dtype=np.uint8)
-    file.seek(start + place.offset)
+def _array(file: IO[bytes], start: int, name: str, entry: ArrayEntry) -> NDArray[Any]:
+    """Read an array whose entry has been checked against the length of the file."""
+    raw = np.empty(entry.nbytes, dtype=np.uint8)
+    file.seek(start + entry.offset)
     if raw.nbytes and file.readinto(raw.data) != raw.nbytes:  # type: ignore[attr-defined]
         raise Damage("it grew shorter while it was read")
-    if place.dtype == "|b1" and raw.max(initial=0) > 1:
+    if entry.dtype == "|b1" and raw.max(initial=0) > 1:
         raise Damage(f"array {name!r} has an entry that is neither true nor false")
-    if place.dtype.startswith("<U") and not is_text(raw.view("<u4")):
+    if entry.dtype.startswith("<U") and not is_text(raw.view("<u4")):
         raise Damage(f"array {name!r} has a letter that is no Unicode")
-    dtype = np.dtype(place.dtype)
+    dtype = np.dtype(entry.dtype)
     if not raw.nbytes:
-        return np.empty(place.shape, dtype.newbyteorder("="), order=place.order)  # type: ignore[call-overload]
+        return np.empty(entry.shape, dtype.newbyteorder("="), order=entry.order)  # type: ignore[call-overload]
     values = raw.view(dtype).astype(dtype.newbyteorder("="), copy=False)
-    return values.reshape(place.shape[::-1]).T if place.order == "F" else values.reshape(place.shape)
+    return values.reshape(entry.shape[::-1]).T if entry.order == "F" else values.reshape(entry.shape)
 
 
 # ---- the model ------------------------------------------------------------------------------------------------------
@@ -312,9 +310,9 @@ def _array(file: IO[bytes], start: int, name: str, place: Place) -> NDArray[Any]
 
 def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     """Make the model that a header and arrays describe, or raise Damage: the rules of the reader and of the writer."""
-    kind, preparation = _class(header), _preparation(header)
+    cls, preparation = _class(header), _preparation(header)
     try:
-        estimator: Any = kind._of_state(header, arrays)
+        estimator: Any = cls._of_state(header, arrays)
         if "relabeling" in header:
             estimator = Relabeled.from_plain(estimator, header["relabeling"])
         return Model(estimator, preparation)
@@ -323,7 +321,7 @@ def model_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
     except ModelFileError as error:
         raise Damage(_reason(error)) from None
     except Exception as error:  # whatever a strange header can bring about
-        raise Damage(f"it makes no {kind.__name__} ({type(error).__name__}: {error})") from None
+        raise Damage(f"it makes no {cls.__name__} ({type(error).__name__}: {error})") from None
 
 
 # ---- the header ------------------------------------------------------------------------------------------------------
@@ -365,23 +363,23 @@ def _reason(error: ModelFileError) -> str:
     return found[1] if found else str(error)
 
 
-def _shown(value: Any, places: dict[str, Place]) -> Any:
-    """Return a packed value as a person reads it; arrays by kind and shape."""
+def _shown(value: Any, entries: dict[str, ArrayEntry]) -> Any:
+    """Return a packed value as a person reads it; arrays by dtype and shape."""
     match value:
-        case {"array": str(path), "object": bool()} if path in places:
-            place = places[path]
-            kind = "text" if place.dtype.startswith("<U") else np.dtype(place.dtype).name
-            return f"{kind} ({', '.join(map(str, place.shape))}{',' if len(place.shape) == 1 else ''})"
-        case {"scalar": str(path)} if path in places:
-            return f"{np.dtype(places[path].dtype).name} scalar"
+        case {"array": str(path), "object": bool()} if path in entries:
+            entry = entries[path]
+            dtype = "text" if entry.dtype.startswith("<U") else np.dtype(entry.dtype).name
+            return f"{dtype} ({', '.join(map(str, entry.shape))}{',' if len(entry.shape) == 1 else ''})"
+        case {"scalar": str(path)} if path in entries:
+            return f"{np.dtype(entries[path].dtype).name} scalar"
         case {"csr": list(), "shape": list(shape)}:
             return f"sparse {tuple(shape)!r}"
         case {"float": str(text)}:
             return text
         case {"mapping": dict(items)}:
-            return {name: _shown(item, places) for name, item in items.items()}
+            return {name: _shown(item, entries) for name, item in items.items()}
         case {"list": list(items)} | {"tuple": list(items)}:
-            return [_shown(item, places) for item in items]
+            return [_shown(item, entries) for item in items]
         case dict():
             raise Damage(f"its header has the unknown entry {value!r:.60}")
         case _:

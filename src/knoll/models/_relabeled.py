@@ -17,8 +17,6 @@ from knoll._typing import Ints
 from knoll.exceptions import InvalidParameter
 from knoll.models._format import Damage
 
-__all__ = ["Relabeled", "bare", "clusters_of", "most_probable", "n_labels"]
-
 
 class Relabeled:
     """A fitted estimator with a cluster for each of its labels.

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import class_names, find_class
-from knoll.models._format import MAJOR, MINOR, PREFIX, RELABELED, Damage, Place, Prefix, aligned, dump, lay, parse
+from knoll.models._format import MAJOR, MINOR, PREFIX, RELABELED, ArrayEntry, Damage, Prefix, aligned, dump, lay, parse
 from knoll.models._preparation import Preparation
 from knoll.models._read import model_of
 from knoll.models._relabeled import Relabeled, bare
-
-__all__ = ["save", "write"]
 
 _CHUNK = 1 << 24  # bytes
 _SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
@@ -60,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation |
     >>> bool((again.predict(X) == model.labels_).all())
     True
     """
-    packed = _packed(model, preparation)  # what cannot be saved is told before a file is opened
+    packed = _packed(model, preparation)  # raises an error before a file is opened
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -76,7 +74,7 @@ def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation |
             cleanup.pop_all()
         _settle(target.parent)
     except OSError as error:
-        raise ModelFileError(f"cannot write {path}: {error.strerror or error}. Choose another place.") from error
+        raise ModelFileError(f"cannot write {path}: {error.strerror or error}. Choose another path.") from error
 
 
 def write(model: Any, file: IO[bytes], *, preparation: Preparation | None = None) -> str:
@@ -86,26 +84,26 @@ def write(model: Any, file: IO[bytes], *, preparation: Preparation | None = None
 
 # ---- what is written -------------------------------------------------------------------------------------------------
 
-_Packed = tuple[int, bytes, dict[str, NDArray[Any]], dict[str, Place]]
+_Packed = tuple[int, bytes, dict[str, NDArray[Any]], dict[str, ArrayEntry]]
 
 
 def _packed(model: Any, preparation: Preparation | None) -> _Packed:
-    """Turn a model into a major version, a header, arrays, and their places."""
+    """Convert a model to a major version, a header, arrays, and their entries."""
     relabeled = model if isinstance(model, Relabeled) else None
     model = bare(model)
     if not isinstance(model, Estimator):
         raise InvalidType(f"knoll.save takes a fitted estimator of knoll, got {model!r:.60}.")
-    kind = type(model)
-    if find_class(kind.__name__) is not kind:
+    cls = type(model)
+    if find_class(cls.__name__) is not cls:
         raise InvalidType(
-            f"{kind.__module__}.{kind.__qualname__} is no class that a model file can name: "
+            f"{cls.__module__}.{cls.__qualname__} is no class that a model file can name: "
             f"{', '.join(class_names())} are."
         )
     _refuse_generators(model)
     try:
         state, arrays = model.to_state()
     except ModelFileError as error:
-        raise ModelFileError(f"{kind.__name__} cannot be saved: {error}") from None
+        raise ModelFileError(f"{cls.__name__} cannot be saved: {error}") from None
     if _SECONDS in arrays:
         arrays[_SECONDS] = np.zeros_like(arrays[_SECONDS])
     header = {name: state[name] for name in ("knoll", "class", "parameters", "fitted")}
@@ -114,14 +112,14 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     if relabeled is not None:
         header["relabeling"] = relabeled.plain()
     try:
-        places = lay(arrays)
-        text = dump({**header, "arrays": {name: place._asdict() for name, place in places.items()}})
+        entries = lay(arrays)
+        text = dump({**header, "arrays": {name: entry._asdict() for name, entry in entries.items()}})
         model_of(parse(text), arrays)  # what is written can be read
     except Damage as error:
-        raise ModelFileError(f"{kind.__name__} cannot be saved: {error}.") from None
+        raise ModelFileError(f"{cls.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:
-        raise ModelFileError(f"{kind.__name__} cannot be saved: a text in it is no Unicode.") from None
-    return MAJOR if relabeled is None else RELABELED, text, arrays, places
+        raise ModelFileError(f"{cls.__name__} cannot be saved: a text in it is no Unicode.") from None
+    return MAJOR if relabeled is None else RELABELED, text, arrays, entries
 
 
 def _refuse_generators(model: Estimator) -> None:
@@ -138,8 +136,8 @@ def _refuse_generators(model: Estimator) -> None:
 
 
 def _put(packed: _Packed, file: IO[bytes]) -> str:
-    major, text, arrays, places = packed
-    end = max((place.offset + place.nbytes for place in places.values()), default=0)
+    major, text, arrays, entries = packed
+    end = max((entry.offset + entry.nbytes for entry in entries.values()), default=0)
     start = aligned(PREFIX + len(text))
     prefix = Prefix(major, MINOR, len(text), start + end + hashlib.sha256().digest_size)
     digest = hashlib.sha256()
@@ -155,10 +153,10 @@ def _put(packed: _Packed, file: IO[bytes]) -> str:
     put(prefix.packed())
     put(text)
     put(bytes(start - position))
-    for name, place in places.items():
-        put(bytes(start + place.offset - position))
-        array = arrays[name].astype(np.dtype(place.dtype), copy=False)
-        flat = np.ascontiguousarray(array.T if place.order == "F" else array).reshape(-1)
+    for name, entry in entries.items():
+        put(bytes(start + entry.offset - position))
+        array = arrays[name].astype(np.dtype(entry.dtype), copy=False)
+        flat = np.ascontiguousarray(array.T if entry.order == "F" else array).reshape(-1)
         if flat.nbytes:
             put(flat.view(np.uint8).data)
     file.write(digest.digest())

@@ -51,16 +51,19 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
     ):
         if bad.any():
             where = tuple(int(v) for v in np.argwhere(bad)[0])
-            raise BadData(f"{name} has {what} at {_place(where, columns)}. {remedy}")
+            raise BadData(f"{name} has {what} at {_position(where, columns)}. {remedy}")
     return table
 
 
-def _float(value: Any) -> float:
+def _real(value: Any, name: str, rule: str, remedy: str) -> float:
     """The number as a float; an integer beyond float64 is infinite."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidType(f"{name} must be a number {rule}, got {value!r}. {remedy}")
+    number: Any = value
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 def _describe(values: Any) -> str:
@@ -68,7 +71,7 @@ def _describe(values: Any) -> str:
     return f"dtype {dtype}" if dtype is not None and dtype.kind != "O" else "values that are not numbers"
 
 
-def _place(where: tuple[int, ...], columns: Any) -> str:
+def _position(where: tuple[int, ...], columns: Any) -> str:
     if len(where) == 1:
         return f"position {where[0]}"
     if len(where) == 2:
@@ -100,9 +103,7 @@ def _refuse_tiny(extent: float, what: str) -> None:
 
 def positive(value: float, name: str, remedy: str) -> float:
     """A finite number > 0."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise InvalidType(f"{name} must be a number > 0, got {value!r}. {remedy}")
-    number = _float(value)
+    number = _real(value, name, "> 0", remedy)
     if not number > 0 or not math.isfinite(number):
         raise InvalidParameter(f"{name} must be > 0 and finite, got {number!r}. {remedy}")
     return number
@@ -132,9 +133,7 @@ def width(sigma: float) -> float:
 
 def not_negative(value: float, name: str, remedy: str) -> float:
     """A finite number ≥ 0."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise InvalidType(f"{name} must be a number >= 0, got {value!r}. {remedy}")
-    number = _float(value)
+    number = _real(value, name, ">= 0", remedy)
     if not number >= 0 or not math.isfinite(number):
         raise InvalidParameter(f"{name} must be >= 0 and finite, got {number!r}. {remedy}")
     return number

@@ -1,4 +1,4 @@
-"""The arrows of the paper's map as objects that run: each says what it claims and certifies it on your data.
+"""The relations between the methods as objects: each has a statement and certifies it on your data.
 
 >>> import knoll
 >>> X = knoll.datasets.load("x1500").X

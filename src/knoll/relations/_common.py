@@ -1,4 +1,4 @@
-"""What several relations need: silence, a start, and how one partition lies in another."""
+"""Shared by several relations: distances, starting centres, comparisons of partitions, suppressed warnings."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.exceptions import BadData
 
-__all__ = ["brought_near", "coarser", "quiet", "same_partition", "separate_rows", "start_centers"]
+quiet = collect_warnings  # of estimators: a certificate reports its preconditions instead
 
 
-quiet = collect_warnings  # of estimators: a certificate says in its preconditions what matters here
-
-
-def separate_rows(X: Floats) -> int:
-    """Count the different rows."""
+def count_unique_rows(X: Floats) -> int:
+    """Count the unique rows."""
     return len(np.unique(X, axis=0))
 
 
 def coarser(fine: Ints, coarse: Ints) -> bool:
-    """Tell whether every cluster of `fine` lies within one cluster of `coarse`."""
+    """Whether every cluster of `fine` is contained in one cluster of `coarse`."""
     pairs = np.unique(np.stack([fine, coarse]), axis=1)
     return pairs.shape[1] == len(np.unique(fine))
 
 
 def same_partition(a: Ints, b: Ints) -> bool:
-    """Tell whether two labellings part the rows alike; noise (−1) must be noise in both."""
+    """Whether two labellings are the same partition; noise (−1) must be noise in both."""
     return bool(np.array_equal(a == -1, b == -1)) and coarser(a, b) and coarser(b, a)
 
 
-def brought_near(X: Floats) -> Floats:
-    """Move columns that lie far from zero close to it, without rounding: no distance changes by a bit.
+def shifted_to_zero(X: Floats) -> Floats:
+    """Shift columns far from zero towards it without rounding: distances keep all their bits.
 
     Where all values of a column are within a factor of two of each other, the difference of any two is a float64.
     """
@@ -42,10 +39,18 @@ def brought_near(X: Floats) -> Floats:
     return moved
 
 
+def squared_distances(X: Floats, Y: Floats) -> Floats:
+    """Compute all squared distances, (len(X), len(Y)), column by column as the core does."""
+    square = np.zeros((len(X), len(Y)))
+    for x, y in zip(X.T, Y.T, strict=True):
+        square += np.square(x[:, None] - y)
+    return square
+
+
 def start_centers(X: Floats, k: int, seed: int, owner: str) -> Floats:
-    """Draw k rows by k-means++: the common start of both sides of a relation."""
-    different = separate_rows(X)
-    if k > different:
-        raise BadData(f"{owner}: n_clusters={k}, but only {different} rows differ. Take n_clusters ≤ {different}.")
+    """Draw k rows by k-means++, the common start of both sides of a relation."""
+    unique = count_unique_rows(X)
+    if k > unique:
+        raise BadData(f"{owner}: n_clusters={k}, but X has only {unique} unique rows. Use n_clusters <= {unique}.")
     rows = kmeans_plus_plus(X, multiset(X), k, seed)
     return np.ascontiguousarray(X[rows])

@@ -1,25 +1,22 @@
-"""What the kernel relations share: a dense kernel matrix for small data, partitions to try, and planes that part."""
+"""Shared by the kernel relations: dense kernel matrices, random partitions, and separating planes."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from knoll import _core
 from knoll._common.linalg import eigh
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.kernels import Gaussian
 from knoll.relations._common import quiet
 from knoll.scales import estimate_sigma
 
-__all__ = ["indicator", "margin", "random_partitions", "sigma_of", "similarities", "top_eigenpairs", "trace"]
 
-
-def sigma_of(X: Floats, given: float | None) -> float:
-    """Return the given width, or that of the data."""
-    if given is not None:
-        return float(given)
+def sigma_of(X: Floats, value: float | None) -> float:
+    """Return the width, by default estimated from the data."""
+    if value is not None:
+        return float(value)
     with quiet():
         return float(estimate_sigma(X))
 
@@ -37,7 +34,7 @@ def top_eigenpairs(M: Floats, k: int) -> tuple[Floats, Floats]:
 
 def indicator(labels: Ints, weights: Floats) -> Floats:
     """Return Y of eq. 4.5: Y_ic = √(w_i / s_c) where row i is in cluster c, (n, k); its columns are orthonormal."""
-    used, labels = np.unique(labels, return_inverse=True)  # a cluster that stayed empty has no column
+    used, labels = np.unique(labels, return_inverse=True)  # an empty cluster has no column
     k = len(used)
     Y = np.zeros((len(labels), k))
     Y[np.arange(len(labels)), labels] = np.sqrt(weights)
@@ -66,8 +63,8 @@ def random_partitions(n: int, k: int, count: int, seed: int) -> list[Ints]:
     return out
 
 
-def margin(points: Floats, first: NDArray[np.bool_]) -> float:
-    """Return the largest t with a plane wᵀx = b, |w|_∞ ≤ 1, that keeps the two sets t away: > 0 iff one parts them."""
+def margin(points: Floats, first: Bools) -> float:
+    """Return the largest margin t of a plane wᵀx = b, |w|_∞ ≤ 1, between two sets: > 0 iff they are separable."""
     n, d = points.shape
     center = points.mean(axis=0)
     scale = float(np.abs(points - center).max()) or 1.0

@@ -1,12 +1,10 @@
-"""What the parameters of the relations may be: a name means the same in all of them."""
+"""The constraints of the relations' parameters, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from knoll.validation import Number, Rule
-
-__all__ = ["rules_of"]
 
 _COUNT = (Number(1, whole=True),)
 _SCALE = (None, Number(0, strict=True))  # None: from the data
@@ -24,5 +22,5 @@ _RULES: Mapping[str, tuple[Rule | None, ...]] = {
 
 
 def rules_of(names: Iterable[str]) -> Mapping[str, tuple[Rule | None, ...]]:
-    """Return the rules of these parameters; `labels` has none, a relation looks at them itself."""
+    """Return the constraints of these parameters; `labels` are checked by the relation itself."""
     return {name: _RULES[name] for name in names if name != "labels"}

@@ -1,9 +1,9 @@
-"""Runs that are counted: every algorithm of the complexity table by the reference and by the fast path.
+"""Counted runs of every algorithm of the complexity table, by the reference and by the fast path.
 
-Each returns what it had cost after every pass, so that one run shows how the count grows with T. T is read from the
-states and never from the count: passes over the data for EM and k-means, products with the matrix for spectral
-clustering, and for a climb how often a row looked around, on average. The last is the T of a bound O(n²dT) without its
-slack: rows whose path has ended look no more.
+Each returns the count after every pass, so that one run shows how it grows with T. T is read from the states and never
+from the count: passes over the data for EM and k-means, products with the matrix for spectral clustering, and for an
+ascent the mean number of neighbourhood queries per row. The last is the T of a bound O(n²dT) without slack: rows whose
+path has ended make no more queries.
 """
 
 from __future__ import annotations
@@ -28,16 +28,13 @@ from knoll.relations._common import start_centers
 from knoll.spectral.embed import kernel_spectrum
 from knoll.spectral.route import Route
 
-__all__ = ["FAST", "REFERENCE", "Scales", "Seen"]
-
-
-_PASSES = 8  # of an algorithm that would go on
-_FLOOR = 1e-3  # of the data's mean variance: a mixture of a few rows must not collapse
+_PASSES = 8  # at most
+_FLOOR = 1e-3  # of the mean variance: a mixture of a few rows must not collapse
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a run on n rows with k clusters had cost after T passes."""
+    """The count of a run on n rows with k clusters after T passes."""
 
     n: int
     k: int
@@ -106,13 +103,13 @@ def _reference_mean_shift(X: Floats, k: int, scales: Scales) -> list[Seen]:
 
 
 def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.counted) -> list[Seen]:
-    """Read the tally after every round of a climb; its graph, one more look at all pairs, is left out."""
-    seen, looks = [], len(X)  # the first look is from where a row stands
+    """Read the tally after every round of an ascent, without its final graph of all pairs."""
+    seen, queries = [], len(X)  # the first from the row itself
     for state in states:
         if state.step == "Graph step":
             break
-        seen.append(Seen(len(X), k, looks / len(X), tally.distances))
-        looks += int(state.climbing.sum())  # those who look in the round to come
+        seen.append(Seen(len(X), k, queries / len(X), tally.distances))
+        queries += int(state.climbing.sum())  # of the next round
     return seen
 
 
@@ -121,13 +118,13 @@ def _rounds(states: Iterator[Any], X: Floats, k: int, tally: reference.counted) 
 
 def _fast_mixture(X: Floats, k: int, scales: Scales) -> list[Seen]:
     weights, means, covariances = _mixture_start(X, k, scales.seed)
-    none = np.zeros(X.shape[1])
-    centering = mixture.Centering(none, 1.0, none, np.cov(X.T, bias=True).reshape(len(none), len(none)))
+    zero = np.zeros(X.shape[1])
+    centering = mixture.Centering(zero, 1.0, zero, np.cov(X.T, bias=True).reshape(len(zero), len(zero)))
     state = mixture.from_parameters(weights, Full.from_covariances(means, covariances), centering)
     seen, rows = [], [0]
 
     def blocks() -> Iterator[Block]:
-        rows[0] += len(X)  # every row that is read meets every component
+        rows[0] += len(X)  # every row is evaluated for every component
         yield Block(X, None)
 
     for t in range(1, _PASSES + 1):
@@ -144,7 +141,7 @@ def _fast_kmeans(X: Floats, k: int, scales: Scales) -> list[Seen]:
 
 
 class _Counted:
-    """A kernel matrix that is made anew for every product, and counts its values."""
+    """A kernel matrix that is recomputed for every product, with a count of its values."""
 
     def __init__(self, operator: Any) -> None:
         self._operator, self.n, self.count = operator, operator.n, 0
@@ -190,7 +187,7 @@ def _climbed(X: Floats, k: int, eps: float, level: float | None) -> list[Seen]:
 
 
 def _mixture_start(X: Floats, k: int, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Equal shares, means at rows of the data, and the data's own variances."""
+    """Return equal weights, means at rows of the data, and the variances of the data."""
     variances = X.var(axis=0)
     one = np.diag(variances + _FLOOR * variances.mean())
     return np.full(k, 1 / k), start_centers(X, k, seed, "complexity-table"), np.repeat(one[None], k, axis=0)

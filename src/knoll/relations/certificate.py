@@ -1,4 +1,4 @@
-"""What a relation says of one data set: numbers, each held against its limit, and what had to be true beforehand."""
+"""The certificate of a relation on one data set: numbers with their limits, and preconditions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Certificate", "Check", "Precondition"]
-
 
 @dataclass(frozen=True)
 class Check:
-    """One number of a certificate and the most (or, with `at_least`, the least) that it may be."""
+    """One number of a certificate and its upper limit (with `at_least`, its lower limit)."""
 
     what: str
     value: float
@@ -20,17 +18,17 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether the number keeps to its limit; a NaN never does."""
+        """Whether the number is within its limit; a NaN never is."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        return f"{self.what}: {self.value:.3g} ({sign} {self.limit:.3g}{'' if self.holds else ', broken'})"
+        return f"{self.what}: {self.value:.3g} ({sign} {self.limit:.3g}{'' if self.holds else ', violated'})"
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """Something that the statement takes for granted, looked for in the data."""
+    """An assumption of the statement, checked on the data."""
 
     what: str
     holds: bool
@@ -53,13 +51,13 @@ class Certificate:
     checks : tuple of Check
         The numbers and their limits.
     preconditions : tuple of Precondition
-        What the statement assumes; where one does not hold, the statement says nothing of this data.
+        What the statement assumes; if one does not hold, the statement does not apply.
     numbers : mapping
-        Everything else that was measured: counts, parameters, the points that differ.
+        Other measurements: counts, parameters, rows that differ.
     notes : tuple of str
-        Remarks on this data in plain words.
+        Remarks on this data.
     seconds : float
-        How long it took.
+        The duration.
     """
 
     relation: str
@@ -72,24 +70,24 @@ class Certificate:
 
     @property
     def applies(self) -> bool:
-        """Whether everything that the statement takes for granted is true of the data."""
+        """Whether all preconditions hold."""
         return all(condition.holds for condition in self.preconditions)
 
     @property
     def holds(self) -> bool:
-        """Whether the statement applies and every number keeps to its limit."""
+        """Whether the statement applies and every number is within its limit."""
         return self.applies and all(check.holds for check in self.checks)
 
     @property
     def verdict(self) -> str:
-        """Say it in a word or two: "holds", "fails" or "does not apply"."""
+        """The result: "holds", "fails" or "does not apply"."""
         if not self.applies:
             return "does not apply"
         return "holds" if self.holds else "fails"
 
     @property
     def tightest(self) -> Check:
-        """The check that comes closest to its limit, or is furthest beyond it."""
+        """The check that is closest to its limit, or furthest beyond it."""
         return max(self.checks, key=_use_of_limit)
 
     def __bool__(self) -> bool:

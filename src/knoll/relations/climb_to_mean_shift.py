@@ -1,13 +1,12 @@
-"""Mean Shift is climbing DBSCAN with a level that nobody reaches (eq. 6.5, errata item 7)."""
+"""Mean Shift is climbing DBSCAN with a level that no point reaches (eq. 6.5, errata item 7)."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.density.ascent import Ends, KernelDensity, find_modes
 from knoll.relations._common import same_partition
 from knoll.relations._density import bandwidth
@@ -15,21 +14,18 @@ from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 
-__all__ = ["ClimbToMeanShift"]
-
-
 _STEPS = 2**31 - 1
 
 
 class ClimbToMeanShift(Limit):
-    """A climb that stops at a level goes on to the peak as the level rises."""
+    """An ascent that stops at a level continues to the mode as the level increases."""
 
     name: ClassVar = "climb-to-mean-shift"
     source: ClassVar = "DBSCAN, climbing version"
     target: ClassVar = "Mean Shift"
     statement: ClassVar = (
-        "From the level L* on, and not before, every row climbs exactly where Mean Shift takes it; the path at a level "
-        "is the beginning of the path at the next."
+        "From the level L* on, and not before, every row has the end point of Mean Shift; the path at a level is the "
+        "beginning of the path at the next level."
     )
     formula: ClassVar = "L* = 1 + max |N_ε(y)| over all visited y that are not fixed;  minPts ≥ L* ⇔ equal ends"
     most_rows: ClassVar = 20_000
@@ -37,25 +33,25 @@ class ClimbToMeanShift(Limit):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])
-        hill = KernelDensity(X, None, eps)
-        mean_shift = hill.ascend(X, _STEPS)
-        paths = hill.paths(X, _STEPS)
-        star = _level(hill, paths)
-        at, below = hill.ascend(X, _STEPS, level=float(star)), hill.ascend(X, _STEPS, level=float(star - 1))
+        density = KernelDensity(X, None, eps)
+        mean_shift = density.ascend(X, _STEPS)
+        paths = density.paths(X, _STEPS)
+        star = _level(density, paths)
+        at, below = density.ascend(X, _STEPS, level=float(star)), density.ascend(X, _STEPS, level=float(star - 1))
         nested, levels = 0, _levels(star, 6)
         for level in levels:
-            nested += _not_nested(paths, hill.ascend(X, _STEPS, level=float(level)))
-        labels = [_read_off(ends, eps) for ends in (mean_shift, at)]
-        moves = int((mean_shift.points != X).any(axis=1).sum())  # a step may also end where it began
+            nested += _not_nested(paths, density.ascend(X, _STEPS, level=float(level)))
+        labels = [_labels(ends, eps) for ends in (mean_shift, at)]
+        moves = _differing(mean_shift.points, X)  # a step may also end where it starts
         return self._certificate(
             checks=(
-                Check("rows whose ends differ at L*", float((at.points != mean_shift.points).any(axis=1).sum()), 0.0),
+                Check("rows whose end points differ at L*", float(_differing(at.points, mean_shift.points)), 0.0),
                 Check(
-                    "rows whose ends differ at L* − 1", float((below.points != mean_shift.points).any(axis=1).sum()),
+                    "rows whose end points differ at L* − 1", float(_differing(below.points, mean_shift.points)),
                     1.0 if moves else 0.0, at_least=True,
                 ),
-                Check(f"paths at levels {levels} that are no beginning of Mean Shift's", float(nested), 0.0),
-                Check("labels that differ under one read-off", float(not same_partition(*labels)), 0.0),
+                Check(f"paths at levels {levels} that are not the beginning of Mean Shift's", float(nested), 0.0),
+                Check("partitions of the end points that differ", float(not same_partition(*labels)), 0.0),
             ),
             numbers={"ε": eps, "L*": star, "rows": len(X), "rows that move": moves,
                      "longest path": int(mean_shift.steps.max()), "clusters": int(labels[0].max()) + 1},
@@ -63,24 +59,27 @@ class ClimbToMeanShift(Limit):
 
     def _path(self, X: Floats, steps: int, **parameters: Any) -> Path:
         eps = bandwidth(X, parameters["bandwidth"])
-        hill = KernelDensity(X, None, eps)
-        star = _level(hill, hill.paths(X, _STEPS))
+        density = KernelDensity(X, None, eps)
+        star = _level(density, density.paths(X, _STEPS))
         frames = []
         for level in _levels(star, steps):
-            ends = hill.ascend(X, _STEPS, level=float(level))
+            ends = density.ascend(X, _STEPS, level=float(level))
             arrays = {"positions": ends.points, "steps": ends.steps}
-            frames.append(Frame(float(level), f"level {level}", _read_off(ends, eps), arrays))
+            frames.append(Frame(float(level), f"level {level}", _labels(ends, eps), arrays))
         return Path(self.name, "minPts", X, tuple(frames))
 
 
-def _level(hill: KernelDensity, paths: list[Floats]) -> int:
-    """L*: one more than the largest |N_ε(y)| over the visited places from which a path goes on to another place."""
+def _level(density: KernelDensity, paths: list[Floats]) -> int:
+    """L*: one more than the largest |N_ε(y)| over the visited positions that a path leaves."""
     left = np.concatenate([path[:-1][(path[1:] != path[:-1]).any(axis=1)] for path in paths])
     if not len(left):
         return 1
-    places = np.unique(left, axis=0)
-    stay = hill.ascend(places, 0)  # no step: counts alone
+    stay = density.ascend(np.unique(left, axis=0), 0)  # no step: counts only
     return 1 + int(stay.weight.max())
+
+
+def _differing(a: Floats, b: Floats) -> int:
+    return int((a != b).any(axis=1).sum())
 
 
 def _levels(star: int, steps: int) -> list[int]:
@@ -88,14 +87,14 @@ def _levels(star: int, steps: int) -> list[int]:
 
 
 def _not_nested(paths: list[Floats], ends: Ends) -> int:
-    """Count the ends that are not on Mean Shift's path at their own step."""
+    """Count the end points that are not on Mean Shift's path at their own step."""
     return sum(
         not (len(path) > steps and np.array_equal(path[steps], end))
         for path, end, steps in zip(paths, ends.points, ends.steps.tolist())
     )
 
 
-def _read_off(ends: Ends, eps: float) -> NDArray[np.int64]:
-    """Label by the connected components of the ends at ε: one read-off for both sides."""
+def _labels(ends: Ends, eps: float) -> Ints:
+    """Label by the connected components of the end points at ε."""
     found = find_modes(ends, eps, 1)
     return found.clusters[found.inverse]

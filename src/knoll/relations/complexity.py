@@ -1,4 +1,4 @@
-"""The paper's table of complexities, held against counted evaluations (docs/theory/errata.md, item 27)."""
+"""The paper's table of complexities, compared with counted evaluations (docs/theory/errata.md, item 27)."""
 
 from __future__ import annotations
 
@@ -11,61 +11,58 @@ from typing import Any, ClassVar
 import numpy as np
 
 from knoll._typing import Floats
-from knoll.relations._common import separate_rows
+from knoll.relations._common import count_unique_rows
 from knoll.relations._density import bandwidth, density_scale
 from knoll.relations._kernel import sigma_of
 from knoll.relations._work import FAST, REFERENCE, Run, Scales, Seen
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 
-__all__ = ["ComplexityTable"]
-
-
 _STRIDES = (8, 4, 2, 1)  # nested samples: every eighth row, every fourth, …
-_LEAST = 64  # rows; every eighth of fewer would be too few to cluster
-_REFERENCE_ROWS, _FAST_ROWS = 256, 2048  # at most, so that a certificate takes a second or two
+_LEAST = 64  # rows, so that every eighth of them can be clustered
+_REFERENCE_ROWS, _FAST_ROWS = 256, 2048  # at most, so that a certificate takes a few seconds
 _CLUSTERS = (1, 2, 4)
 # The exponents of a pure power come out exact. A factor log n would add about 1/ln n, at least 0.13 for up to 2048
-# rows, and a term of higher order more: both are to be seen, and a term of lower order is to be forgiven.
+# rows, and a term of higher order more: both are detected, and a term of lower order is tolerated.
 _TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One row of the table: what is said, and the powers of n, k and T in the number of evaluations.
+    """One row of the table: the complexities, and the powers of n, k and T in the number of evaluations.
 
     One evaluation takes d operations for a distance or a kernel, d² for a Mahalanobis distance; so d is in no count.
     """
 
     algorithm: str
     paper: str
-    corrected: str  # by the errata; where nothing is wrong, the same
+    corrected: str  # by the errata; otherwise the same
     powers: Mapping[str, int]
-    again: int = 1  # how often the fast path may evaluate what the reference evaluates once
-    anew: bool = False  # the fast path keeps no matrix, so each of T products evaluates it
+    repeats: int = 1  # evaluations of the fast path per evaluation of the reference, at most
+    matrix_free: bool = False  # the fast path stores no matrix, so each of T products evaluates it
 
     @property
     def fast_powers(self) -> Mapping[str, int]:
         """The powers for the fast path."""
-        return {**self.powers, "T": 1} if self.anew else self.powers
+        return {**self.powers, "T": 1} if self.matrix_free else self.powers
 
 
 TABLE = (
-    # a pass is made again where sums about far centres would lose digits
-    Cost("EM-GMM", "O(nd²kT + d^2.807 kT)", "O(nd²kT + d^2.807 kT)", {"n": 1, "k": 1, "T": 1}, again=2),
-    # close calls are decided a second time
-    Cost("k-means", "O(ndkT)", "O(ndkT)", {"n": 1, "k": 1, "T": 1}, again=2),
-    Cost("spectral clustering", "O(n²d)", "O(n²d + n²kT_eig)", {"n": 2}, anew=True),
-    # cores, graph and borders: distances are not kept in between, so that memory is linear in n
-    Cost("DBSCAN", "O(n²d)", "O(n²d)", {"n": 2}, again=3),
-    # rows stand in blocks that are filled up to four, and a first look at some pairs decides how they are arranged
-    Cost("climbing DBSCAN", "nothing", "O(n²dT)", {"n": 2, "T": 1}, again=3),
-    Cost("Mean Shift", "O(n²dT)", "O(n²dT)", {"n": 2, "T": 1}, again=3),
+    # a pass is repeated where sums about distant centres would be imprecise
+    Cost("EM-GMM", "O(nd²kT + d^2.807 kT)", "O(nd²kT + d^2.807 kT)", {"n": 1, "k": 1, "T": 1}, repeats=2),
+    # distances that are nearly equal are computed a second time
+    Cost("k-means", "O(ndkT)", "O(ndkT)", {"n": 1, "k": 1, "T": 1}, repeats=2),
+    Cost("spectral clustering", "O(n²d)", "O(n²d + n²kT_eig)", {"n": 2}, matrix_free=True),
+    # core points, graph and border points: distances are not stored, so that memory is linear in n
+    Cost("DBSCAN", "O(n²d)", "O(n²d)", {"n": 2}, repeats=3),
+    # blocks are padded to four rows, and a sample of pairs decides their layout
+    Cost("climbing DBSCAN", "nothing", "O(n²dT)", {"n": 2, "T": 1}, repeats=3),
+    Cost("Mean Shift", "O(n²dT)", "O(n²dT)", {"n": 2, "T": 1}, repeats=3),
 )
 
 
 class ComplexityTable(Relation):
-    """What each algorithm costs: exponents of its count on nested samples of the data."""
+    """The cost of each algorithm: exponents of its count on nested samples of the data."""
 
     name: ClassVar = "complexity-table"
     source: ClassVar = "the paper's complexities"
@@ -91,22 +88,22 @@ class ComplexityTable(Relation):
         if len(few) < len(X):
             notes.append(f"Counted on {len(few)} (reference) and {len(many)} (fast path) rows of {len(X)}.")
         for cost in TABLE:
-            found, told = _measured(cost, few, many, scales)
+            found, measured = _measured(cost, few, many, scales)
             checks += found
-            numbers |= told
+            numbers |= measured
             if cost.paper != cost.corrected:
                 notes.append(f"{cost.algorithm}: the paper says {cost.paper}; it is {cost.corrected} (errata item 27).")
         return self._certificate(checks=tuple(checks), preconditions=preconditions, numbers=numbers, notes=tuple(notes))
 
 
 def _enough(X: Floats, few: Floats) -> tuple[Precondition, ...]:
-    different, wanted = separate_rows(few[:: _STRIDES[0]]), max(_CLUSTERS)
-    rows, apart = len(X) >= _LEAST, different >= wanted
+    unique, wanted = count_unique_rows(few[:: _STRIDES[0]]), max(_CLUSTERS)
+    rows, enough = len(X) >= _LEAST, unique >= wanted
     return (
-        Precondition(f"at least {_LEAST} rows, to see growth", rows, "" if rows else f"got {len(X)}: give more"),
+        Precondition(f"at least {_LEAST} rows, to see growth", rows, "" if rows else f"got {len(X)}"),
         Precondition(
-            f"at least {wanted} different rows among every eighth of them",
-            apart, "" if apart else f"got {different}: shuffle the rows, or give more that differ",
+            f"at least {wanted} unique rows among every eighth of them",
+            enough, "" if enough else f"got {unique}: shuffle the rows",
         ),
     )  # fmt: skip
 
@@ -121,23 +118,23 @@ def _measured(cost: Cost, few: Floats, many: Floats, scales: Scales) -> tuple[li
     top = [seen for seen in fast if seen.n == len(many)]
     share = max(seen.count / _stated(seen, fast_powers) for seen in top)
     checks = [
-        Check(f"{name}: exponents of the reference's count from those of {_formula(powers)}",
+        Check(f"{name}: difference of the exponents of the reference's count and of {_formula(powers)}",
               max(abs(found[v] - powers[v]) for v in found), _TOLERANCE),
-        Check(f"{name}: the fast path's count over {_formula(fast_powers)}", share, float(cost.again)),
+        Check(f"{name}: the fast path's count over {_formula(fast_powers)}", share, float(cost.repeats)),
     ]  # fmt: skip
-    if cost.anew and (growth := exponents(top, {"T": 1})):  # what the paper leaves out is there
-        checks.append(Check(f"{name}: exponent of T_eig from 1", abs(growth["T"] - 1), _TOLERANCE))
-    told = " ".join(f"{v}^{exponent:.2f}" for v, exponent in found.items())
+    if cost.matrix_free and (growth := exponents(top, {"T": 1})):  # the term that the paper omits
+        checks.append(Check(f"{name}: difference of the exponent of T_eig and 1", abs(growth["T"] - 1), _TOLERANCE))
+    fitted = " ".join(f"{v}^{exponent:.2f}" for v, exponent in found.items())
     saved = ", ".join(f"{value:.2g}" for value in shares.values())
     return checks, {
         f"{name}, paper": cost.paper,
-        f"{name}, reference": f"{told}, {slow_seconds:.2g} s",
+        f"{name}, reference": f"{fitted}, {slow_seconds:.2g} s",
         f"{name}, fast path's share of {_formula(fast_powers)}": f"{saved} at n/8 … n, {fast_seconds:.2g} s",
     }
 
 
 def exponents(seen: list[Seen], powers: Mapping[str, int]) -> dict[str, float]:
-    """Fit log count = c + Σ_v p_v log v by least squares; what never varies has no exponent."""
+    """Fit log count = c + Σ_v p_v log v by least squares; a constant variable has no exponent."""
     columns = {v: np.log([float(getattr(s, v)) for s in seen]) for v in powers}
     columns = {v: column for v, column in columns.items() if np.ptp(column) > 0}
     counts = np.log([s.count for s in seen])
@@ -146,7 +143,7 @@ def exponents(seen: list[Seen], powers: Mapping[str, int]) -> dict[str, float]:
 
 
 def _ladder(run: Run, rows: Floats, scales: Scales, powers: Mapping[str, int]) -> tuple[list[Seen], float]:
-    """Run on nested samples, and with several k where k counts; also return the seconds of the largest run."""
+    """Run on nested samples, with several k if k matters; also return the seconds of the largest run."""
     seen: list[Seen] = []
     seconds = 0.0
     for stride in _STRIDES:
@@ -159,7 +156,7 @@ def _ladder(run: Run, rows: Floats, scales: Scales, powers: Mapping[str, int]) -
 
 
 def _sample(X: Floats, most: int) -> Floats:
-    """At most so many evenly spaced rows, about their mean: distances do not see it, and covariances keep digits."""
+    """Return at most so many evenly spaced rows, centered for precision."""
     rows = X if len(X) <= most else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
     return np.ascontiguousarray(rows - rows.mean(axis=0))
 

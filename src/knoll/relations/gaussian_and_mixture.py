@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.base import collect_warnings
 from knoll.exceptions import CollapsedComponentWarning
 from knoll.gaussian.estimator import Gaussian
 from knoll.mixture.estimator import GaussianMixture
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-
-__all__ = ["GaussianIsMixtureOfOne"]
 
 
 class GaussianIsMixtureOfOne(Relation):
@@ -26,26 +24,26 @@ class GaussianIsMixtureOfOne(Relation):
     statement: ClassVar = "A Gaussian mixture with one component is the maximum likelihood Gaussian."
     formula: ClassVar = "k = 1 ⇒ λ_i1 = 1, μ_1 = x̄, Σ_1 = (1/n) Σ_i (x_i − x̄)(x_i − x̄)ᵀ"
 
-    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+    def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         with collect_warnings() as collected:
             one = Gaussian().fit(X)
             mixture = GaussianMixture(1, reg_covar=0.0).fit(X)
-        spread = np.sqrt(np.diagonal(one.covariance_))  # (d,)
+        std = np.sqrt(np.diagonal(one.covariance_))  # (d,)
         mean = np.abs(one.mean_ - mixture.means_[0])
         covariance = np.abs(one.covariance_ - mixture.covariances_[0])
         log_density = one.score_samples(X)
         density = np.abs(log_density - mixture.score_samples(X))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            mean, covariance = mean / spread, covariance / np.outer(spread, spread)
+            mean, covariance = mean / std, covariance / np.outer(std, std)
         healthy = not any(isinstance(warning, CollapsedComponentWarning) for warning in collected)
         # Σ⁻¹ multiplies what rounding leaves in Σ by the condition of the correlations, and M² carries it
         farthest = 2 * float(one.score_samples(one.mean_[None])[0] - log_density.min())  # the largest M²
         with np.errstate(divide="ignore", invalid="ignore"):
-            condition = float(np.linalg.cond(one.covariance_ / np.outer(spread, spread))) if healthy else 1.0
+            condition = float(np.linalg.cond(one.covariance_ / np.outer(std, std))) if healthy else 1.0
         rounding = 2.0**-52 * condition * (1 + farthest)
         return self._certificate(
             preconditions=(
-                Precondition("the covariance has full rank", healthy, "" if healthy else "a floor acts on it"),
+                Precondition("the covariance has full rank", healthy, "" if healthy else "it was regularized"),
             ),
             checks=(
                 Check("μ, in standard deviations", float(np.nanmax(mean, initial=0)), 1e-10),

@@ -1,4 +1,4 @@
-"""The Gaussian kernel turns into the Heaviside kernel: κ_p(r) = exp(−½ (r/ε)^{2p}) (errata item 28)."""
+"""The Heaviside kernel is a limit of Gaussian-like kernels: κ_p(r) = exp(−½ (r/ε)^{2p}) (errata item 28)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.kernels import Heaviside
-from knoll.relations._common import quiet
+from knoll.relations._common import quiet, squared_distances
 from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 from knoll.spectral.estimator import SpectralClustering
-
-__all__ = ["GaussianToHeaviside"]
-
 
 _POWERS = tuple(2.0**i for i in range(11))
 
@@ -30,8 +27,8 @@ class GaussianToHeaviside(Limit):
     source: ClassVar = "spectral clustering"
     target: ClassVar = "DBSCAN"
     statement: ClassVar = (
-        "κ_p(r) = exp(−½ (r/ε)^{2p}) goes from the Gaussian kernel to the Heaviside kernel at a stated rate, except at "
-        "r = ε, where it stays e^{−½}."
+        "κ_p(r) = exp(−½ (r/ε)^{2p}) goes from the Gaussian kernel to the Heaviside kernel at a known rate, except "
+        "at r = ε, where it is e^{−½} for all p."
     )
     formula: ClassVar = "r < ε: 1 − κ_p ≤ ½ (r/ε)^{2p};  r > ε: κ_p = exp(−½ (r/ε)^{2p}) → 0"
     most_rows: ClassVar = 2_000
@@ -39,7 +36,7 @@ class GaussianToHeaviside(Limit):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps, _ = density_scale(X, parameters["eps"], None)
-        r = _distances(X)[np.triu_indices(len(X), 1)] / eps
+        r = np.sqrt(squared_distances(X, X))[np.triu_indices(len(X), 1)] / eps
         heaviside = Heaviside(eps).tile(X, X)[np.triu_indices(len(X), 1)]
         off = r != 1
         near = float(np.abs(r[off] - 1).min(initial=1.0))  # the pair closest to the sphere
@@ -74,35 +71,23 @@ class GaussianToHeaviside(Limit):
 
     def _path(self, X: Floats, steps: int, **parameters: Any) -> Path:
         eps, _ = density_scale(X, parameters["eps"], None)
-        r = _distances(X) / eps
+        r = np.sqrt(squared_distances(X, X)) / eps
         A = Heaviside(eps).tile(X, X)
         with quiet():
-            k = _components(A)
+            k, _ = connected_components(A, directed=False)
             frames = []
             grid = np.linspace(0, 2, 201)
             for p in np.geomspace(1, 64, steps):
                 with np.errstate(over="ignore", under="ignore"):
                     K, curve = np.exp(-0.5 * r ** (2 * p)), np.exp(-0.5 * grid ** (2 * p))
                 options: dict[str, Any] = {"affinity": "precomputed", "row_scaling": "unit", "random_state": 0}
-                labels = _by_first_row(SpectralClustering(min(k, len(X)), **options).fit(K).labels_)
+                labels = _by_first_row(SpectralClustering(min(int(k), len(X)), **options).fit(K).labels_)
                 arrays = {"similarities": K, "radii": grid * eps, "curve": curve}
                 frames.append(Frame(float(p), f"p = {p:.3g}", labels, arrays))
         return Path(self.name, "p", X, tuple(frames))
 
 
-def _by_first_row(labels: NDArray[np.int32]) -> NDArray[np.int64]:
+def _by_first_row(labels: NDArray[np.int32]) -> Ints:
     """Number clusters by their first rows, so that they keep their numbers from frame to frame."""
     _, first, which = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[which]
-
-
-def _distances(X: Floats) -> Floats:
-    square = np.zeros((len(X), len(X)))
-    for column in X.T:
-        square += np.square(column[:, None] - column)
-    return np.sqrt(square)
-
-
-def _components(A: Floats) -> int:
-    count, _ = connected_components(A, directed=False)
-    return int(count)

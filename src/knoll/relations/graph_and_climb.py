@@ -1,13 +1,12 @@
-"""DBSCAN by its graph and by climbing: cores agree, or the climb joins more; the rest may differ (errata item 4)."""
+"""The graph and the climbing version of DBSCAN agree on core points, up to merged clusters (errata item 4)."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knoll._typing import Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.density.ascent import KernelDensity
 from knoll.density.dbscan import DBSCAN
 from knoll.relations._common import coarser, quiet, same_partition
@@ -15,28 +14,25 @@ from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
-__all__ = ["GraphAndClimb"]
-
-
 _STEPS = 2**31 - 1
 
 
 class GraphAndClimb(Relation):
-    """Climbing never moves a core point, so its clusters contain the graph's."""
+    """The climbing version never moves a core point, so its clusters contain the graph's."""
 
     name: ClassVar = "dbscan-graph-and-climb"
     source: ClassVar = "DBSCAN, graph version"
     target: ClassVar = "DBSCAN, climbing version"
     statement: ClassVar = (
-        "Core points do not move, and climbing parts them as the graph does or more coarsely; for minPts ≤ 2 both are "
-        "the same. Every other row that differs has a reason."
+        "Core points do not move, and the climbing version partitions them like the graph or more coarsely; for "
+        "minPts ≤ 2 both are the same. For every other row that differs there is a reason."
     )
     formula: ClassVar = (
         "|N_ε(x)| ≥ minPts ⇒ x climbs nowhere;  P_graph|core ⊑ P_climb|core;  minPts ≤ 2 ⇒ P_graph = P_climb"
     )
     _defaults: ClassVar = {"eps": None, "min_samples": None}
 
-    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+    def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])
         with quiet():
             graph = DBSCAN(eps, min_samples=level).fit(X)
@@ -52,7 +48,7 @@ class GraphAndClimb(Relation):
         reasons = _reasons(graph.labels_, climb.labels_, core)
         return self._certificate(
             checks=(
-                Check("how far a core point moves", moved, 0.0),
+                Check("largest distance that a core point moves", moved, 0.0),
                 Check(
                     "graph clusters of core points that climbing splits",
                     float(not coarser(graph.labels_[core], climb.labels_[core])), 0.0,
@@ -68,24 +64,24 @@ class GraphAndClimb(Relation):
         )  # fmt: skip
 
 
-def _reasons(graph: Ints, climb: Ints, core: NDArray[np.bool_]) -> dict[str, Ints]:
-    """Sort the rows on which the two versions differ by what happened to them (errata item 4)."""
-    homes = {int(c): set(graph[core & (climb == c)].tolist()) for c in np.unique(climb) if c >= 0}
+def _reasons(graph: Ints, climb: Ints, core: Bools) -> dict[str, Ints]:
+    """Classify the rows on which the two versions differ (errata item 4)."""
+    origins = {int(c): set(graph[core & (climb == c)].tolist()) for c in np.unique(climb) if c >= 0}
     out: dict[str, list[int]] = {
-        "stuck border": [], "promoted noise": [], "new hill": [], "bridge": [], "other cluster": []
+        "stuck border": [], "promoted noise": [], "new mode": [], "bridge": [], "other cluster": []
     }  # fmt: skip
     for i, (before, after) in enumerate(zip(graph.tolist(), climb.tolist())):
         if after < 0:
             if before >= 0:
                 out["stuck border"].append(i)
             continue
-        home = homes[after]  # the graph's clusters whose core points ended here
-        if not home:
-            out["new hill"].append(i)
+        origin = origins[after]  # the graph's clusters of the core points that end here
+        if not origin:
+            out["new mode"].append(i)
         elif before < 0:
             out["promoted noise"].append(i)
-        elif before not in home:
+        elif before not in origin:
             out["other cluster"].append(i)
-        elif len(home) > 1:
+        elif len(origin) > 1:
             out["bridge"].append(i)
     return {reason: np.array(rows, dtype=np.int64) for reason, rows in out.items()}

@@ -9,23 +9,21 @@ import numpy as np
 from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.reference import kmeans, weighted_kernel_kmeans
-from knoll.relations._common import start_centers
+from knoll.relations._common import squared_distances, start_centers
 from knoll.relations._kernel import margin
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
 
-__all__ = ["KernelTrick"]
-
 
 class KernelTrick(Relation):
-    """A kernel does in F, without going there, what k-means does with the lifted rows."""
+    """Kernel k-means computes in the feature space implicitly what k-means computes on the mapped rows."""
 
     name: ClassVar = "kernel-trick"
     source: ClassVar = "k-means"
     target: ClassVar = "weighted kernel k-means"
     statement: ClassVar = (
         "Kernel k-means with κ(x, y) = xᵀy + ‖x‖‖y‖ takes the same steps as k-means on the rows lifted by their "
-        "length. That two groups can be parted by a plane up there does not mean that k-means finds it."
+        "length. That a plane separates two groups there does not mean that k-means finds it."
     )
     formula: ClassVar = "κ(x, y) = φ(x)ᵀφ(y),  φ(x) = [x, ‖x‖]"
     most_rows: ClassVar = 3_000
@@ -48,12 +46,12 @@ class KernelTrick(Relation):
         objective = [abs(a.objective - b.objective) / scale for a, b in zip(plain[1:], inner)]
         numbers: dict[str, Any] = {"n_clusters": k, "steps compared": steps}
         if parameters["labels"] is not None:
-            given = np.asarray(parameters["labels"])
-            if given.shape != (len(X),) or len(np.unique(given)) != 2:
+            classes = np.asarray(parameters["labels"])
+            if classes.shape != (len(X),) or len(np.unique(classes)) != 2:
                 raise BadData(f"{self.name}: labels must name two groups, one entry for each of {len(X)} rows.")
-            first = given == given[0]
-            numbers["a plane parts the two groups among the rows"] = margin(x, first) > 1e-12
-            numbers["a plane parts them once lifted"] = margin(lifted, first) > 1e-12
+            first = classes == classes[0]
+            numbers["a plane separates the two groups of rows"] = margin(x, first) > 1e-12
+            numbers["a plane separates them once lifted"] = margin(lifted, first) > 1e-12
             found = plain[-1].labels
             numbers["k-means on the lifted rows finds them"] = bool(
                 k == 2 and (np.array_equal(found == found[0], first))
@@ -72,7 +70,7 @@ def _closest_call(lifted: Floats, states: list[Any]) -> float:
     """Return the smallest difference between the two nearest squared distances of a row, over all steps."""
     smallest = np.inf
     for state in states:
-        square = np.square(lifted[:, None] - state.mu).sum(axis=2)
+        square = squared_distances(lifted, state.mu)
         if square.shape[1] > 1:
             ordered = np.sort(square, axis=1)
             smallest = min(smallest, float((ordered[:, 1] - ordered[:, 0]).min()))

@@ -9,42 +9,39 @@ import numpy as np
 from knoll import _core
 from knoll._typing import Floats
 from knoll.density.ascent import KernelDensity
-from knoll.relations._common import brought_near
+from knoll.relations._common import shifted_to_zero, squared_distances
 from knoll.relations._density import bandwidth
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
-__all__ = ["MeanShiftAscent"]
-
-
 _STEPS = 2**31 - 1
-_ROWS = 256  # paths looked at step by step, evenly spread over the rows
+_ROWS = 256  # evenly spaced, whose paths are checked step by step
 
 
 class MeanShiftAscent(Relation):
-    """The mean of the neighbours is uphill, and the step is the scaled gradient."""
+    """A step to the mean of the neighbours is an ascent along the scaled gradient."""
 
     name: ClassVar = "mean-shift-ascent"
     source: ClassVar = "Mean Shift"
     target: ClassVar = "density peaks"
     statement: ClassVar = (
-        "Every step raises f, the Epanechnikov sum, by at least |N|‖step‖²; the step is its gradient over 2|N|; an end "
-        "is a strict peak if, and only if, no row lies on its sphere."
+        "Every step increases f, the Epanechnikov sum, by at least |N|‖step‖²; the step is its gradient over 2|N|; an "
+        "end point is a strict local maximum if, and only if, no row lies on its sphere."
     )
     formula: ClassVar = "f(y) = Σ_i (ε² − ‖y − x_i‖²)₊,  f(y⁺) ≥ f(y) + |N_ε(y)| ‖y⁺ − y‖²,  ∇f(y) = 2|N_ε(y)|(y⁺ − y)"
     _defaults: ClassVar = {"bandwidth": None}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps = bandwidth(X, parameters["bandwidth"])
-        X = brought_near(X)  # else places far from zero are too coarse for the law and for differences
-        hill = KernelDensity(X, None, eps)
+        X = shifted_to_zero(X)  # positions far from zero are too coarse for differences
+        density = KernelDensity(X, None, eps)
         rows = np.unique(np.linspace(0, len(X) - 1, min(_ROWS, len(X))).astype(np.int64))
-        paths = hill.paths(np.ascontiguousarray(X[rows]), _STEPS)
-        falls, worst_gradient, tried, n_steps = 0.0, 0.0, 0, 0
+        paths = density.paths(np.ascontiguousarray(X[rows]), _STEPS)
+        shortfall, worst_gradient, tried, n_steps = 0.0, 0.0, 0, 0
         for path in paths:
             f, count = _epanechnikov(X, path, eps)  # (steps + 1,) each
             gain = f[1:] - f[:-1] - count[:-1] * np.square(np.diff(path, axis=0)).sum(axis=1)
-            falls = max(falls, float((-gain / (len(X) * eps * eps)).max(initial=0.0)))
+            shortfall = max(shortfall, float((-gain / (len(X) * eps * eps)).max(initial=0.0)))
             n_steps += len(path) - 1
             for y, after, members in zip(path[:-1], path[1:], count[:-1]):
                 error = _gradient_error(X, y, after, float(members), eps)
@@ -52,34 +49,32 @@ class MeanShiftAscent(Relation):
                     tried += 1
                     worst_gradient = max(worst_gradient, error)
         ends = np.unique(np.stack([path[-1] for path in paths]), axis=0)
-        sphere = hill.on_sphere(ends)
+        sphere = density.on_sphere(ends)
         higher = sum(_higher_nearby(X, end, eps) for end in ends[~sphere])
         stable = sum(not _rises_away(X, end, eps) for end in ends[sphere])
         return self._certificate(
             checks=(
-                Check("f's shortfall in a step, relative to nε²", falls, 1e-12),
-                Check("the step from the gradient by differences, relative", worst_gradient, 1e-5),
-                Check("ends with nothing on their sphere that are no strict peak", float(higher), 0.0),
-                Check("ends with a row on their sphere that are a peak all the same", float(stable), 0.0),
+                Check("f's shortfall in a step, relative to nε²", shortfall, 1e-12),
+                Check("difference of the step and the numerical gradient, relative", worst_gradient, 1e-5),
+                Check("end points without a row on their sphere that are no strict maximum", float(higher), 0.0),
+                Check("end points with a row on their sphere that are a maximum", float(stable), 0.0),
             ),
             numbers={"ε": eps, "paths": len(paths), "steps": n_steps, "gradients compared": tried,
-                     "ends": len(ends), "ends with a row on their sphere": int(sphere.sum())},
+                     "end points": len(ends), "end points with a row on their sphere": int(sphere.sum())},
         )  # fmt: skip
 
 
-def _epanechnikov(X: Floats, places: Floats, eps: float) -> tuple[Floats, Floats]:
-    """f and |N_ε| at some places."""
-    square = np.zeros((len(places), len(X)))
-    for column, place in zip(X.T, places.T):
-        square += np.square(place[:, None] - column)
+def _epanechnikov(X: Floats, positions: Floats, eps: float) -> tuple[Floats, Floats]:
+    """f and |N_ε| at each position."""
+    square = squared_distances(positions, X)
     inside = np.sqrt(square) <= eps
     return np.where(inside, eps * eps - square, 0.0).sum(axis=1), inside.sum(axis=1).astype(np.float64)
 
 
 def _gradient_error(X: Floats, y: Floats, after: Floats, members: float, eps: float) -> float | None:
-    """Compare 2|N|(y⁺ − y) with central differences of f; None where a row is too close to the sphere for them."""
+    """Compare 2|N|(y⁺ − y) with central differences of f; None if a row is too close to the sphere."""
     h = 1e-5 * eps
-    distance = _distances(X, y)
+    distance = np.sqrt(squared_distances(y[None], X)[0])
     if np.abs(distance - eps).min() <= 2 * h:
         return None
     steps = h * np.eye(len(y))
@@ -90,9 +85,9 @@ def _gradient_error(X: Floats, y: Floats, after: Floats, members: float, eps: fl
 
 
 def _higher_nearby(X: Floats, end: Floats, eps: float) -> bool:
-    """Look whether f is as high anywhere close around an end as at the end itself."""
-    distance = _distances(X, end)
-    h = 0.25 * float(np.abs(distance - eps).min())  # within this nobody crosses the sphere
+    """Whether f is as large somewhere near an end point as at the end point."""
+    distance = np.sqrt(squared_distances(end[None], X)[0])
+    h = 0.25 * float(np.abs(distance - eps).min())  # within this radius no row crosses the sphere
     directions = np.empty(64 * len(end))
     _core.fill_normal(0, _core.PURPOSE_SAMPLE, 0, directions, 1)
     around = directions.reshape(64, len(end))
@@ -103,17 +98,9 @@ def _higher_nearby(X: Floats, end: Floats, eps: float) -> bool:
 
 
 def _rises_away(X: Floats, end: Floats, eps: float) -> bool:
-    """Look whether f rises away from a row on the sphere, which pulled and gave nothing."""
-    distance = _distances(X, end)
+    """Whether f increases away from a row on the sphere, which attracts without contributing."""
+    distance = np.sqrt(squared_distances(end[None], X)[0])
     others = np.abs(distance[distance != eps] - eps).min(initial=eps)
     u = (end - X[int(np.flatnonzero(distance == eps)[0])]) / eps * 1e-3 * others
     stay = (distance < eps) | ((distance == eps) & ((X - end) @ u >= 0))
     return bool(-(u @ u) * stay.sum() + 2 * u @ (X[stay] - end).sum(axis=0) > 0)
-
-
-def _distances(X: Floats, y: Floats) -> Floats:
-    """Distances from y to every row, by the one distance."""
-    square = np.zeros(len(X))
-    for column, place in zip(X.T, y):
-        square += np.square(column - place)
-    return np.sqrt(square)

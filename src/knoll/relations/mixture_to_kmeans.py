@@ -7,71 +7,65 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.kmeans.lloyd import lloyd
 from knoll.mixture.estimator import GaussianMixture
-from knoll.relations._common import brought_near, quiet, start_centers
+from knoll.relations._common import quiet, shifted_to_zero, squared_distances, start_centers
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 
-__all__ = ["MixtureToKMeans"]
-
-
-_SWEEP = 16  # values of ε between the spread of the data and the one at which EM is k-means
+_SWEEP = 16  # values of ε between the variance of the data and the one at which EM is k-means
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of k-means: where it assigned to, where the centres went, and the gaps between its distances."""
+    """One step of k-means."""
 
     centers: Floats  # (k, d) before
     moved: Floats  # (k, d) after
-    labels: NDArray[np.int64]  # (n,)
+    labels: Ints  # (n,)
     smallest_gap: float  # of the two smallest squared distances of a row
-    masses: NDArray[np.int64]  # (k,)
+    masses: Ints  # (k,)
 
 
 class MixtureToKMeans(Limit):
-    """A mixture of equal, isotropic, shrinking Gaussians assigns ever harder, until it is k-means step by step."""
+    """The responsibilities of equal isotropic Gaussians become hard as they shrink, until EM is k-means."""
 
     name: ClassVar = "mixture-to-kmeans"
     source: ClassVar = "EM-GMM"
     target: ClassVar = "k-means"
     statement: ClassVar = (
-        "With Σ_c = εI and equal weights, the responsibilities turn into k-means' assignment as ε falls; from a stated "
-        "ε on, EM's iterates are k-means' iterates."
+        "With Σ_c = εI and equal weights, the responsibilities converge to the assignment of k-means as ε → 0; from a "
+        "certain ε on, the iterates of EM are those of k-means."
     )
     formula: ClassVar = "max_i (1 − max_c λ_ic) ≤ (k − 1) e^{−Δ/2ε},  Δ the smallest gap of two squared distances"
     _defaults: ClassVar = {"n_clusters": 3, "random_state": 0, "max_iter": 100}
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k = int(parameters["n_clusters"])
-        X = brought_near(X)  # else means far from zero have no digits left to agree in
+        X = shifted_to_zero(X)  # else means far from zero have no digits left to agree in
         steps = self._kmeans(X, k, parameters)
         gap = min(step.smallest_gap for step in steps)
         emptied = [t for t, step in enumerate(steps) if not step.masses.all()]
         eps = _hard_eps(gap, len(X), k)
         preconditions = (
             Precondition("no row is equally far from its two nearest centres", gap > 0 and eps > 0, _tied(X, steps)),
-            Precondition(
-                "no cluster is emptied on the way", not emptied, f"in step {emptied[0] + 1}" if emptied else ""
-            ),
+            Precondition("no cluster becomes empty", not emptied, f"in step {emptied[0] + 1}" if emptied else ""),
         )
         if not all(condition.holds for condition in preconditions):
             return self._certificate(
                 checks=(), preconditions=preconditions,
-                notes=("A tied row keeps (½, ½) for every ε; an emptied component dies, where k-means relocates it.",),
+                notes=("A tied row keeps (½, ½) for every ε; k-means relocates an empty cluster, EM does not.",),
             )  # fmt: skip
         worst = 0.0
-        for value in np.geomspace(_spread(X), eps, _SWEEP):
+        for value in np.geomspace(_variance(X), eps, _SWEEP):
             lam = _responsibilities(X, steps[-1].centers, float(value))  # (n, k)
             soft = float((np.sort(lam, axis=1)[:, :-1].sum(axis=1)).max())  # 1 − the largest, without cancellation
             bound = (k - 1) * math.exp(-steps[-1].smallest_gap / (2 * float(value)))
             worst = max(worst, soft / bound if bound > 0 else float(soft > 0))
-        scale = math.sqrt(_spread(X))
+        scale = math.sqrt(_variance(X))
         apart = 0.0
         for step in steps:
             with quiet():
@@ -94,7 +88,7 @@ class MixtureToKMeans(Limit):
         steps: list[_Step] = []
         for _ in range(int(parameters["max_iter"])):
             moved = lloyd(X, None, centers, max_iter=1, tol=0.0, relocates=False).centers
-            square = _squared_distances(X, centers)
+            square = squared_distances(X, centers)
             ordered = np.sort(square, axis=1)
             gap = float((ordered[:, 1] - ordered[:, 0]).min()) if k > 1 else math.inf
             labels = square.argmin(axis=1)
@@ -108,9 +102,9 @@ class MixtureToKMeans(Limit):
         k = int(parameters["n_clusters"])
         run = self._kmeans(X, k, parameters)
         start, gap = run[0].centers, run[-1].smallest_gap
-        low = _hard_eps(gap, len(X), k) if 0 < gap < math.inf else 1e-3 * _spread(X)
+        low = _hard_eps(gap, len(X), k) if 0 < gap < math.inf else 1e-3 * _variance(X)
         frames = []
-        for value in np.geomspace(_spread(X), low, steps):
+        for value in np.geomspace(_variance(X), low, steps):
             with quiet():
                 em = GaussianMixture(
                     k, covariance_type="fixed", fixed_variance=float(value), weights_init=np.full(k, 1 / k),
@@ -122,7 +116,7 @@ class MixtureToKMeans(Limit):
         return Path(self.name, "ε", X, tuple(frames))
 
 
-def _spread(X: Floats) -> float:
+def _variance(X: Floats) -> float:
     """The variance of a column, averaged over the columns; 1 for equal rows."""
     return float(X.var(axis=0).mean()) or 1.0
 
@@ -134,15 +128,8 @@ def _hard_eps(gap: float, n: int, k: int) -> float:
     return gap / (2 * (math.log(n * (k - 1)) + 60 * math.log(2)))
 
 
-def _squared_distances(X: Floats, centers: Floats) -> Floats:
-    square = np.zeros((len(X), len(centers)))
-    for column, center in zip(X.T, centers.T):  # the one distance: column by column
-        square += np.square(column[:, None] - center)
-    return square
-
-
 def _responsibilities(X: Floats, centers: Floats, eps: float) -> Floats:
-    joint = -_squared_distances(X, centers) / (2 * eps)
+    joint = -squared_distances(X, centers) / (2 * eps)
     joint -= joint.max(axis=1, keepdims=True)
     lam = np.exp(joint)
     return lam / lam.sum(axis=1, keepdims=True)
@@ -151,7 +138,7 @@ def _responsibilities(X: Floats, centers: Floats, eps: float) -> Floats:
 def _tied(X: Floats, steps: list[_Step]) -> str:
     for t, step in enumerate(steps):
         if step.smallest_gap == 0:
-            ordered = np.sort(_squared_distances(X, step.centers), axis=1)
+            ordered = np.sort(squared_distances(X, step.centers), axis=1)
             rows = np.flatnonzero(ordered[:, 1] == ordered[:, 0])
             return f"{len(rows)} tied in step {t + 1}, the first is row {rows[0]}"
     return ""

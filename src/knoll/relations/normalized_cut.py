@@ -6,17 +6,13 @@ import itertools
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 from knoll.kernels import normalized_cut
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, trace
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
-
-__all__ = ["NormalizedCut"]
-
 
 _PARTITIONS = 24
 
@@ -38,7 +34,7 @@ class NormalizedCut(Relation):
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k, sigma = int(parameters["n_clusters"]), sigma_of(X, parameters["sigma"])
         if k > len(X):
-            raise BadData(f"{self.name}: n_clusters={k}, but there are {len(X)} rows. Take n_clusters ≤ {len(X)}.")
+            raise BadData(f"{self.name}: n_clusters={k}, but there are {len(X)} rows. Use n_clusters <= {len(X)}.")
         A = similarities(X, sigma)
         d = A.sum(axis=1)
         root = np.sqrt(d)
@@ -81,11 +77,11 @@ def _counterexample() -> tuple[str, str]:
     A = similarities(x, 1.0)
     w = 1 / A.sum(axis=1)
     M = np.sqrt(w)[:, None] * A * np.sqrt(w)
-    every = [np.array((0, *rest)) for rest in itertools.product((0, 1), repeat=3) if any(rest)]
+    every = [np.array((0, *others)) for others in itertools.product((0, 1), repeat=3) if any(others)]
     cut = min(every, key=lambda labels: normalized_cut(A, labels))
     kernel = max(every, key=lambda labels: trace(M, labels, w))
-    return _told(x[:, 0], cut), _told(x[:, 0], kernel)
+    return _format(x[:, 0], cut), _format(x[:, 0], kernel)
 
 
-def _told(x: Floats, labels: NDArray[np.int64]) -> str:
+def _format(x: Floats, labels: Ints) -> str:
     return " | ".join(", ".join(f"{value:g}" for value in x[labels == c]) for c in (0, 1))

@@ -1,4 +1,4 @@
-"""A path from one algorithm to the other: a sequence of states, ready to be drawn, stepped through or animated."""
+"""A path from one algorithm to another: a sequence of states, to draw or to animate."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frame", "Path"]
+from knoll._typing import Floats, Ints
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One state on the way.
+    """One state on the path.
 
     Attributes
     ----------
     value : float
-        Where on the path we are: the ε, the level, the power.
+        The parameter of the path: ε, the level, the power.
     title : str
-        That value in words.
+        The value as text.
     labels : (n,) integers or None
-        The partition here; −1 is noise.
+        The partition; −1 is noise.
     arrays : mapping of arrays
-        What a picture of this state needs beside the points: means, responsibilities, positions, edges.
+        Further data for a picture: means, responsibilities, positions, edges.
     """
 
     value: float
     title: str
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     arrays: Mapping[str, NDArray[Any]]
 
 
@@ -40,7 +39,7 @@ class Path:
 
     relation: str
     parameter: str  # what the frames' value is, with its symbol
-    points: NDArray[np.float64]  # (n, d)
+    points: Floats  # (n, d)
     frames: tuple[Frame, ...]
 
     def __len__(self) -> int:

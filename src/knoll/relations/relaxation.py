@@ -1,12 +1,12 @@
-"""From weighted kernel k-means to spectral clustering: drop "one cluster a row" from the trace form (eq. 4.5–4.7)."""
+"""Spectral clustering is the relaxation of weighted kernel k-means in its trace form (eq. 4.5–4.7)."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.relations._common import quiet
 from knoll.relations._kernel import random_partitions, sigma_of, similarities, top_eigenpairs, trace
@@ -14,26 +14,24 @@ from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 from knoll.spectral.estimator import SpectralClustering
 
-__all__ = ["Relaxation"]
-
 _PARTITIONS = 24
 
 
 class Relaxation(Relation):
-    """The sum of the k largest eigenvalues bounds what any partition can reach."""
+    """The sum of the k largest eigenvalues is an upper bound for every partition."""
 
     name: ClassVar = "trace-relaxation"
     source: ClassVar = "weighted kernel k-means"
     target: ClassVar = "spectral clustering"
     statement: ClassVar = (
-        "Without the demand that a row be in one cluster, the trace form of weighted kernel k-means is solved by the "
-        "top k eigenvectors; their sum bounds every partition, and the gap tells how much a partition may lack."
+        "Without the constraint that a row belongs to one cluster, the trace form of weighted kernel k-means is solved "
+        "by the top k eigenvectors; the sum of their eigenvalues is an upper bound for every partition."
     )
     formula: ClassVar = "Tr YᵀW^½KW^½Y ≤ λ_1 + … + λ_k  for every partition, W = D⁻¹"
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"n_clusters": 2, "sigma": None, "random_state": 0}
 
-    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+    def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         k, seed = int(parameters["n_clusters"]), int(parameters["random_state"])
         sigma = sigma_of(X, parameters["sigma"])
         A = similarities(X, sigma)
@@ -48,22 +46,22 @@ class Relaxation(Relation):
             spectral = SpectralClustering(k, sigma=sigma, row_scaling="unit", random_state=seed).fit(X)
             after = KernelKMeans(k, sigma=sigma, init=spectral.labels_).fit(X, sample_weight=w)
         traces = {
-            "k-means++ start, at rest": trace(M, local.labels_.astype(np.int64), w),
+            "k-means++ start, fixed point": trace(M, local.labels_.astype(np.int64), w),
             "spectral partition": trace(M, spectral.labels_.astype(np.int64), w),
-            "spectral start, at rest": trace(M, after.labels_.astype(np.int64), w),
+            "spectral start, fixed point": trace(M, after.labels_.astype(np.int64), w),
         }
         best = max(traces.values())
         return self._certificate(
             checks=(
-                Check("a partition's trace over the bound", max([*reached, *traces.values()]) - bound, 1e-9 * k),
+                Check("trace of a partition minus the bound", max([*reached, *traces.values()]) - bound, 1e-9 * k),
                 Check(
-                    "kernel k-means' own trace from Tr YᵀMY",
-                    abs(local.trace_objective_ - traces["k-means++ start, at rest"]),
+                    "difference of kernel k-means' trace and Tr YᵀMY",
+                    abs(local.trace_objective_ - traces["k-means++ start, fixed point"]),
                     1e-9 * k,
                 ),
                 Check(
-                    "what the alternation loses from the spectral start",
-                    traces["spectral partition"] - traces["spectral start, at rest"],
+                    "decrease of the trace from the spectral start",
+                    traces["spectral partition"] - traces["spectral start, fixed point"],
                     1e-9 * k,
                 ),
             ),

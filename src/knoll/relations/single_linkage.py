@@ -1,4 +1,4 @@
-"""With minPts ≤ 2 every DBSCAN is single linkage cut at ε: the first arrow to hierarchical clustering (eq. 5.13)."""
+"""With minPts ≤ 2 every DBSCAN is single linkage cut at ε: a relation to hierarchical clustering (eq. 5.13)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from knoll.relations.certificate import Certificate, Check
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit
 
-__all__ = ["SingleLinkage"]
-
-
 _SWEEP = 8
 
 
 class SingleLinkage(Limit):
-    """Components of the graph "within ε" are what is left of the single-linkage tree below ε."""
+    """The components of the ε-graph are the single-linkage tree cut at ε."""
 
     name: ClassVar = "dbscan-is-single-linkage"
     source: ClassVar = "DBSCAN"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.linalg import eigh
+from knoll._typing import Floats
 from knoll.density.core_graph import eigenvalue_one
 from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
@@ -15,8 +15,6 @@ from knoll.relations._common import quiet
 from knoll.relations._density import density_scale
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.relation import Relation
-
-__all__ = ["SpectralIsDBSCAN"]
 
 
 class SpectralIsDBSCAN(Relation):
@@ -33,7 +31,7 @@ class SpectralIsDBSCAN(Relation):
     most_rows: ClassVar = 3_000
     _defaults: ClassVar = {"eps": None, "min_samples": None}
 
-    def _certify(self, X: NDArray[np.float64], **parameters: Any) -> Certificate:
+    def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])
         with quiet():
             graph = DBSCAN(eps, min_samples=level).fit(X)
@@ -57,9 +55,11 @@ class SpectralIsDBSCAN(Relation):
         return self._certificate(
             preconditions=(condition,),
             checks=(
-                Check("eigenvalue one: vectors beyond or short of a cluster each", float(abs(Z.shape[1] - k)), 0.0),
+                Check("difference of the number of eigenvectors and of clusters", float(abs(Z.shape[1] - k)), 0.0),
                 Check(
-                    "projector ZZᵀ from the indicators', entry by entry", float(np.abs(Z @ Z.T - projector).max()), 1e-8
+                    "difference of ZZᵀ and the projector of the indicators",
+                    float(np.abs(Z @ Z.T - projector).max()),
+                    1e-8,
                 ),
                 Check("labels that differ", float((spectral.labels_ != graph.labels_).sum()), 0.0),
             ),
@@ -72,7 +72,7 @@ class SpectralIsDBSCAN(Relation):
                 "vectors of eigenvalue one with the old degrees": kept,
             },
             notes=(
-                "With the degrees from before the filter eigenvalue one is lost: D must be made anew (errata item 8).",
+                "With the degrees from before the filter eigenvalue one is lost: D must be recomputed (errata item 8).",
             )
             if kept != k
             else (),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import datasets
+from knoll._typing import Floats
 from knoll.exceptions import KnollError
 from knoll.relations import Certificate, Precondition, Relation
 
-__all__ = ["DATA", "Certified", "certified"]
-
 DATA = ("x1500", "circles", "banana", "iris")
 
-# Rows that a dense eigenproblem or the slow reference is given here; the relation itself takes more.
-_MOST_ROWS = {
+# Limits for dense eigenproblems and the slow reference, below those of the relations themselves
+_MAX_ROWS = {
     "trace-relaxation": 250,
     "spectral-kernel-is-graph": 200,
     "normalized-cut-is-kernel-kmeans": 500,
@@ -31,27 +30,28 @@ class Certified:
 
     relation: Relation
     certificates: dict[str, Certificate]  # data set → certificate
-    rows: dict[str, tuple[int, int]]  # data set → rows measured, rows there are
+    rows: dict[str, tuple[int, int]]  # data set → rows used, rows in total
 
 
 def certified(relation: Relation, data: tuple[str, ...] = DATA) -> Certified:
-    """Certify a relation on data sets by name, on evenly spaced rows where it would take long."""
+    """Certify a relation on named data sets, on evenly spaced rows of large ones."""
     found, rows = {}, {}
     for name in data:
         X = datasets.load(name).X
-        most = min(_MOST_ROWS.get(relation.name, len(X)), len(X))
+        most = min(_MAX_ROWS.get(relation.name, len(X)), len(X))
         rows[name] = (most, len(X))
         sample = X if most == len(X) else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
-        found[name] = _certify(relation, np.ascontiguousarray(sample))
+        found[name] = certify(relation, np.ascontiguousarray(sample))
         if most < len(X):
-            told = f"measured on {most} evenly spaced rows of {len(X)}"
-            found[name] = replace(found[name], notes=(*found[name].notes, told))
+            note = f"measured on {most} evenly spaced rows of {len(X)}"
+            found[name] = replace(found[name], notes=(*found[name].notes, note))
     return Certified(relation, found, rows)
 
 
-def _certify(relation: Relation, X: NDArray[np.float64]) -> Certificate:
+def certify(relation: Relation, X: Floats, **parameters: Any) -> Certificate:
+    """Certify a relation; data that it refuses does not meet its preconditions."""
     try:
-        return relation.certify(X)
+        return relation.certify(X, **parameters)
     except KnollError as error:
         refused = Precondition("the data fits", False, str(error))
         return Certificate(relation.name, relation.statement, checks=(), preconditions=(refused,))

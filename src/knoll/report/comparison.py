@@ -1,43 +1,38 @@
-"""A comparison as one HTML page that needs nothing but itself: the recommendation, the pictures, and what they rest on.
+"""A comparison as one self-contained HTML page: the recommendation, the pictures, and the evidence.
 
-Whatever comes from a table (names, ids, cells) reaches the page as text: the template escapes it, data travels in JSON
-blocks without "<", and a content-security policy lets nothing run but the page's own script.
+Everything from the table (names, ids, cells) is text on the page: the template escapes it, data is embedded as JSON
+without "<", and a content-security policy permits the page's own script only.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll import __version__
 from knoll._format import number, thousands, two_digits
-from knoll._system import available_threads
+from knoll._typing import Ints
 from knoll.plots.style import PALETTE
 from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart
-from knoll.report.comparison_clusters import Cluster, clusters_of, telling_columns
+from knoll.report.comparison_clusters import Cluster, clusters_of, distinguishing_columns
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MOST_POINTS, Shown, same_colours, shown_rows
+from knoll.report.comparison_view import MAX_POINTS, Shown, same_colours, shown_rows
+from knoll.report.template import embedded, read, render
 
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
 
-__all__ = ["comparison_page"]
-
-_MOST_CLUSTERS = 12  # described one by one; the file of labels has them all
-_MOST_COLUMNS = 10  # of the table of centres
-_MOST_CHIPS = 8
-_MOST_CLASSES = 30  # a truth with more is not drawn
-_MOST_NUMBERS = 40_000_000  # of the rows that are drawn
-_FINE = 10_000  # steps from one edge of a picture to the other
+_MAX_CLUSTERS = 12  # described; the labels file has all
+_MAX_COLUMNS = 10  # of the table of centres
+_MAX_CHIPS = 8
+_MAX_CLASSES = 30  # of the truth: more are not drawn
+_MAX_NUMBERS = 40_000_000  # of the rows that are drawn
+_RESOLUTION = 10_000  # steps from one edge of a picture to the other
 
 
 def comparison_page(
@@ -57,23 +52,23 @@ def comparison_page(
     Parameters
     ----------
     comparison : Comparison
-        What `knoll.compare` returned.
+        The result of `knoll.compare`.
     X : ndarray of shape (n, d)
-        The table it was given, in its own units.
+        The table, in its own units.
     name : str
-        What the table is called.
+        The name of the table.
     ids : sequence of length n, optional
-        What identifies a row; its number if not given.
+        The identifiers of the rows; by default their numbers.
     truth : array of shape (n,), optional
-        Classes that the rows are known to have, for a picture of their own.
+        Known classes of the rows, shown in one more picture.
     facts : sequence of str
-        What else to say of the table: columns left out, rows dropped.
+        Remarks on the table, such as omitted columns and rows.
     command : str
-        The command that makes this page again.
+        The command that reproduces this page.
     seconds : float
         Time for the certificates of relations.
     done : callable
-        Hears of each piece that is begun.
+        Called with the name of each section that is begun.
 
     Examples
     --------
@@ -86,54 +81,44 @@ def comparison_page(
     >>> page[:15], "k-means" in page
     ('<!doctype html>', True)
     """
-    from jinja2 import Environment, StrictUndefined
-
     done("pictures")
     rows = _drawn(X.shape[0], X.shape[1], comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
-    shown = shown_rows(
-        scaled, comparison.profile.columns, comparison.scaling.centre, comparison.scaling.spread, rows, len(X)
-    )
+    shown = shown_rows(scaled, comparison.scaling, rows, len(X))
     colours = _colours(comparison)
     pictures = _pictures(comparison, colours, shown, truth)
     done("clusters")
     answers = {method: _answer(comparison, method, X, colours) for method in comparison.candidates}
     done("relations")
-    arrows, told = related(comparison, scaled, seconds)
+    arrows, arrows_note = related(comparison, scaled, seconds)
     done("page")
-    files = resources.files("knoll.report") / "templates"
-    words = {
-        part: (files / part).read_text(encoding="utf-8")
-        for part in ("compare.html", "tour.css", "compare.css", "compare.js")
-    }
-    style = words["tour.css"] + words["compare.css"] + _palette_rules()
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return template.from_string(words["compare.html"]).render(
+    style, script = read("tour.css") + read("compare.css") + _palette_rules(), read("compare.js")
+    return render(
+        "compare.html",
         name=name, title=title, display_names=display_names, two_digits=two_digits, counted=thousands,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
-        shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows, told=told,
-        number=number, profile=_profile(comparison),
+        shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
+        arrows_note=arrows_note, number=number, profile=_profile(comparison),
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
-        truth_scores=comparison.truth_scores, scale=comparison.scaling.kind, seed=comparison.seed, command=command,
-        css=style, css_hash=_hash(style), script=words["compare.js"], script_hash=_hash(words["compare.js"]),
-        version=__version__, machine=f"{available_threads()} CPUs, {platform.machine()}",
+        truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
+        css=style, css_hash=_hash(style), script=script, script_hash=_hash(script),
         seconds=f"{comparison.seconds:.1f}", structure=comparison.recommendation.structure,
     )  # fmt: skip
 
 
-# ---- the frame -----------------------------------------------------------------------------------------------------
+# ---- the document --------------------------------------------------------------------------------------------------
 
 
 def _hash(text: str) -> str:
-    """Return the source expression that lets this text, and no other, run or dress the page."""
+    """Return the source expression of the content-security policy for this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _lighter(colour: str) -> str:
-    """Return the colour for dark paper: a third of the way to white."""
-    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    return "#" + "".join(f"{round(part + (255 - part) / 3):02x}" for part in parts)
+    """Return the colour for a dark background: a third of the way to white."""
+    channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(channel + (255 - channel) / 3):02x}" for channel in channels)
 
 
 def _palette_rules() -> str:
@@ -142,24 +127,19 @@ def _palette_rules() -> str:
     return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
-def _packed(value: Any) -> str:
-    """Return JSON that can stand inside a page: no "<" ends its element."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-
-
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-def _drawn(n: int, d: int, seed: int) -> NDArray[np.int64]:
-    """Choose the rows that are drawn: fewer where each is very long."""
-    most = min(MOST_POINTS, max(200, _MOST_NUMBERS // d))
+def _drawn(n: int, d: int, seed: int) -> Ints:
+    """Choose the rows that are drawn: fewer if there are very many columns."""
+    most = min(MAX_POINTS, max(200, _MAX_NUMBERS // d))
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
 
 
-def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:
-    """Number the clusters of every method so that like groups have like colours; the recommended one leads."""
+def _colours(comparison: Comparison) -> dict[str, Ints]:
+    """Number the clusters of every method so that matching clusters have the colour of the recommended method's."""
     advice = comparison.recommendation
     leader = advice.method or advice.runner_up or next(iter(comparison.candidates))
     model = comparison.candidates[leader].labels
@@ -167,7 +147,7 @@ def _colours(comparison: Comparison) -> dict[str, NDArray[np.int64]]:
 
 
 def _pictures(
-    comparison: Comparison, colours: Mapping[str, NDArray[np.int64]], shown: Shown, truth: NDArray[Any] | None
+    comparison: Comparison, colours: Mapping[str, Ints], shown: Shown, truth: NDArray[Any] | None
 ) -> list[dict[str, Any]]:
     advice = comparison.recommendation
     first = [method for method in (advice.method, advice.runner_up) if method is not None]
@@ -176,22 +156,22 @@ def _pictures(
         found = comparison.candidates[method]
         out.append({
             "id": method, "title": title(method), "role": _role(comparison, method),
-            "told": _counts(found), "chips": _chips(found.labels, colours[method]),
+            "counts": _counts(found), "chips": _chips(found.labels, colours[method]),
             "colours": colours[method][shown.rows].tolist(), "labels": found.labels[shown.rows].tolist(),
         })  # fmt: skip
     if truth is not None:
         classes, at = np.unique(np.asarray(truth).astype(str), return_inverse=True)
-        if len(classes) <= _MOST_CLASSES:
+        if len(classes) <= _MAX_CLASSES:
             leader = comparison.candidates[first[0] if first else next(iter(comparison.candidates))].labels
             painted = same_colours(leader, at.astype(np.int64))
             out.append({
-                "id": "truth", "title": "as given in the table", "role": "truth",
-                "told": f"{len(classes)} known classes", "chips": _chips(classes[at], painted),
+                "id": "truth", "title": "known classes", "role": "truth",
+                "counts": f"{len(classes)} known classes", "chips": _chips(classes[at], painted),
                 "colours": painted[shown.rows].tolist(),
                 "labels": classes[at][shown.rows].tolist(),
             })  # fmt: skip
     for picture in out:
-        picture["alt"] = f"The rows by cluster, {picture['title']}: {picture['told']}."
+        picture["alt"] = f"The rows by cluster, {picture['title']}: {picture['counts']}."
     return out
 
 
@@ -205,7 +185,7 @@ def _counts(found: Candidate) -> str:
     return clusters + (f", {100 * found.noise:.1f} % noise" if found.noise > 0 else "")
 
 
-def _chips(labels: NDArray[Any], colours: NDArray[np.int64]) -> dict[str, Any]:
+def _chips(labels: NDArray[Any], colours: Ints) -> dict[str, Any]:
     """Return the largest clusters with their colours and sizes, and how many more there are."""
     numbers, first, sizes = np.unique(colours, return_index=True, return_counts=True)
     order = sorted(range(len(numbers)), key=lambda i: (numbers[i] < 0, -sizes[i]))
@@ -214,7 +194,7 @@ def _chips(labels: NDArray[Any], colours: NDArray[np.int64]) -> dict[str, Any]:
          "label": "noise" if numbers[i] < 0 else str(labels[first[i]])}
         for i in order
     ]  # fmt: skip
-    return {"shown": chips[:_MOST_CHIPS], "more": max(0, len(chips) - _MOST_CHIPS)}
+    return {"shown": chips[:_MAX_CHIPS], "more": max(0, len(chips) - _MAX_CHIPS)}
 
 
 def _swatch(colour: int) -> str:
@@ -222,16 +202,16 @@ def _swatch(colour: int) -> str:
 
 
 def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[Any] | NDArray[Any] | None) -> str:
-    """Return the points for the script: whole numbers between the edges of the window, ids as text."""
+    """Return the points for the script: integers relative to the window, ids as text."""
     (x0, x1), (y0, y1) = ((axis.low, axis.high) for axis in shown.axes)
     wide, high = x1 - x0, y1 - y0
-    across = np.rint((shown.places[:, 0] - x0) / wide * _FINE).astype(int).tolist()
-    up = np.rint((shown.places[:, 1] - y0) / high * _FINE).astype(int).tolist()
+    across = np.rint((shown.positions[:, 0] - x0) / wide * _RESOLUTION).astype(int).tolist()
+    up = np.rint((shown.positions[:, 1] - y0) / high * _RESOLUTION).astype(int).tolist()
     names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
-    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else units would leave a strip
+    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else equal units would leave a thin strip
     ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
-    return _packed({
-        "fine": _FINE, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
+    return embedded({
+        "fine": _RESOLUTION, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
         "palette": list(PALETTE), "dark": [_lighter(colour) for colour in PALETTE],
         "ticks": ticks,
         "methods": {
@@ -244,24 +224,22 @@ def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[An
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def _answer(
-    comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, NDArray[np.int64]]
-) -> dict[str, Any]:
-    """Gather everything about one method's answer that the page tells."""
+def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, Ints]) -> dict[str, Any]:
+    """Return everything about one method's answer that the page shows."""
     found = comparison.candidates[method]
     clusters = clusters_of(X, found.labels, comparison.profile.columns)
-    told = [cluster for cluster in clusters if cluster.label >= 0][:_MOST_CLUSTERS]
+    largest = [cluster for cluster in clusters if cluster.label >= 0][:_MAX_CLUSTERS]
     noise = [cluster for cluster in clusters if cluster.label < 0]
-    columns = telling_columns(clusters, _MOST_COLUMNS)
+    columns = distinguishing_columns(clusters, _MAX_COLUMNS)
     paint = {int(label): int(colours[method][at]) for label, at in zip(*np.unique(found.labels, return_index=True))}
     return {
-        "method": method, "title": title(method), "role": _role(comparison, method), "told": _counts(found),
+        "method": method, "title": title(method), "role": _role(comparison, method), "counts": _counts(found),
         "found": found, "parameters": {key: _plain(value) for key, value in found.parameters.items()},
         "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
         "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
         "columns": [comparison.profile.columns[j] for j in columns], "all_columns": len(comparison.profile.columns),
-        "clusters": [_cluster(cluster, columns, paint[cluster.label]) for cluster in told + noise],
-        "more": found.n_clusters - len(told),
+        "clusters": [_cluster(cluster, columns, paint[cluster.label]) for cluster in largest + noise],
+        "more": found.n_clusters - len(largest),
         "truth": None if comparison.truth_scores is None else comparison.truth_scores.get(method),
     }  # fmt: skip
 
@@ -273,7 +251,7 @@ def _cluster(cluster: Cluster, columns: Sequence[int], paint: int) -> dict[str, 
         "exact": round(100 * cluster.share, 3),
         "centre": [(number(float(cluster.centre[j])), _strength(float(cluster.differences[j]))) for j in columns],
         "traits": [
-            {"column": trait.column, "way": "higher" if trait.difference > 0 else "lower",
+            {"column": trait.column, "direction": "higher" if trait.difference > 0 else "lower",
              "by": number(abs(trait.difference), 2), "here": number(trait.here), "elsewhere": number(trait.elsewhere)}
             for trait in cluster.traits
         ],
@@ -281,7 +259,7 @@ def _cluster(cluster: Cluster, columns: Sequence[int], paint: int) -> dict[str, 
 
 
 def _strength(difference: float) -> str:
-    """Name a difference in standard deviations, for its shade: far below, below, usual, above, far above."""
+    """Return the CSS class of a difference in standard deviations."""
     size = 0 if abs(difference) < 0.5 else 1 if abs(difference) < 1.25 else 2
     return "usual" if size == 0 else f"{'above' if difference > 0 else 'below'}-{size}"
 

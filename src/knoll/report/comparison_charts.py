@@ -1,4 +1,4 @@
-"""Curves of evidence as plain geometry: the template draws lines, ticks and the chosen point from it."""
+"""Curves of evidence as plain geometry, for the template."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knoll._typing import Floats
-
 from knoll._format import number
+from knoll._typing import Floats
 
 if TYPE_CHECKING:
     from knoll.comparison import Evidence
 
-__all__ = ["HEIGHT", "WIDTH", "chart"]
-
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 42
-_MOST = 160  # points of a curve: a screen shows no more
-_ROWS = 24  # rows of the table beside it
-_FINEST = 2e-5  # of the numbers on an axis, told apart: more digits have no room beside it
+_MAX_POINTS = 160  # of a curve
+_ROWS = 24  # of the table below it
+_MIN_RANGE = 2e-5  # of an axis, relative to its numbers: tick labels have no more digits
 
 
 def chart(evidence: Evidence) -> dict[str, Any]:
-    """Return what the template needs: polylines, ticks, the chosen place, a description, and the table."""
+    """Return what the template needs: polylines, ticks, the chosen point, a description, and the table."""
     x = np.asarray(evidence.x, dtype=np.float64)
     curves = {name: np.asarray(y, dtype=np.float64) for name, y in evidence.y.items()}
     finite = np.concatenate([y[np.isfinite(y)] for y in curves.values()] or [np.zeros(0)])
@@ -70,14 +67,14 @@ def chart(evidence: Evidence) -> dict[str, Any]:
 
 
 def _padded(low: float, high: float, share: float) -> tuple[float, float]:
-    wide = max(high - low, _FINEST * max(abs(low), abs(high))) if high > low else abs(low) or 1.0
+    wide = max(high - low, _MIN_RANGE * max(abs(low), abs(high))) if high > low else abs(low) or 1.0
     return low - share * wide, high + share * wide
 
 
 def _pieces(y: Floats) -> list[list[int]]:
-    """Cut a curve where values are missing, and thin what is longer than a screen can show."""
+    """Split a curve at missing values, and thin it out if it has many points."""
     pieces: list[list[int]] = []
-    at = range(len(y)) if len(y) <= _MOST else sorted({round(i) for i in np.linspace(0, len(y) - 1, _MOST)})
+    at = range(len(y)) if len(y) <= _MAX_POINTS else sorted({round(i) for i in np.linspace(0, len(y) - 1, _MAX_POINTS)})
     for i in at:
         if not math.isfinite(y[i]):
             pieces.append([])
@@ -89,7 +86,7 @@ def _pieces(y: Floats) -> list[list[int]]:
 
 
 def _height_at(chosen: float, x: Floats, curves: dict[str, Floats]) -> float | None:
-    """Read the curve at the chosen place; of several curves the lowest one, which is where a minimum was taken."""
+    """Return the value at the chosen point; of several curves the lowest one, since the minimum was chosen."""
     heights = []
     for y in curves.values():
         good = np.isfinite(y)
@@ -104,7 +101,7 @@ def _whole(x: Floats) -> bool:
 
 
 def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[tuple[float, str]]:
-    """Return round numbers, each written with as many digits as tell it from the next."""
+    """Return round numbers, with as many digits as are needed to distinguish them."""
     step = 10.0 ** math.floor(math.log10((high - low) / most))
     step *= next(times for times in (1, 2, 5, 10) if (high - low) / (times * step) <= most)
     step = max(step, 1.0) if whole else step
@@ -114,7 +111,7 @@ def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[tupl
 
 
 def _table(x: Floats, curves: dict[str, Floats], chosen: float) -> list[dict[str, Any]]:
-    """Return some rows of the curve, the one nearest to the chosen place among them."""
+    """Return some rows of the curve, with the one nearest to the chosen point."""
     nearest = int(np.abs(x - chosen).argmin())
     at = sorted({round(i) for i in np.linspace(0, len(x) - 1, min(len(x), _ROWS))} | {nearest})
     return [{"x": number(x[i]), "values": [number(y[i]) for y in curves.values()], "chosen": i == nearest} for i in at]

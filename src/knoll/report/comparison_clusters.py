@@ -1,4 +1,4 @@
-"""What each cluster is: its size, its centre in the original units, and the columns that set it apart."""
+"""Description of the clusters: size, centre in the original units, and the columns that distinguish it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["Cluster", "Trait", "clusters_of", "telling_columns"]
-
-_TELLING = 0.5  # standard deviations: a smaller difference is not mentioned
-_MOST_TRAITS = 4
+_MIN_DIFFERENCE = 0.5  # standard deviations: a smaller difference is not mentioned
+_MAX_TRAITS = 4
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,13 @@ def clusters_of(X: NDArray[np.generic], labels: Ints, columns: Sequence[str]) ->
     found, at = np.unique(labels, return_inverse=True)
     sizes = np.bincount(at, minlength=len(found))
     means, differences, outside = (np.empty((len(found), d)) for _ in range(3))
-    for j in range(d):  # (a column at a time: there may be many rows)
+    for j in range(d):  # a column at a time, to limit memory
         column = np.asarray(X[:, j], dtype=np.float64)
         middle = float(np.mean(column, dtype=np.float64))
         deviation = float(np.std(column))
-        sums = np.bincount(at, weights=column - middle, minlength=len(found))  # (clusters,) off the column's mean
+        sums = np.bincount(
+            at, weights=column - middle, minlength=len(found)
+        )  # (clusters,) relative to the column's mean
         means[:, j] = middle + sums / sizes
         outside[:, j] = middle - np.where(sizes < n, sums / np.maximum(n - sizes, 1), 0.0)
         differences[:, j] = (means[:, j] - outside[:, j]) / deviation if deviation > 0 else 0.0
@@ -64,15 +64,15 @@ def clusters_of(X: NDArray[np.generic], labels: Ints, columns: Sequence[str]) ->
 
 
 def _traits(columns: Sequence[str], differences: Floats, here: Floats, elsewhere: Floats) -> tuple[Trait, ...]:
-    order = np.argsort(-np.abs(differences), kind="stable")[:_MOST_TRAITS]
+    order = np.argsort(-np.abs(differences), kind="stable")[:_MAX_TRAITS]
     return tuple(
         Trait(columns[j], float(differences[j]), float(here[j]), float(elsewhere[j]))
         for j in order
-        if abs(differences[j]) >= _TELLING
+        if abs(differences[j]) >= _MIN_DIFFERENCE
     )
 
 
-def telling_columns(clusters: Sequence[Cluster], most: int) -> list[int]:
-    """Return the columns that tell clusters apart best, in the table's order."""
+def distinguishing_columns(clusters: Sequence[Cluster], most: int) -> list[int]:
+    """Return the columns that distinguish the clusters best, in the table's order."""
     strength = np.max([np.abs(cluster.differences) for cluster in clusters], axis=0)
     return sorted(int(j) for j in np.argsort(-strength, kind="stable")[:most])

@@ -1,30 +1,25 @@
-"""The tour as one HTML page that needs nothing but itself."""
+"""The tour as one self-contained HTML page."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-import json
-import platform
 import re
 import time
 from collections.abc import Callable
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from knoll import __version__, relations
-from knoll._system import available_threads
+from knoll import relations
 from knoll.report.certificates import DATA, Certified, certified
 from knoll.report.figures import ARROWS, FIGURES
 from knoll.report.paths import PATHS, Film
 from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
 from knoll.report.tables import TABLES
+from knoll.report.template import embedded, read, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["STEPS", "page"]
 
 SECTIONS = (
     (1, "Introduction"),
@@ -38,14 +33,12 @@ SECTIONS = (
 STEPS = len(FIGURES) + len(TABLES) + len(PATHS) + len(relations.all())  # how often `done` is called
 
 _DPI = 190
-_MAPS = (1, 14)  # drawn larger than the others where there is room
-_LINKED = 14  # the figure whose parts are links: it stands in the page as SVG
+_MAPS = (1, 14)  # drawn larger than the others
+_LINKED = 14  # the figure with links: embedded as SVG
 
 
 def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
-    """Make everything and return the page; `done` hears of each piece that is ready, certificates are for `data`."""
-    from jinja2 import Environment, StrictUndefined
-
+    """Return the page, with certificates for `data`; `done` is called after each piece."""
     begun = time.perf_counter()
     pictures, tables, films, certificates = {}, {}, {}, []
     for make in FIGURES:
@@ -56,20 +49,18 @@ def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] 
         table = tabulate()
         tables[table.number] = table
         done(f"table {table.number}: {table.title}")
-    for walk in PATHS:
-        film = walk()
+    for make_film in PATHS:
+        film = make_film()
         films[film.relation] = _film(film)
         done(f"path: {film.title}")
     for relation in relations.all():
         certificates.append(_certificates(certified(relation, data)))
         done(f"certificates: {relation.name}")
-    files = resources.files("knoll.report") / "templates"
-    words = {name: (files / name).read_text(encoding="utf-8") for name in ("tour.html", "tour.css", "player.js")}
-    template = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return template.from_string(words["tour.html"]).render(
-        pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS, arrows=_arrows(),
-        data_names=data, css=words["tour.css"], script=words["player.js"], version=__version__,
-        seconds=f"{time.perf_counter() - begun:.0f}", machine=f"{available_threads()} CPUs, {platform.machine()}",
+    arrows = [(arrow.number, relations.get(arrow.relation)) for arrow in ARROWS]
+    return render(
+        "tour.html", pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS,
+        arrows=arrows, data_names=data, css=read("tour.css"), script=read("player.js"),
+        seconds=f"{time.perf_counter() - begun:.0f}",
     )  # fmt: skip
 
 
@@ -97,7 +88,7 @@ def _address(image: bytes) -> str:
 
 
 def _inline(figure: Figure, alt: str) -> str:
-    """Return the SVG as an element of the page: real text, links, and the page's own colours."""
+    """Return the SVG as an element of the page, with text, links, and the colours of the page."""
     import matplotlib as mpl
 
     raw = io.StringIO()
@@ -110,16 +101,15 @@ def _inline(figure: Figure, alt: str) -> str:
     text = f'<svg viewBox="{opening[1]}" role="group" aria-label="{html.escape(alt)}">' + text[opening.end() :]
     for fixed, ours in ((LIGHT.paper, "var(--card)"), (LIGHT.ink, "var(--ink)")):
         text = text.replace(fixed, ours)
-    # links stay in the page and bear a name; that of a number's disc is for the mouse, that of the number for all
+    # links within the page, with a name; the disc behind a number is hidden from assistive technology
     text = re.sub(r'<a xlink:href="#certificate-([^"]+)"[^>]*>', r'<a href="#certificate-\1" aria-label="\1">', text)
     return re.sub(r"(<a [^>]*)>(\s*<path)", r'\1 tabindex="-1" aria-hidden="true">\2', text)
 
 
 def _film(film: Film) -> dict[str, Any]:
-    packed = json.dumps(film.data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return {
         "title": film.title, "text": film.text, "alt": film.alt, "count": len(film.data["frames"]),
-        "json": packed.replace("<", "\\u003c"),
+        "json": embedded(film.data),
     }  # fmt: skip
 
 
@@ -127,12 +117,12 @@ def _certificates(found: Certified) -> dict[str, Any]:
     rows = []
     for data, certificate in found.certificates.items():
         if certificate.applies:
-            told = str(certificate.tightest)
+            summary = str(certificate.tightest)
         else:
-            told = str(next(condition for condition in certificate.preconditions if not condition.holds))
+            summary = str(next(condition for condition in certificate.preconditions if not condition.holds))
         measured, there = found.rows[data]
         rows.append({
-            "data": data, "verdict": certificate.verdict, "told": told, "seconds": f"{certificate.seconds:.2f}",
+            "data": data, "verdict": certificate.verdict, "summary": summary, "seconds": f"{certificate.seconds:.2f}",
             "rows": str(there) if measured == there else f"{measured} of {there}", "full": str(certificate),
         })  # fmt: skip
     relation = found.relation
@@ -140,17 +130,3 @@ def _certificates(found: Certified) -> dict[str, Any]:
         "name": relation.name, "source": relation.source, "target": relation.target, "statement": relation.statement,
         "formula": relation.formula, "rows": rows,
     }  # fmt: skip
-
-
-def _arrows() -> list[dict[str, Any]]:
-    drawn = {arrow.relation: arrow.number for arrow in ARROWS}
-    return [
-        {
-            "number": drawn[relation.name],
-            "relation": relation.name,
-            "source": relation.source,
-            "target": relation.target,
-        }
-        for relation in relations.all()
-        if relation.name in drawn  # the complexity table is a statement about all five, not an arrow
-    ]

@@ -1,4 +1,4 @@
-"""Three paths from one algorithm to the next, as data small enough to travel inside a page."""
+"""Three paths from one algorithm to the next, as data small enough to be embedded in a page."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import datasets, relations
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
 from knoll.relations import Limit
 from knoll.report import fits
 
-__all__ = ["PATHS", "Film"]
-
 
 @dataclass(frozen=True)
 class Film:
-    """A path with its words: `data` is plain lists and numbers, ready for JSON."""
+    """A path with its texts; `data` consists of plain lists and numbers, for JSON."""
 
     relation: str
     title: str
@@ -47,12 +44,11 @@ def mixture_to_kmeans() -> Film:
     return Film(
         path.relation,
         "A mixture contracts into k-means",
-        "All covariances are εI, and ε falls from the variance of the data to where EM is k-means, step by step. "
-        "Colours mix by responsibility: between components a point is of both; at the end of one. Circles have radius "
-        "√ε.",
+        "All covariances are εI, and ε decreases from the variance of the data to the value at which EM is k-means, "
+        "step by step. Colours are mixed by responsibility. Circles have radius √ε.",
         "Points in mixed colours about three means; as ε falls the circles about the means shrink and every point "
         "takes the plain colour of its nearest mean.",
-        {"kind": "mixing", "points": _rounded(X, 3), "frames": frames},
+        {"type": "mixing", "points": _rounded(X, 3), "frames": frames},
     )
 
 
@@ -90,15 +86,15 @@ def gaussian_to_heaviside() -> Film:
         "Two crescents of points with edges between them; as the kernel grows steeper, edges longer than ε fade and "
         "those shorter become equally dark, until only the graph of DBSCAN is left.",
         {
-            "kind": "graph", "points": _rounded(X, 3), "pairs": pairs.ravel().tolist(), "frames": frames,
+            "type": "graph", "points": _rounded(X, 3), "pairs": pairs.ravel().tolist(), "frames": frames,
         },
     )  # fmt: skip
 
 
 def climb_to_mean_shift() -> Film:
-    """Let points climb past the level to the peak."""
+    """Let points ascend beyond the level to the mode."""
     X = datasets.load("three_component_density", n_samples=400).X
-    path = _limit("climb-to-mean-shift").path(X, steps=36, bandwidth=fits.HILL_EPS)
+    path = _limit("climb-to-mean-shift").path(X, steps=36, bandwidth=fits.ASCENT_EPS)
     frames = []
     for frame in path:
         moved = int((frame.arrays["steps"] > 0).sum())
@@ -107,18 +103,18 @@ def climb_to_mean_shift() -> Film:
             "title": f"minPts = {int(frame.value)}",
             "positions": _rounded(frame.arrays["positions"], 3),
             "labels": _labels(frame.labels),
-            "note": f"{moved} of {len(X)} points climb, {len(np.unique(frame.labels))} groups of ends",
+            "note": f"{moved} of {len(X)} points move, {len(np.unique(frame.labels))} groups of end points",
         })  # fmt: skip
     frames[-1]["title"] = f"{frames[-1]['title']} = L*: Mean Shift"
     return Film(
         path.relation,
-        "Points climb past the level to the peak",
-        f"Every point moves to the mean of its neighbours (ε = {fits.HILL_EPS:g}) until it has minPts of them. At low "
-        "levels nobody needs to move; as the level rises more and more points climb, and from L* on all of them reach "
-        "the ends that Mean Shift gives them.",
-        "Points begin where the data lie; as the level rises they draw together on the hills, in the end at a few "
-        "peaks.",
-        {"kind": "climb", "points": _rounded(X, 3), "frames": frames},
+        "Points ascend beyond the level to the modes",
+        f"Every point moves to the mean of its neighbours (ε = {fits.ASCENT_EPS:g}) until it has minPts of them. At "
+        "low levels no point needs to move; as the level rises more and more points do, and from L* on all of them "
+        "reach the end points of Mean Shift.",
+        "Points start at the data; as the level rises they move towards the modes, and finally coincide with a few "
+        "of them.",
+        {"type": "climb", "points": _rounded(X, 3), "frames": frames},
     )
 
 
@@ -140,6 +136,6 @@ def _rounded(points: Floats, digits: int) -> list[float]:
     return np.round(points, digits).ravel().tolist()
 
 
-def _labels(labels: NDArray[np.int64] | None) -> list[int]:
+def _labels(labels: Ints | None) -> list[int]:
     assert labels is not None
     return [int(label) for label in labels]

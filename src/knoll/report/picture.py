@@ -1,6 +1,6 @@
-"""A figure of the tour: panels that are drawn side by side in one picture, or each as an image of its own.
+"""A figure of the tour: panels side by side in one picture, or each as an image.
 
-On a page the panels wrap, so that each keeps its size on a narrow screen; in a file they stand in a row.
+On a page the panels wrap, so that each keeps its size on a narrow screen; in a file they form a row.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DARK", "LIGHT", "Panel", "Picture", "Theme", "png", "save"]
-
 
 @dataclass(frozen=True)
 class Theme:
-    """What is not data in a picture: paper and ink."""
+    """Background and foreground colours."""
 
     paper: str
     ink: str
@@ -32,34 +30,46 @@ DARK = Theme("#171a20", "#e4e6ea", "#3c424d")
 
 @dataclass(frozen=True)
 class Panel:
-    """One part of a figure.
+    """One panel of a figure.
 
     Attributes
     ----------
     title : str
         What is shown.
     alt : str
-        What can be seen in it, for those who cannot.
+        The alternative text.
     draw : callable
-        Draws into the axes it is given.
+        Draws into the axes.
+    window : callable, optional
+        Sets the limits of the axes after drawing.
     solid : bool
-        Whether these axes are three-dimensional.
+        Whether the axes are three-dimensional.
     size : (width, height)
         In inches.
     """
 
     title: str
     alt: str
-    draw: Callable[[Any], None]
+    draw: Callable[[Any], object]
+    window: Callable[[Any], None] | None = None
     solid: bool = False
     size: tuple[float, float] = (4.2, 4.2)
 
     def figure(self, theme: Theme = LIGHT) -> Figure:
         """Draw the panel alone, without its title."""
-        with _dressed(theme):
+        with _themed(theme):
             figure = _new_figure(self.size)
-            self.draw(_axes(figure, 1, 1, self))
+            self.draw_into(figure)
             return figure
+
+    def draw_into(self, figure: Figure, columns: int = 1, column: int = 1) -> Any:
+        """Draw the panel as one of the columns of a figure."""
+        options: Any = {"projection": "3d", "computed_zorder": False} if self.solid else {}
+        ax = figure.add_subplot(1, columns, column, **options)
+        self.draw(ax)
+        if self.window is not None:
+            self.window(ax)
+        return ax
 
 
 @dataclass(frozen=True)
@@ -73,9 +83,9 @@ class Picture:
     title : str
         What it shows.
     finding : str
-        What is to be learnt from it, with the numbers of this run.
+        The conclusion, with the numbers of this run.
     panels : tuple of Panel
-        Its parts, from left to right.
+        From left to right.
     """
 
     number: int
@@ -90,19 +100,18 @@ class Picture:
 
     def figure(self, theme: Theme = LIGHT) -> Figure:
         """Draw all the panels in a row."""
-        with _dressed(theme):
+        with _themed(theme):
             width = sum(panel.size[0] for panel in self.panels)
             figure = _new_figure((width, self.panels[0].size[1] + 0.3))
-            for place, panel in enumerate(self.panels, 1):
-                ax = _axes(figure, len(self.panels), place, panel)
-                panel.draw(ax)
-                letter = f"({'abc'[place - 1]}) " if len(self.panels) > 1 else ""
+            for column, panel in enumerate(self.panels, 1):
+                ax = panel.draw_into(figure, len(self.panels), column)
+                letter = f"({'abc'[column - 1]}) " if len(self.panels) > 1 else ""
                 ax.set_title(letter + panel.title, fontsize=11)
             return figure
 
 
 def save(figure: Figure, target: Any, **options: Any) -> None:
-    """Write a figure. matplotlib projects the unused corners of its polygons too, which hold any number there is."""
+    """Write a figure; matplotlib also projects unused, uninitialised corners of its polygons, so errors are ignored."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -125,7 +134,7 @@ def png(figure: Figure, dpi: int = 190) -> bytes:
 
 
 @contextmanager
-def _dressed(theme: Theme) -> Iterator[None]:
+def _themed(theme: Theme) -> Iterator[None]:
     import matplotlib as mpl
 
     settings: Any = {
@@ -146,9 +155,3 @@ def _new_figure(size: tuple[float, float]) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)  # no display, no window, nothing to close
     return figure
-
-
-def _axes(figure: Figure, count: int, place: int, panel: Panel) -> Any:
-    if panel.solid:
-        return figure.add_subplot(1, count, place, projection="3d", computed_zorder=False)
-    return figure.add_subplot(1, count, place)

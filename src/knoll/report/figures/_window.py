@@ -1,4 +1,4 @@
-"""The same window for every panel of a figure: equal units, limits from the points shown, no more ink than needed."""
+"""The same limits for every panel of a figure: equal units, and a square around the points."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 
 from knoll._typing import Floats
 
-__all__ = ["solid_window", "window"]
-
 
 def window(*shown: Floats) -> Callable[[Any], None]:
-    """Return what gives axes a square window around points."""
+    """Return a function that sets square limits around points."""
     points = np.concatenate(shown)
     low, high = points.min(axis=0), points.max(axis=0)
     middle, half = (low + high) / 2, 0.55 * float((high - low).max())
@@ -30,8 +28,8 @@ def window(*shown: Floats) -> Callable[[Any], None]:
     return fit
 
 
-def solid_window(ax: Any, elevation: float, turn: float) -> None:
-    """Turn three-dimensional axes, and take their heavy grid away."""
-    ax.view_init(elev=elevation, azim=turn)
+def solid_window(ax: Any, elevation: float, azimuth: float) -> None:
+    """Rotate three-dimensional axes, and remove their grid."""
+    ax.view_init(elev=elevation, azim=azimuth)
     ax.tick_params(labelsize=8, pad=0)
     ax.grid(False)

@@ -1,4 +1,4 @@
-"""Figures 11 to 13: a density with three hills, and one point climbing (sections 5 and 6 of the paper)."""
+"""Figures 11 to 13: a density with three modes, and the ascent of one point (sections 5 and 6 of the paper)."""
 
 from __future__ import annotations
 
@@ -17,47 +17,37 @@ from knoll.report import fits
 from knoll.report.figures._window import solid_window, window
 from knoll.report.picture import Panel, Picture
 
-__all__ = ["figure_11", "figure_12", "figure_13"]
-
-
 _LEVEL = 0.02
 
 
 def figure_11() -> Picture:
-    """Draw the sample of three components, the contours and surface of its density, and a level with three islands."""
+    """Draw the sample of three components, the contours and surface of its density, and a level set of three."""
     X = datasets.load("three_component_density").X
-    model = fits.hill_mixture()
+    model = fits.modes_mixture()
     x, y, height = density_grid(model, X, 160)
-    islands = int(label(height > _LEVEL)[1])
-    assert islands == 3, f"the plane at {_LEVEL} cuts {islands} islands"
+    count = int(label(height > _LEVEL)[1])
+    assert count == 3, f"the level set at {_LEVEL} has {count} components"
     fit = window(X)
 
-    def points(ax: Any) -> None:
-        plots.scatter(X, ax=ax)
-        fit(ax)
-
-    def contours(ax: Any) -> None:
-        plots.density(model, ax=ax, level=_LEVEL)
-        fit(ax)
-
     def surface(ax: Any) -> None:
-        _hill(ax, x, y, height, _LEVEL)
+        _surface(ax, x, y, height, _LEVEL)
         ax.set_zticks([0, _LEVEL, 0.06])
 
     return Picture(
         11,
         "A sample, its density and a level",
-        f"Above the plane at {_LEVEL:g} the fitted density has exactly {islands} islands: {islands} clusters.",
+        f"Above the level {_LEVEL:g} the fitted density has exactly {count} connected components: {count} clusters.",
         (
-            Panel("600 points", "Three blue clouds of different shape.", points),
+            Panel("600 points", "Three blue clouds of different shape.", lambda ax: plots.scatter(X, ax=ax), fit),
             Panel(
                 "contours of the fitted density",
-                "Grey contours with three summits; the red contour of the level falls into three closed curves.",
-                contours,
+                "Grey contours with three modes; the red contour of the level consists of three closed curves.",
+                lambda ax: plots.density(model, ax=ax, level=_LEVEL),
+                fit,
             ),
             Panel(
                 "the density and a plane at the level",
-                "Three hills of different height; a red plane cuts through all three, and only their tops stand above.",
+                "Three modes of different height; a red plane cuts all three, and only their tops are above it.",
                 surface,
                 solid=True,
             ),
@@ -66,67 +56,67 @@ def figure_11() -> Picture:
 
 
 def figure_12() -> Picture:
-    """Draw one point climbing to the level."""
-    way = fits.climb()
-    to, count = way.stop, int(way.counts[way.stop])
+    """Draw the ascent of one point to the level."""
+    path = fits.ascent()
+    to, count = path.stop, int(path.counts[path.stop])
     return Picture(
         12,
-        "A point climbs until it meets the level",
-        f"The height is the number of points within ε = {fits.HILL_EPS:g}. The point starts with {way.counts[0]} of "
-        f"them and moves to their mean; after {to} steps it has {count} ≥ minPts = {fits.HILL_LEVEL}, and climbing "
+        "A point ascends until it reaches the level",
+        f"The height is the number of points within ε = {fits.ASCENT_EPS:g}. The point starts with {path.counts[0]} of "
+        f"them and moves to their mean; after {to} steps it has {count} ≥ minPts = {fits.ASCENT_LEVEL}, and climbing "
         "DBSCAN stops.",
-        _climb_panels(to, f"A path of {to} red steps leads up the flank of a hill and ends where it pierces a plane."),
+        _ascent_panels(to, f"A path of {to} red steps ascends one mode and ends where it reaches a plane."),
     )
 
 
 def figure_13() -> Picture:
-    """Draw the same point going on to the peak."""
-    way = fits.climb()
-    last = len(way.places) - 1
+    """Draw the ascent of the same point to the mode."""
+    path = fits.ascent()
+    last = len(path.positions) - 1
     return Picture(
         13,
-        "The same point goes on to the peak",
-        f"Mean Shift has no level: the same point takes the same first {way.stop} steps and {last - way.stop} more, to "
-        f"where {way.counts[-1]} points are within ε and their mean is the place itself. On the way the number of "
-        f"neighbours {'also falls: it' if (np.diff(way.counts) < 0).any() else 'never falls; it'} is the Epanechnikov "
-        "altitude that never does.",
-        _climb_panels(last, "The same red path goes on above the plane and ends near the top of the hill."),
+        "The same point continues to the mode",
+        f"Mean Shift has no level: the same point takes the same first {path.stop} steps and {last - path.stop} more, "
+        f"to a fixed point with {path.counts[-1]} points within ε. Along the path the number of neighbours "
+        f"{'also decreases' if (np.diff(path.counts) < 0).any() else 'never decreases'}; the Epanechnikov density "
+        "never does.",
+        _ascent_panels(last, "The same red path continues above the plane and ends near the top of the mode."),
     )
 
 
-def _climb_panels(to: int, alt: str) -> tuple[Panel, ...]:
+def _ascent_panels(to: int, alt: str) -> tuple[Panel, ...]:
     X = datasets.load("three_component_density").X
-    way = fits.climb()
-    places, counts = way.places[: to + 1], way.counts[: to + 1]
+    path = fits.ascent()
+    positions, counts = path.positions[: to + 1], path.counts[: to + 1]
     fit = window(X)
 
     def solid(ax: Any) -> None:
         x, y, height = _count_grid()
-        _hill(ax, x, y, height, fits.HILL_LEVEL)
-        ax.plot(*places.T, counts + 1.5, "-o", color=RED, markersize=3.5, linewidth=1.6, zorder=10)
-        ax.plot(*places[:1].T, counts[:1] + 1.5, "o", color=RED, markerfacecolor="white", markersize=7, zorder=11)
-        ax.plot(*places[-1:].T, counts[-1:] + 1.5, "o", color=RED, markersize=7, zorder=11)
-        ax.set_zticks([0, fits.HILL_LEVEL, 100, 150])
+        _surface(ax, x, y, height, fits.ASCENT_LEVEL)
+        ax.plot(*positions.T, counts + 1.5, "-o", color=RED, markersize=3.5, linewidth=1.6, zorder=10)
+        ax.plot(*positions[:1].T, counts[:1] + 1.5, "o", color=RED, markerfacecolor="white", markersize=7, zorder=11)
+        ax.plot(*positions[-1:].T, counts[-1:] + 1.5, "o", color=RED, markersize=7, zorder=11)
+        ax.set_zticks([0, fits.ASCENT_LEVEL, 100, 150])
 
     def above(ax: Any) -> None:
         x, y, height = _count_grid()
         plots.scatter(X, ax=ax)
-        ax.contour(x, y, height, levels=[fits.HILL_LEVEL], colors=NOISE, linewidths=1.5)
-        ax.plot(*places.T, "-o", color=RED, markersize=3.5, linewidth=1.4)
-        ax.plot(*places[:1].T, "o", color=RED, markerfacecolor="white", markersize=7)
-        ax.plot(*places[-1:].T, "o", color=RED, markersize=7)
+        ax.contour(x, y, height, levels=[fits.ASCENT_LEVEL], colors=NOISE, linewidths=1.5)
+        ax.plot(*positions.T, "-o", color=RED, markersize=3.5, linewidth=1.4)
+        ax.plot(*positions[:1].T, "o", color=RED, markerfacecolor="white", markersize=7)
+        ax.plot(*positions[-1:].T, "o", color=RED, markersize=7)
         turn = np.linspace(0, 2 * np.pi, 200)
-        ring = places[-1] + fits.HILL_EPS * np.column_stack([np.cos(turn), np.sin(turn)])
+        ring = positions[-1] + fits.ASCENT_EPS * np.column_stack([np.cos(turn), np.sin(turn)])
         ax.plot(*ring.T, color=RED, linewidth=1, linestyle=":")
-        fit(ax)
 
     return (
-        Panel("the hill, the level and the path", alt, solid, solid=True),
+        Panel("the density, the level and the path", alt, solid, solid=True),
         Panel(
             "from above; dotted: the ball of radius ε",
             "The path seen from above over the blue points, with a dotted circle about its end; a grey line is the "
             "level.",
             above,
+            fit,
         ),
     )
 
@@ -137,12 +127,12 @@ def _count_grid() -> tuple[Floats, Floats, Floats]:
     X = datasets.load("three_component_density").X
     low, high = X.min(axis=0) - 0.9, X.max(axis=0) + 0.9
     x, y = (np.linspace(low[i], high[i], 110) for i in range(2))
-    places = np.ascontiguousarray(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
-    return x, y, Heaviside(fits.HILL_EPS).tile(places, X).sum(axis=1).reshape(110, 110)
+    positions = np.ascontiguousarray(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
+    return x, y, Heaviside(fits.ASCENT_EPS).tile(positions, X).sum(axis=1).reshape(110, 110)
 
 
-def _hill(ax: Any, x: Floats, y: Floats, height: Floats, level: float) -> None:
-    """Draw a surface in two layers: what is below the level, the plane, and what stands above it."""
+def _surface(ax: Any, x: Floats, y: Floats, height: Floats, level: float) -> None:
+    """Draw a surface in two layers: below the level, and above it; the plane of the level lies between them."""
     from matplotlib.colors import to_rgb
 
     gx, gy = np.meshgrid(x, y)

@@ -10,8 +10,6 @@ from knoll.report import fits
 from knoll.report.figures._window import window
 from knoll.report.picture import Panel, Picture
 
-__all__ = ["figure_2", "figure_3"]
-
 
 def figure_2() -> Picture:
     """Draw 500 points; the same with the fitted mean and the contour of three standard deviations."""
@@ -20,14 +18,6 @@ def figure_2() -> Picture:
     fit = window(X, model.ellipse(3.0).points())
     outside = int((model.mahalanobis(X) > 3).sum())
 
-    def data(ax: Any) -> None:
-        plots.scatter(X, ax=ax)
-        fit(ax)
-
-    def fitted(ax: Any) -> None:
-        plots.gaussian(model, X, ax=ax)
-        fit(ax)
-
     x, y = model.mean_
     return Picture(
         2,
@@ -35,12 +25,18 @@ def figure_2() -> Picture:
         f"The mean is ({x:.2f}, {y:.2f}); {len(X) - outside} of {len(X)} points lie inside the contour of three "
         f"standard deviations, {100 * outside / len(X):.1f} % outside (a Gaussian in the plane has 1.1 % there).",
         (
-            Panel("500 points", "500 blue points in one long cloud that rises from left to right.", data),
+            Panel(
+                "500 points",
+                "500 blue points in one long cloud that rises from left to right.",
+                lambda ax: plots.scatter(X, ax=ax),
+                fit,
+            ),
             Panel(
                 "mean and 3σ contour",
                 "The same points with the fitted mean as a red dot in their middle and a red ellipse that encloses "
                 "nearly all of them.",
-                fitted,
+                lambda ax: plots.gaussian(model, X, ax=ax),
+                fit,
             ),
         ),
     )
@@ -58,7 +54,6 @@ def figure_3() -> Picture:
         plots.scatter(X, ax=ax)
         ax.scatter(*samples.T, color=RED, s=12, alpha=0.6, linewidths=0)
         ax.scatter(*samples[far].T, facecolors="none", edgecolors=RED, s=70, linewidths=1.2)
-        fit(ax)
 
     return Picture(
         3,
@@ -71,6 +66,7 @@ def figure_3() -> Picture:
                 "Red samples and blue data fill the same long cloud; only a few samples at its rim are ringed as far "
                 "from any data.",
                 draw,
+                fit,
                 size=(5.2, 5.2),
             ),
         ),

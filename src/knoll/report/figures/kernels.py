@@ -1,4 +1,4 @@
-"""Figures 8 to 10: a lift that parts circles, a graph of similarities, two kernels (sections 4 and 5 of the paper)."""
+"""Figures 8 to 10: a feature map that separates circles, a similarity graph, two kernels (sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from knoll.plots.style import BLUE, RED
 from knoll.report import fits
 from knoll.report.figures._window import solid_window, window
 from knoll.report.picture import Panel, Picture
-
-__all__ = ["figure_8", "figure_9", "figure_10"]
 
 _SKY = "#56B4E9"  # the inner circle: a blue that no colour-blindness takes for the other
 _EDGES = 3000
@@ -36,9 +34,8 @@ def figure_8() -> Picture:
     fit = window(X)
 
     def flat(ax: Any) -> None:
-        for part, color in ((outer, BLUE), (inner, _SKY)):
-            ax.scatter(*part[:, :2].T, s=12, color=color, linewidths=0)
-        fit(ax)
+        for circle, color in ((outer, BLUE), (inner, _SKY)):
+            ax.scatter(*circle[:, :2].T, s=12, color=color, linewidths=0)
 
     def solid(plane: bool) -> Any:
         def draw(ax: Any) -> None:
@@ -57,18 +54,18 @@ def figure_8() -> Picture:
     return Picture(
         8,
         "A lift that makes circles separable by a plane",
-        f"With φ(x) = [x, ‖x‖] every height between {low:.2f} and {high:.2f} is a plane that parts the circles. That "
-        "it exists does not mean that k-means finds it: from one point of each circle, k-means on the lifted points "
-        f"ends at ARI {ari:.2f}.",
+        f"With φ(x) = [x, ‖x‖] every height between {low:.2f} and {high:.2f} is a plane that separates the circles. "
+        "k-means need not find it: from one point of each circle, k-means on the lifted points ends at ARI "
+        f"{ari:.2f}.",
         (
-            Panel("two circles", "A small circle of points inside a larger one; no line parts them.", flat),
+            Panel("two circles", "A small circle of points inside a larger one; no line separates them.", flat, fit),
             Panel(
                 "lifted by their length",
                 "In three dimensions the small circle lies low and the large one high.",
                 solid(False),
                 solid=True,
             ),
-            Panel("a plane parts them", "A level red plane passes between the two.", solid(True), solid=True),
+            Panel("a plane separates them", "A level red plane lies between the two.", solid(True), solid=True),
         ),
     )
 
@@ -87,26 +84,24 @@ def figure_9() -> Picture:
     _, ari = fits.scores(classes, model.labels_)
     fit = window(X)
 
-    def points(ax: Any) -> None:
-        plots.scatter(X, ax=ax)
-        fit(ax)
-
-    def graph(ax: Any) -> None:
-        plots.similarity_graph(X, A, ax=ax, n_edges=_EDGES)
-        fit(ax)
-
     return Picture(
         9,
         "Two bananas and their graph of similarities",
-        f"The {_EDGES} strongest of {len(upper)} edges, σ = {fits.BANANA_SIGMA:g}; the graph is really complete, its "
-        f"weakest edge has {upper[-1]:.0e}. None of those drawn runs from one banana to the other, and spectral "
-        f"clustering parts them at ARI {ari:.2f}.",
+        f"The {_EDGES} strongest of {len(upper)} edges, σ = {fits.BANANA_SIGMA:g}; the graph is complete, and its "
+        f"weakest edge is {upper[-1]:.0e}. None of those shown connects the two bananas. Spectral clustering separates "
+        f"them with ARI {ari:.2f}.",
         (
-            Panel("500 points", "Two crescents of blue points, each reaching into the hollow of the other.", points),
             Panel(
-                "its strongest edges (it is really complete)",
+                "500 points",
+                "Two crescents of blue points, each reaching into the hollow of the other.",
+                lambda ax: plots.scatter(X, ax=ax),
+                fit,
+            ),
+            Panel(
+                "its strongest edges (the graph is complete)",
                 "Red edges run along each crescent and not between them.",
-                graph,
+                lambda ax: plots.similarity_graph(X, A, ax=ax, n_edges=_EDGES),
+                fit,
             ),
         ),
     )

@@ -8,8 +8,6 @@ from typing import Any
 from knoll.plots.style import BLUE, NOISE, PALETTE, RED
 from knoll.report.picture import Panel, Picture
 
-__all__ = ["ARROWS", "Arrow", "figure_1", "figure_14"]
-
 # node → centre; all in one frame of 12 × 12
 _NODES = {
     "GMM": (2.1, 10.2),

@@ -1,18 +1,18 @@
-// The pictures: every method's colours on the same points; one row or one cluster can be followed through all of them.
+// The pictures: the same points, coloured by each method; a row or a cluster can be highlighted in all of them.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("points").textContent);
   const night = matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const told = document.getElementById("told"), find = document.getElementById("row");
+  const found = document.getElementById("found"), find = document.getElementById("row");
   const pictures = [...document.querySelectorAll("canvas")].map((canvas) => ({
     canvas, tip: canvas.nextElementSibling, method: canvas.dataset.method, ...data.methods[canvas.dataset.method],
   }));
   const n = data.x.length;
   const order = [...data.x.keys()].sort((i, j) => data.x[i] - data.x[j] || data.y[i] - data.y[j]);  // left to right
   const rank = new Map(order.map((i, at) => [i, at]));
-  let marked = -1;  // the row that is followed
-  let kept = null;  // which rows stay bright while a cluster is followed
+  let marked = -1;  // the highlighted row
+  let kept = null;  // the rows that are not faded, while a cluster is highlighted
 
   // shapes: the next one each time the palette has been used up
   const SHAPES = [
@@ -28,7 +28,7 @@
   }
 
   // whole numbers of the data → the canvas; equal units where the data has a ratio
-  function place(canvas) {
+  function position(canvas) {
     const [left, right, top, bottom] = [38, 10, 10, 24];
     let wide = canvas.clientWidth - left - right, high = canvas.clientHeight - top - bottom;
     let x0 = left, y0 = top;
@@ -50,7 +50,7 @@
     const width = canvas.clientWidth, height = canvas.clientHeight;
     canvas.width = Math.round(width * dense);
     canvas.height = Math.round(height * dense);
-    const pen = canvas.getContext("2d"), to = place(canvas), palette = night.matches ? data.dark : data.palette;
+    const pen = canvas.getContext("2d"), to = position(canvas), palette = night.matches ? data.dark : data.palette;
     pen.scale(dense, dense);
     pen.font = '10.5px system-ui, "DejaVu Sans", Arial, sans-serif';
     pen.fillStyle = css("--soft");
@@ -109,15 +109,15 @@
       picture.tip.hidden = i < 0 || picture !== on;
       if (picture.tip.hidden) return;
       picture.tip.textContent = `${data.ids[i]}: ${label(picture, i)}`;
-      const to = place(picture.canvas), room = picture.canvas.clientWidth - picture.tip.offsetWidth;
-      picture.tip.style.left = `${Math.max(0, Math.min(room, to.x(i) + 10))}px`;
+      const to = position(picture.canvas), most = picture.canvas.clientWidth - picture.tip.offsetWidth;
+      picture.tip.style.left = `${Math.max(0, Math.min(most, to.x(i) + 10))}px`;
       picture.tip.style.top = `${Math.max(0, to.y(i) - 30)}px`;
     });
-    told.textContent = i < 0 ? "" : `${data.ids[i]}: ${pictures.map((p) => `${p.title} ${label(p, i)}`).join(" · ")}`;
+    found.textContent = i < 0 ? "" : `${data.ids[i]}: ${pictures.map((p) => `${p.title} ${label(p, i)}`).join(" · ")}`;
     redraw();
   }
   function nearest(picture, event) {
-    const box = picture.canvas.getBoundingClientRect(), to = place(picture.canvas);
+    const box = picture.canvas.getBoundingClientRect(), to = position(picture.canvas);
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     let best = -1, least = 14 * 14;  // pixels
     for (let i = 0; i < n; i++) {
@@ -144,7 +144,7 @@
   find.addEventListener("input", () => {
     const wanted = find.value.trim();
     mark(byId.get(wanted) ?? -1, pictures[0]);
-    if (marked < 0) told.textContent = wanted ? "not among the rows that are drawn" : "";
+    if (marked < 0) found.textContent = wanted ? "not among the rows shown" : "";
   });
   const chips = [...document.querySelectorAll(".chip")];
   chips.forEach((chip) => chip.addEventListener("click", () => {

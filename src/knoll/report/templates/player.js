@@ -112,7 +112,7 @@
       const pen = canvas.getContext("2d");
       pen.scale(dense, dense);
       pen.small = Math.max(0.6, Math.min(1, width / 640));  // smaller dots on a small screen
-      DRAW[data.kind](pen, data, data.frames[at], view(data, width, height), width);
+      DRAW[data.type](pen, data, data.frames[at], view(data, width, height), width);
     }
     function show(i) {
       at = Math.max(0, Math.min(last, i));

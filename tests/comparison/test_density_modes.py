@@ -1,4 +1,4 @@
-"""The kernel estimate and its hills, against plain loops and against terrain drawn by hand."""
+"""The kernel estimate and its modes, against plain loops and against terrain drawn by hand."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from knoll.comparison.density import (
-    _links,
-    _middles,
-    _shortest_tree,
-    _thinness,
-    find_hills,
-    join_hills,
+from knoll.comparison.density_modes import (
+    Modes,
+    _edges,
+    _inverse_dimension,
+    _midpoint_density,
+    _spanning_tree,
+    find_modes,
     kernel_estimate,
-    prominence_needed,
+    merge_modes,
+    prominence_threshold,
     squared_distances,
 )
 
 
-def hills_of(points):
-    """Find the hills of the density of these points."""
-    gaps = squared_distances(points)
-    return find_hills(gaps, kernel_estimate(gaps, points.shape[1]), points.shape[1])
+def modes_of(X: np.ndarray) -> Modes:
+    gaps = squared_distances(X)
+    return find_modes(gaps, kernel_estimate(gaps, X.shape[1]), X.shape[1])
 
 
 def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_copies_have_a_density():
 
 def test_the_tree_is_the_shortest():
     gaps = squared_distances(rows(60, 3))
-    tree = _shortest_tree(gaps)
+    tree = _spanning_tree(gaps)
     assert gaps[tree[:, 0], tree[:, 1]].sum() == pytest.approx(minimum_spanning_tree(gaps).sum())
 
 
@@ -72,15 +72,15 @@ def test_the_density_between_two_rows_is_that_of_their_middle():
     X = rows(50, 2)
     gaps = squared_distances(X)
     found = kernel_estimate(gaps, 2, (5,))
-    links = _links(gaps)
-    middles = _middles(gaps, links, found, 2)
+    links = _edges(gaps)
+    middles = _midpoint_density(gaps, links, found, 2)
     for (a, b), value in list(zip(links, middles, strict=True))[::25]:
         middle = (X[a] + X[b]) / 2
-        direct = [math.exp(log_normal(middle, X[j], found.width2[j])) for j in range(50)]
+        direct = [math.exp(log_normal(middle, X[j], found.bandwidth2[j])) for j in range(50)]
         assert value == pytest.approx(math.log(sum(direct) / 50), abs=1e-9)
 
 
-# A walk over hills: tops of 5, 4 and 3, passes at 1 and 2.
+# A walk over modes: tops of 5, 4 and 3, passes at 1 and 2.
 TERRAIN = np.array([2.0, 5.0, 3.0, 1.0, 4.0, 2.0, 3.0, 0.5])
 WALK = np.array([(i, i + 1) for i in range(7)])
 HEIGHT = np.minimum(TERRAIN[:-1], TERRAIN[1:])
@@ -95,25 +95,25 @@ HEIGHT = np.minimum(TERRAIN[:-1], TERRAIN[1:])
     ],
 )
 def test_hills_of_a_walk(needed, expected):
-    labels, strengths = join_hills(TERRAIN, WALK, HEIGHT, np.ones(8), 1.0, lambda thin: needed, np.zeros(8))
+    labels, strengths = merge_modes(TERRAIN, WALK, HEIGHT, np.ones(8), 1.0, lambda thin: needed, np.zeros(8))
     groups = [set(np.flatnonzero(labels == c).tolist()) for c in range(labels.max() + 1)]
-    for hill in expected:  # the foot at a pass may go to either side
-        tops = {1, 4, 6} & set(hill)
+    for mode in expected:  # the foot at a pass may go to either side
+        tops = {1, 4, 6} & set(mode)
         assert any(tops <= group for group in groups)
     assert len(groups) == len(expected)
     assert [s for s in strengths if s > 0] == [3.0 / needed, 1.0 / needed]
 
 
 def test_a_light_hill_is_no_hill():
-    labels, strengths = join_hills(TERRAIN, WALK, HEIGHT, np.ones(8), 3.0, lambda thin: 0.5, np.zeros(8))
+    labels, strengths = merge_modes(TERRAIN, WALK, HEIGHT, np.ones(8), 3.0, lambda thin: 0.5, np.zeros(8))
     assert labels[[1, 4, 6]].tolist() == [0, 1, 1]  # the third top has one node above its pass, the second has three
     assert strengths.tolist() == [6.0]
-    assert join_hills(TERRAIN, WALK, HEIGHT, np.ones(8), 5.0, lambda thin: 0.5, np.zeros(8))[0].max() == 0
+    assert merge_modes(TERRAIN, WALK, HEIGHT, np.ones(8), 5.0, lambda thin: 0.5, np.zeros(8))[0].max() == 0
 
 
 def test_hills_are_numbered_by_mass():
     X = np.r_[rows(60, 2), rows(140, 2, 1) + 20]
-    found = hills_of(X)
+    found = modes_of(X)
     assert found.count == 2
     assert (found.labels == np.repeat([1, 0], [60, 140])).all()
 
@@ -122,7 +122,7 @@ def test_hills_are_numbered_by_mass():
 def test_one_cloud_is_one_hill(d):
     rng = np.random.default_rng(d)
     for X in (rng.normal(size=(300, d)), rng.uniform(size=(300, d))):
-        assert hills_of(X).count == 1
+        assert modes_of(X).count == 1
 
 
 def test_bent_shapes_are_one_hill_each():
@@ -130,7 +130,7 @@ def test_bent_shapes_are_one_hill_each():
     angle = rng.uniform(0, 2 * np.pi, size=500)
     ring = np.c_[np.cos(angle), np.sin(angle)]
     X = np.r_[ring[:300], 3 * ring[300:]] + 0.05 * rng.normal(size=(500, 2))
-    found = hills_of(X)
+    found = modes_of(X)
     assert found.count == 2
     assert len(np.unique(found.labels[:300])) == 1
     assert len(np.unique(found.labels[300:])) == 1
@@ -140,9 +140,9 @@ def test_bent_shapes_are_one_hill_each():
 def test_what_a_hill_needs_depends_on_what_it_is_made_of():
     seen = []
     thin = np.where(np.arange(8) < 4, 0.5, 1.0)
-    join_hills(TERRAIN, WALK, HEIGHT, np.ones(8), 1.0, lambda mean: seen.append(mean) or 1.0, thin)
+    merge_modes(TERRAIN, WALK, HEIGHT, np.ones(8), 1.0, lambda mean: seen.append(mean) or 1.0, thin)
     assert set(seen) <= {0.5, 1.0}
-    assert seen[-1] == 1.0  # the hill that meets the highest one last has only thin nodes
+    assert seen[-1] == 1.0  # the mode that density_ari the highest one last has only thin nodes
 
 
 def test_the_dimension_of_what_rows_fill():
@@ -150,14 +150,14 @@ def test_the_dimension_of_what_rows_fill():
     line = np.outer(rng.uniform(size=800), [1, 2, 3])
     plane = rng.uniform(size=(800, 2)) @ rng.normal(size=(2, 5))
     for X, expected in ((line, 1.0), (plane, 2.0)):
-        assert 1 / _thinness(squared_distances(X)).mean() == pytest.approx(expected, rel=0.1)
+        assert 1 / _inverse_dimension(squared_distances(X)).mean() == pytest.approx(expected, rel=0.1)
 
 
 def test_what_chance_gives_falls_with_the_rows_behind_an_estimate_and_rises_in_thin_things():
-    assert prominence_needed(500, 2, 5, 0.5) > prominence_needed(500, 2, 20, 0.5)
-    assert prominence_needed(500, 2, 5, 0.9) > prominence_needed(500, 2, 5, 0.5)
-    assert prominence_needed(500, 1, 5, 1.0) == pytest.approx(2 * math.sqrt(2 * math.log(100) / 5))
-    assert prominence_needed(500, 4, 5, 0.0) == prominence_needed(500, 4, 5, 0.25)  # no more than fills the space
+    assert prominence_threshold(500, 2, 5, 0.5) > prominence_threshold(500, 2, 20, 0.5)
+    assert prominence_threshold(500, 2, 5, 0.9) > prominence_threshold(500, 2, 5, 0.5)
+    assert prominence_threshold(500, 1, 5, 1.0) == pytest.approx(2 * math.sqrt(2 * math.log(100) / 5))
+    assert prominence_threshold(500, 4, 5, 0.0) == prominence_threshold(500, 4, 5, 0.25)  # no more than fills the space
 
 
 def test_one_line_is_one_hill_most_of_the_time():
@@ -166,5 +166,5 @@ def test_one_line_is_one_hill_most_of_the_time():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         angle = rng.uniform(0, 2 * np.pi, size=200)
-        split += hills_of(np.c_[np.cos(angle), np.sin(angle)] + 0.02 * rng.normal(size=(200, 2))).count > 1
+        split += modes_of(np.c_[np.cos(angle), np.sin(angle)] + 0.02 * rng.normal(size=(200, 2))).count > 1
     assert split <= 2

@@ -1,4 +1,4 @@
-"""Valleys along lines: seen where there are some, and not in one hill of any shape."""
+"""Density drops along lines: found where there are some, and not in one mode of any shape."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn import datasets as sk
 
-from knoll.comparison import compare, lines
-from knoll.comparison.density import kernel_estimate, squared_distances
+from knoll.comparison import compare
+from knoll.comparison import line_projections as lines
+from knoll.comparison.density_modes import kernel_estimate, squared_distances
 from knoll.metrics import adjusted_rand_score
 
 NUMBERS = tuple(range(2, 8))
@@ -18,7 +19,7 @@ NUMBERS = tuple(range(2, 8))
 def look(X, more_than=1):
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     kernel = kernel_estimate(squared_distances(Z), Z.shape[1])
-    return lines.seek_lines(Z, NUMBERS, kernel.log_density, more_than, 0, None)
+    return lines.find_density_drops(Z, NUMBERS, kernel.log_density, more_than, 0, None)
 
 
 def draw(kind, n=300, d=13, seed=0):
@@ -71,9 +72,11 @@ def test_clusters_of_any_kind_are_seen(skewed):
     found = look(X)
     assert found.count == 3
     assert adjusted_rand_score(y, found.labels) > 0.95
-    assert found.valley > found.chance
+    assert found.drop > found.null_drop
     assert found.halves > 0.9
-    assert found.reason.startswith(f"between any two of 3 parts the density falls by {found.valley:.2f} or more")
+    assert found.reason.startswith(
+        f"between any two of 3 k-means clusters the log density drops by at least {found.drop:.2f}"
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -84,10 +87,10 @@ def test_what_others_have_seen_is_not_outbid(seed):
 
 
 def test_it_is_heard_where_the_nearest_neighbour_is_far():
-    assert lines.is_blind(178, 13)
-    assert not lines.is_blind(2000, 10)
+    assert lines.is_high_dimensional(178, 13)
+    assert not lines.is_high_dimensional(2000, 10)
     m, d = 1000, 10
-    assert lines.is_blind(m, d) == (m ** (-1 / d) > 0.5)
+    assert lines.is_high_dimensional(m, d) == (m ** (-1 / d) > 0.5)
 
 
 @pytest.mark.parametrize("gap", [0.0, 2.5, 5.0])
@@ -96,13 +99,13 @@ def test_a_valley_is_as_deep_as_that_of_its_density(gap):
     rng = np.random.default_rng(0)
     x = np.r_[rng.normal(size=20_000), gap + rng.normal(size=20_000)]
     along = (x - 0.0) / gap if gap else (x - x[x < 0].mean()) / (x[x > 0].mean() - x[x < 0].mean())
-    depth, place, tops = lines._valley(along)
+    depth, position, peaks = lines._largest_drop(along)
     height = lambda at: math.exp(-0.5 * at**2) + math.exp(-0.5 * (at - gap) ** 2)  # noqa: E731
     true = math.log(max(height(0), height(gap / 2)) / height(gap / 2))
     assert depth == pytest.approx(true, abs=0.1, rel=0.15)  # a kernel of some width fills valleys a little
     if gap == 5.0:
-        assert place == pytest.approx(0.5, abs=0.05)
-        assert tops == (pytest.approx(0, abs=0.05), pytest.approx(1, abs=0.05))
+        assert position == pytest.approx(0.5, abs=0.05)
+        assert peaks == (pytest.approx(0, abs=0.05), pytest.approx(1, abs=0.05))
 
 
 def test_wine_has_its_three_kinds_and_the_tumours_no_valley():
@@ -114,11 +117,9 @@ def test_wine_has_its_three_kinds_and_the_tumours_no_valley():
     assert adjusted_rand_score(wine.target, found.labels) > 0.85
     tumours = sk.load_breast_cancer()
     Z = (tumours.data - tumours.data.mean(axis=0)) / tumours.data.std(axis=0)
-    assert lines._least_valley(Z, tumours.target.astype(np.int64), None) < 0.1
+    assert lines._smallest_drop(Z, tumours.target.astype(np.int64), None) < 0.1
     found = compare(tumours.data, methods=["kmeans", "gaussian-mixture"])
     assert found.recommendation.method is None
-    division = found.recommendation.reasons[-1]
-    assert division.startswith(
-        "The rows are neither one Gaussian nor uniform, though. If you want them divided all the"
-    )
-    assert " parts them in two and comes back on halves of the rows" in division
+    reason = found.recommendation.reasons[-1]
+    assert reason.startswith("However, the rows are neither a single Gaussian nor uniform. If you need a partition: ")
+    assert " divides them into two clusters (stability " in reason

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 from knoll import GaussianMixture
-from knoll.comparison.density import kernel_estimate, squared_distances
-from knoll.comparison.mixture import _by_valleys, _free, _parted, _passes, _precisions, fit_mixtures, weigh_mixture
+from knoll.comparison.density_modes import kernel_estimate, squared_distances
+from knoll.comparison.mixture_evidence import (
+    _by_density_drops,
+    _merged_components,
+    _n_parameters,
+    _precisions,
+    _saddles,
+    assess_mixture,
+    fit_mixtures,
+)
 
 
 def weigh(X, model):
-    return weigh_mixture(X, model, kernel_estimate(squared_distances(X), X.shape[1]), 0)
+    return assess_mixture(X, model, kernel_estimate(squared_distances(X), X.shape[1]), 0)
 
 
 def pair(apart: float, n: int = 300, d: int = 2, seed: int = 0) -> np.ndarray:
@@ -40,14 +48,14 @@ def test_the_pass_between_two_components_is_the_lowest_place_of_the_density(apar
     model = held([0.0, apart], [1.0, 1.0])
     line = np.linspace(0, apart, 2001)[:, None]
     low = model.score_samples(line).min()
-    _, depth = _passes(model)
+    _, depth = _saddles(model)
     ends = model.score_samples(model.means_).min()
     assert depth[0, 1] == pytest.approx(max(0.0, ends - low), abs=2e-3)
     assert (depth[0, 1] > 1e-3) == (apart > 2.0)  # two equal Gaussians have one top up to two deviations apart
 
 
 def test_components_without_a_deep_valley_are_joined():
-    assert _by_valleys(held([0.0, 2.5, 12.0], [1.0, 1.0, 1.0]), 1.5).tolist() in ([0, 0, 1], [1, 1, 0])
+    assert _by_density_drops(held([0.0, 2.5, 12.0], [1.0, 1.0, 1.0]), 1.5).tolist() in ([0, 0, 1], [1, 1, 0])
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
@@ -58,7 +66,7 @@ def test_precisions_of_every_type_and_their_count(kind):
     for c in range(2):
         near = np.cov(X[model.labels_ == c], rowvar=False)
         assert np.allclose(inverse[c], near, atol=0.35)
-    bic = -2 * model.score(X) * len(X) + _free(model, 3) * np.log(len(X))
+    bic = -2 * model.score(X) * len(X) + _n_parameters(model, 3) * np.log(len(X))
     assert model.bic(X) == pytest.approx(bic)
 
 
@@ -66,7 +74,7 @@ def test_components_that_share_their_centre_are_one_cluster():
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=(300, 2)), 6 * rng.normal(size=(100, 2))]
     model = GaussianMixture(2, random_state=0).fit(X)
-    assert _parted(model, X).tolist() == [0, 0]
+    assert _merged_components(model, X).tolist() == [0, 0]
 
 
 def test_a_true_mixture_is_trusted_with_a_shallow_valley():
@@ -84,8 +92,8 @@ def test_gaussians_that_tile_a_box_are_an_approximation():
     found = weigh(X, model)
     assert found.count == 1
     assert not found.trusted
-    assert found.truth < -2
-    assert "are an approximation" in found.reason
+    assert found.goodness_of_fit < -2
+    assert "is only an approximation" in found.reason
 
 
 def test_one_gaussian_is_enough():
