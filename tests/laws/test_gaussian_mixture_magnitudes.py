@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import knoll
@@ -333,6 +333,7 @@ def test_the_number_of_components_is_chosen_at_any_size(size, reg_covar):
     weighted=st.booleans(),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
+@example(1, 1, 1, 1, "tied", "kmeans", 1e-6, False, False, np.float64)  # one row of 3e276, whose axes squared overflow
 def test_any_magnitudes(seed, n, d, k, shape, init, reg_covar, noise, weighted, dtype):
     """Only fits whose answers are numbers, or errors of knoll's own."""
     rng = np.random.default_rng(seed)

@@ -1107,7 +1107,8 @@ class _White:
 
     def factored(self) -> Factored | None:
         """Return Σ, its whitener and log-determinant: A = QF with F lower triangular."""
-        size = np.square(self.axes).sum(axis=1)
+        with np.errstate(over="ignore"):  # beside a huge constant column a deviation may be below 2^−512
+            size = np.square(self.axes).sum(axis=1)
         rows = self.axes[np.argsort(-size, kind="stable")]  # large rows first: then the small ones keep their digits
         (upper,) = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)
         signs = np.where(upper.diagonal()[::-1] < 0, -1.0, 1.0)
