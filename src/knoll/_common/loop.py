@@ -54,10 +54,10 @@ def iterate(
 
 def make_history(objective: Sequence[float], changed: Sequence[float], seconds: Sequence[float]) -> History:
     """Make `history_` of the objective after each iteration, how much it changed, and the time it took."""
-    columns = {"objective": objective, "changed": changed, "seconds": seconds}
-    return {"iteration": np.arange(1, len(objective) + 1)} | {
-        name: np.array(values, dtype=np.float64) for name, values in columns.items()
-    }
+    history: History = {"iteration": np.arange(1, len(objective) + 1)}
+    for name, values in (("objective", objective), ("changed", changed), ("seconds", seconds)):
+        history[name] = np.array(values, dtype=np.float64)
+    return history
 
 
 def live(name: str, verbose: int) -> Callable[[int, StepReport], None] | None:
