@@ -111,7 +111,7 @@ def test_a_column_of_dates(refused, tmp_path, call):
 def test_what_is_not_finite_is_named_by_row_and_column(refused, value):
     assert refused(f"x,y\n1,2\n3,{value}\n5,6\n") == (
         "data.csv has 1 missing value in 1 of 3 rows, the first in row 2, column 'y'. "
-        "Use --missing drop (leave those rows out) or --missing median (fill in the column's median)."
+        "Use --missing drop (leave out such rows) or --missing median (fill in the median of the column)."
     )
 
 
@@ -175,7 +175,7 @@ def test_standard_input(tmp_path, knoll):
 
 def test_a_million_columns(refused):
     message = (
-        "has 1000000 columns; at most 50000 are taken. If rows and columns are swapped, transpose the table; "
+        "has 1000000 columns; at most 50000 are supported. If rows and columns are swapped, transpose the table; "
         "else keep the columns that matter."
     )
     header = ",".join(f"c{i}" for i in range(WIDE))

@@ -67,7 +67,7 @@ def test_an_exchange_that_fails_is_taken_back(tmp_path, monkeypatch, stuck):
     with pytest.raises(_results.CannotWrite, match="Input/output error") as caught:
         fail()
     old = out if not stuck else next(out.glob(".knoll.*.part")) / "old"
-    assert (f"The older files are in {old}." in caught.value.message) == stuck
+    assert (f"The earlier files are in {old}." in caught.value.message) == stuck
     assert (old / "models" / "old.knoll").read_text() == "old"
     assert (old / "summary.json").read_text() == "old"
     if not stuck:

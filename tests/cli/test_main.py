@@ -170,7 +170,7 @@ def test_a_closed_output_is_told_in_one_line():
     line = f"{shlex.quote(sys.executable)} -m knoll datasets digits >&-"
     done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 2
-    assert done.stderr == "knoll: standard output is closed. Open it, or send it to a file.\n"
+    assert done.stderr == "knoll: standard output is closed. Open it, or redirect it to a file.\n"
 
 
 LONG = "y" * 300  # no file system takes it

@@ -45,7 +45,7 @@ def test_a_file_of_ones_own(call, tmp_path):
     assert "assumes   the covariance has full rank: yes" in text
     code, text, _ = call("relate", path, "--columns", "b", "--only", QUICK, "--clusters", 2)
     assert code == 0
-    assert "61 rows, 1 columns" in text
+    assert "61 rows, 1 column" in text
 
 
 def test_what_does_not_apply_says_why(call, tmp_path):
@@ -102,7 +102,7 @@ def test_the_json_is_json(call, tmp_path):
 def test_a_place_that_cannot_be_written_names_its_own_option(call, tmp_path):
     code, _, errors = call("relate", "iris", "--only", QUICK, "--json", tmp_path / "no" / "x.json")
     assert code == 2
-    assert errors.endswith("Choose another place with --json.\n")
+    assert errors.endswith("Choose another path with --json.\n")
 
 
 def test_a_relation_named_twice_is_certified_once(call):

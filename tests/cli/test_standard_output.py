@@ -71,7 +71,5 @@ def test_a_folder_is_none(bare, command):
     assert command in COMMANDS
     code, text, told = bare(command, "--out", "-")
     assert (code, text) == (2, b"")
-    assert told.startswith(
-        "knoll: --out names a folder here, and standard output (-) is none. Name one, such as ./out."
-    )
+    assert told.startswith("knoll: --out must be a folder here, got - (standard output). Use a folder such as ./out.")
     assert told.count("\n") == 1

@@ -64,7 +64,15 @@ PUBLIC = {
 }
 
 # Modules for knoll's own use, free to change.
-INNER = {"knoll.base", "knoll.cli", "knoll.neighbors", "knoll.registry", "knoll.report", "knoll.validation"}
+INNER = {
+    "knoll.base",
+    "knoll.cli",
+    "knoll.neighbors",
+    "knoll.registry",
+    "knoll.report",
+    "knoll.tables",
+    "knoll.validation",
+}
 
 
 def public_things() -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ def _show(info: Info) -> None:
     own = [f"{name}={value!r}" for name, value in info.parameters.items() if name not in usual or usual[name] != value]
     lines = [
         f"{info.path}: {info.kind}, {byte_size(info.nbytes)}, format {info.format}, by knoll {info.knoll}",
-        f"parameters  {', '.join(own) or 'all'}{'; the others' if own else ''} by default",
+        f"parameters  {', '.join(own) or 'all'}{'; the others' if own else ''} as by default",
     ]
     if info.preparation is not None:
         lines.append(f"columns     {listed(info.preparation.columns)}")
