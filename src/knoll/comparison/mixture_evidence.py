@@ -219,7 +219,7 @@ def _draw(model: Any, m: int, rng: np.random.Generator) -> Floats:
     d = model.means_.shape[1]
     samples = []
     for mean, precision, count in zip(model.means_, _precisions(model), counts, strict=True):
-        lower = np.linalg.cholesky(np.linalg.inv(precision) + 1e-12 * np.eye(d))
+        lower: Any = np.linalg.cholesky(np.linalg.inv(precision) + 1e-12 * np.eye(d))
         samples.append(mean + times(rng.normal(size=(count, d)), lower.T))
     return np.concatenate(samples)
 

@@ -45,7 +45,7 @@ def comparison_page(
     facts: Sequence[str] = (),
     command: str = "",
     seconds: float = 6.0,
-    done: Callable[[str], None] = lambda text: None,
+    done: Callable[[str], object] = lambda text: None,
 ) -> str:
     """Return the page.
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from knoll._typing import Bools, Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.tables.source import Table
 
@@ -34,10 +34,10 @@ class MissingValues:
         if self.rule not in MISSING:
             raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {self.rule!r}.")
 
-    def apply(self, X: NDArray[np.float64], first: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def apply(self, X: Floats, first: int = 0) -> tuple[Floats, Bools]:
         """Return rows without missing values, and which rows of X they are; `first` is the number of row 0."""
         gaps = ~np.isfinite(X)
-        complete = ~gaps.any(axis=1)
+        complete: Bools = ~gaps.any(axis=1)
         if complete.all():
             return X, complete
         self.values += int(gaps.sum())
@@ -57,10 +57,11 @@ class MissingValues:
         """Return how many values were missing in the rows so far."""
         return f"{self.values} missing value{'s' * (self.values > 1)} in {self.rows} of {n_rows} rows"
 
-    def _medians(self, X: NDArray[np.float64], gaps: NDArray[np.bool_]) -> Sequence[float]:
+    def _medians(self, X: Floats, gaps: Bools) -> Sequence[float]:
         if self.medians is not None:
             return self.medians
-        for name, empty in zip(self.columns, gaps.all(axis=0), strict=True):
+        empty_columns: Bools = gaps.all(axis=0)
+        for name, empty in zip(self.columns, empty_columns, strict=True):
             if empty:
                 raise BadData(f"{self.name}: column {name!r} has no values. Leave it out with --columns.")
         return [float(np.median(values[~gap])) for values, gap in zip(X.T, gaps.T)]
