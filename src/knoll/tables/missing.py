@@ -37,7 +37,7 @@ class MissingValues:
     def apply(self, X: NDArray[np.float64], first: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return rows without missing values, and which rows of X they are; `first` is the number of row 0."""
         gaps = ~np.isfinite(X)
-        complete = ~gaps.any(axis=1)
+        complete: NDArray[np.bool_] = np.logical_not(gaps.any(axis=1))
         if complete.all():
             return X, complete
         self.values += int(gaps.sum())
@@ -60,7 +60,7 @@ class MissingValues:
     def _medians(self, X: NDArray[np.float64], gaps: NDArray[np.bool_]) -> Sequence[float]:
         if self.medians is not None:
             return self.medians
-        for name, empty in zip(self.columns, gaps.all(axis=0), strict=True):
+        for name, empty in zip(self.columns, np.asarray(gaps.all(axis=0)), strict=True):
             if empty:
                 raise BadData(f"{self.name}: column {name!r} has no values. Leave it out with --columns.")
         return [float(np.median(values[~gap])) for values, gap in zip(X.T, gaps.T)]
