@@ -36,7 +36,7 @@ def write_results(
     form: str,
     missing: str,
     id_column: str | None,
-    step: Callable[[str], object],
+    step: Callable[[str], None],
     hurried: bool = False,
 ) -> dict[str, Any]:
     """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: without certificates."""

@@ -121,7 +121,7 @@ def command(
                     summary = write(found, step=meter.step)
                 except KeyboardInterrupt:  # what is fitted is written all the same, quickly; a second Ctrl-C ends it
                     found = replace(found, interrupted=True)
-                    summary = write(found, step=str, hurried=True)
+                    summary = write(found, step=lambda name: None, hurried=True)
                 deferred.begin()
     finally:
         late = deferred.end()

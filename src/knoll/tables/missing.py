@@ -37,7 +37,7 @@ class MissingValues:
     def apply(self, X: Floats, first: int = 0) -> tuple[Floats, Bools]:
         """Return rows without missing values, and which rows of X they are; `first` is the number of row 0."""
         gaps = ~np.isfinite(X)
-        complete: Bools = np.asarray(~gaps.any(axis=1))
+        complete: Bools = np.logical_not(gaps.any(axis=1))
         if complete.all():
             return X, complete
         self.values += int(gaps.sum())
@@ -60,8 +60,7 @@ class MissingValues:
     def _medians(self, X: Floats, gaps: Bools) -> Sequence[float]:
         if self.medians is not None:
             return self.medians
-        empty_columns: Bools = np.asarray(gaps.all(axis=0))
-        for name, empty in zip(self.columns, empty_columns, strict=True):
+        for name, empty in zip(self.columns, np.asarray(gaps.all(axis=0)), strict=True):
             if empty:
                 raise BadData(f"{self.name}: column {name!r} has no values. Leave it out with --columns.")
         return [float(np.median(values[~gap])) for values, gap in zip(X.T, gaps.T)]
