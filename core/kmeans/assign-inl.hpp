@@ -455,7 +455,6 @@ KNOLL_INLINE u64 add_cut(f64 t, const double* cut_high, const double* cut_low, i
 template <class T>
 KNOLL_INLINE bool add_row(const T* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
                           int64_t* high, int64_t* low) {
-  // Eq. 16 without the third unit: for columns whose values have at most 81 bits below 2^e, as most have.
   const f64 s = broadcast(sign);
   u64 remainder = {};
   int64_t j = 0;
@@ -503,13 +502,11 @@ KNOLL_INLINE f64 product_error(f64 x, f64 w, f64 p) {
 #endif
 }
 // Adds t[0…3] of the columns from j on; the remainder, or all of t where it is too large, is stored and returned.
-KNOLL_INLINE u64 add_term(f64 t, const SumUnits* units, int64_t j, int64_t* high, int64_t* low, int64_t* least,
-                          double* remainder) {
+KNOLL_INLINE u64 add_term(f64 t, const SumUnits* units, int64_t j, int64_t* high, int64_t* low, double* remainder) {
   const f64 zero = {};
   const i64 fits = below(t, units->limit + j);
   f64 left = take_units(select(fits, t, zero), units->cut_high + j, high + j);
-  left = take_units(left, units->cut_low + j, low + j);
-  left = select(fits, take_units(left, units->cut_least + j, least + j), t);
+  left = select(fits, take_units(left, units->cut_low + j, low + j), t);
   store(remainder + j, left);
   return (u64)left;
 }
@@ -517,7 +514,7 @@ KNOLL_INLINE u64 add_term(f64 t, const SumUnits* units, int64_t j, int64_t* high
 // |x·w| < 2^−968, e may be rounded to a multiple of 2^−1074: a function of x and w alone, so the sum stays order-free.
 template <class T>
 KNOLL_INLINE bool add_products(const T* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
-                               int64_t* least, double* remainder) {
+                               double* remainder) {
   const f64 v = broadcast(w), zero = {}, infinite = broadcast(__builtin_inf());
   const bool exact = w == 1 || w == -1;  // then products have no error
   double* const other = remainder + (d + kLanes - 1) / kLanes * kLanes;
@@ -532,41 +529,25 @@ KNOLL_INLINE bool add_products(const T* x, int64_t d, double w, const SumUnits* 
       column = load(tail);
     }
     const f64 p = column * v;
-    any |= add_term(p, units, j, high, low, least, remainder);
+    any |= add_term(p, units, j, high, low, remainder);
     if (exact) {
       store(other + j, zero);
       continue;
     }
     const i64 finite = less((f64)((u64)p << 1 >> 1), infinite);
-    any |= add_term(select(finite, product_error(column, v, p), zero), units, j, high, low, least, other);
+    any |= add_term(select(finite, product_error(column, v, p), zero), units, j, high, low, other);
   }
   any <<= 1;  // −0 counts as 0
   return (any[0] | any[1] | any[2] | any[3]) == 0;
 }
 static bool add_products_f64(const double* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
-                             int64_t* least, double* remainder) {
-  return add_products(x, d, w, units, high, low, least, remainder);
+                             double* remainder) {
+  return add_products(x, d, w, units, high, low, remainder);
 }
 static bool add_products_f32(const float* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
-                             int64_t* least, double* remainder) {
-  return add_products(x, d, w, units, high, low, least, remainder);
+                             double* remainder) {
+  return add_products(x, d, w, units, high, low, remainder);
 }
-// Lanes past the last column hold 0, which is below every positive limit.
-template <class T>
-KNOLL_INLINE bool within(const T* x, int64_t d, const double* limit) {
-  i64 all = {-1, -1, -1, -1};
-  int64_t j = 0;
-  for (; j + kLanes <= d; j += kLanes) all &= below(load_as_f64(x + j), limit + j);
-  if (j < d) {
-    double tail[kLanes] = {};
-    for (int64_t l = 0; j + l < d; ++l) tail[l] = (double)x[j + l];
-    all &= below(load(tail), limit + j);
-  }
-  return (all[0] & all[1] & all[2] & all[3]) != 0;
-}
-static bool within_f64(const double* x, int64_t d, const double* limit) { return within(x, d, limit); }
-static bool within_f32(const float* x, int64_t d, const double* limit) { return within(x, d, limit); }
-
 #include "kmeans/int8_filter-inl.hpp"
 
 static constexpr KMeansKernels kmeans_kernels = {
@@ -597,6 +578,4 @@ static constexpr KMeansKernels kmeans_kernels = {
     .add_row_f32 = add_row_f32,
     .add_products_f64 = add_products_f64,
     .add_products_f32 = add_products_f32,
-    .within_f64 = within_f64,
-    .within_f32 = within_f32,
 };

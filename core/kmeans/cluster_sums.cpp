@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <new>
 
@@ -18,16 +17,14 @@
 namespace knoll {
 namespace {
 
-// The split of cluster_sums.hpp: |high|, |low|, |least| ≤ 2^40, so 2^22 terms, two per row, fit an int64.
+// The split of cluster_sums.hpp: |high|, |low| ≤ 2^40, so 2^22 terms, two per row, fit an int64.
 constexpr int kHighBits = 40, kStep = 41;
 constexpr int64_t kFlushAfter = int64_t{1} << 21;
 // Above 2^kLargest the constants 1.5·2^52 units would overflow: everything goes to the words. Below 2^kSmallest the low
-// unit would be subnormal: the exponent stays there (the least unit is then subnormal, which is as exact).
+// unit would be subnormal: the exponent stays there.
 constexpr int kLargest = 980, kSmallest = -940;
 // Terms of one thread that wait for the words.
 constexpr size_t kWaiting = 1024;
-// Rows are split at all three units at once when more than one in kManyInexact left a remainder, after kFewInexact.
-constexpr int64_t kFewInexact = 64, kManyInexact = 8;
 // Carries follow long before the words are full.
 constexpr int64_t kCarryAfter = kSafeAdds / 4;
 
@@ -62,11 +59,10 @@ void add_integer(int64_t* words, int64_t stride, int64_t v, int exponent) {
   add_to_word(word[2 * stride], (v >> 1) >> (63 - r));
 }
 
-// words += high·2^unit + low·2^(unit − kStep) + least·2^(unit − 2·kStep).
-void add_units(int64_t* words, int64_t stride, int unit, int64_t high, int64_t low, int64_t least) {
+// words += high·2^unit + low·2^(unit − kStep).
+void add_units(int64_t* words, int64_t stride, int unit, int64_t high, int64_t low) {
   add_integer(words, stride, high, unit);
   add_integer(words, stride, low, unit - kStep);
-  add_integer(words, stride, least, unit - 2 * kStep);
 }
 
 // The exponent of each column's high unit, the mass last.
@@ -93,65 +89,10 @@ Twofold round_sum(int64_t high, int64_t low) {
   return {rounded, static_cast<double>(sum - static_cast<wide>(rounded))};
 }
 
-// |x| = m·2^end with an odd integer m, and |x| < 2^top.
-struct Digits {
-  int top, end;
-};
-// From the bits: the exponent field and the position of the lowest set bit. x ≠ 0 and finite.
-Digits digits_of(double x) {
-  const auto bits = std::bit_cast<uint64_t>(x);
-  const int field = static_cast<int>(bits >> 52 & 0x7ff), unit = std::max(field, 1) - 1075;
-  const uint64_t whole = (bits & ((uint64_t{1} << 52) - 1)) | (field != 0 ? uint64_t{1} << 52 : 0);
-  return {unit + static_cast<int>(std::bit_width(whole)), unit + std::countr_zero(whole)};
-}
-
-// The exponent of a column, from a sample of its values and from the exponent above all of them. The latter is best,
-// since then no value needs a comparison with it, unless it leaves many terms a remainder below the low unit. Otherwise
-// the exponent minimises the cost of the sample, and is then raised by a third of the headroom that its lowest digits
-// leave.
-constexpr int64_t kSampleEntries = 1 << 16, kMinSampleRows = 9, kMaxSampleRows = 257;
-constexpr size_t kRare = 64;      // one remainder in so many terms does not count
-constexpr size_t kMinSample = 8;  // fewer values say nothing
-int exponent_for(const std::vector<Digits>& sample, int above_all) {
-  constexpr int kTwo = kHighBits + kStep - 1, kThree = kTwo + kStep;  // digits of two and three units; ±1 takes a bit
-  const auto remainders = [&](int e) {
-    return static_cast<size_t>(std::count_if(sample.begin(), sample.end(), [&](Digits v) { return v.end < e - kTwo; }));
-  };
-  if (sample.size() < kMinSample || remainders(above_all) <= sample.size() / kRare) return above_all;
-  constexpr int64_t kThirdUnit = 1, kToWords = 4;  // the relative cost of a term that two units do not hold
-  const auto cost = [&](int e) {
-    int64_t sum = 0;
-    for (const Digits& v : sample)
-      sum += v.top > e || v.end < e - kThree ? kToWords : v.end < e - kTwo ? kThirdUnit : 0;
-    return sum;
-  };
-  int best = above_all;
-  int64_t least = cost(above_all);
-  std::vector<int> tops;
-  for (const Digits& v : sample) tops.push_back(v.top);
-  std::sort(tops.begin(), tops.end(), std::greater<>());
-  tops.erase(std::unique(tops.begin(), tops.end()), tops.end());
-  for (int e : tops)
-    if (const int64_t here = cost(e); here < least) best = e, least = here;
-  int headroom = above_all - best;
-  for (const Digits& v : sample)
-    if (v.end + kTwo >= best) headroom = std::min(headroom, (v.end + kTwo - best) / 3);
-  return best + headroom;
-}
-
-// The double nearest to high·2^(2·kStep) + low·2^kStep + least, ties to even, and the double nearest to the error.
-// Where the sum does not fit 128 bits, its last digits are replaced by one sticky bit, which rounds the same.
-Twofold round_sum(int64_t high, int64_t low, int64_t least) {
-  __extension__ typedef __int128 wide;
-  const wide above = static_cast<wide>(high) * (wide{1} << kStep) + low + (least >> kStep);
-  const int64_t below = least & ((int64_t{1} << kStep) - 1);
-  const double rounded = above >> 80 == 0 || above >> 80 == -1
-                             ? static_cast<double>(above * (wide{1} << kStep) + below)
-                             : static_cast<double>(above * 2 + (below != 0 ? 1 : 0)) * power(kStep - 1);
-  // The error in units of `above`: two integers that a double holds, then one rounding.
-  const auto near = static_cast<double>(above);
-  const double whole = (near - rounded * power(-kStep)) + static_cast<double>(above - static_cast<wide>(near));
-  return {rounded, (whole + static_cast<double>(below) * power(-kStep)) * power(kStep)};
+std::vector<int> exponents_above(const std::vector<double>& magnitudes) {
+  std::vector<int> exponents;
+  for (double magnitude : magnitudes) exponents.push_back(exponent_above(magnitude));
+  return exponents;
 }
 
 double largest(View<const double, 1> weights) {
@@ -162,9 +103,9 @@ double largest(View<const double, 1> weights) {
 
 }  // namespace
 
-// One pass for the largest magnitude of each column, row by row, which is the order of memory; then a sample.
+// One pass for the largest magnitude of each column, row by row, which is the order of memory.
 template <class T>
-std::vector<int> column_exponents(View<const T, 2> x, bool& beyond, Run run) {
+std::vector<int> column_exponents(View<const T, 2> x, Run run) {
   const int64_t n = x.shape[0], d = x.shape[1];
   std::vector<double> most(static_cast<size_t>(d), 0.0);
   std::mutex mutex;
@@ -179,46 +120,17 @@ std::vector<int> column_exponents(View<const T, 2> x, bool& beyond, Run run) {
     std::lock_guard lock(mutex);
     for (size_t j = 0; j < here.size(); ++j) most[j] = std::max(most[j], static_cast<double>(here[j]));
   });
-  const int64_t count =
-      std::min(n, std::clamp(kSampleEntries / std::max<int64_t>(d, 1), kMinSampleRows, kMaxSampleRows));
-  std::vector<Digits> sample;
-  std::vector<int> exponents;
-  beyond = false;
-  for (int64_t j = 0; j < d; ++j) {
-    sample.clear();
-    for (int64_t s = 0; s < count; ++s)
-      if (const T value = x((2 * s + 1) * n / (2 * count), j); value != 0) sample.push_back(digits_of(value));
-    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
-    exponents.push_back(exponent_for(sample, above_all));
-    beyond = beyond || exponents.back() < above_all;
-  }
-  return exponents;
+  return exponents_above(most);
 }
 
 template <class T, class I>
-std::vector<int> column_exponents(Csr<T, I> x, bool& beyond) {
+std::vector<int> column_exponents(Csr<T, I> x) {
   std::vector<double> most(static_cast<size_t>(x.columns), 0.0);
   for (int64_t p = x.begin(0); p < x.end(x.rows - 1); ++p) {
     double& m = most[static_cast<size_t>(x.indices[p])];
     m = std::max(m, std::fabs(static_cast<double>(x.data[p])));
   }
-  const int64_t entries = x.end(x.rows - 1), count = std::min(entries, 2 * kSampleEntries);
-  std::vector<int64_t> entry;  // the sample, column by column
-  for (int64_t s = 0; s < count; ++s) entry.push_back((2 * s + 1) * entries / (2 * count));
-  std::sort(entry.begin(), entry.end(), [&](int64_t p, int64_t q) { return x.indices[p] < x.indices[q]; });
-  std::vector<Digits> sample;
-  std::vector<int> exponents;
-  beyond = false;
-  auto next = entry.begin();
-  for (int64_t j = 0; j < x.columns; ++j) {
-    sample.clear();
-    for (; next != entry.end() && static_cast<int64_t>(x.indices[*next]) == j; ++next)
-      if (const T value = x.data[*next]; value != 0) sample.push_back(digits_of(value));
-    const int above_all = exponent_above(most[static_cast<size_t>(j)]);
-    exponents.push_back(exponent_for(sample, above_all));
-    beyond = beyond || exponents.back() < above_all;
-  }
-  return exponents;
+  return exponents_above(most);
 }
 
 ClusterTotals::ClusterTotals(int64_t clusters, int64_t columns)
@@ -261,7 +173,6 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
       ld_(totals.ld),
       cut_high_(static_cast<size_t>(ld_), 1.0),
       cut_low_(static_cast<size_t>(ld_), 1.0),
-      cut_least_(static_cast<size_t>(ld_), 1.0),
       limit_(static_cast<size_t>(ld_), kInf),
       remainder_(static_cast<size_t>(2 * ld_), 0.0),
       unit_(units(exponents, largest_weight)),
@@ -273,8 +184,7 @@ ClusterDelta::ClusterDelta(const std::vector<int>& exponents, double largest_wei
     splits_ = splits_ && splits;
     cut_high_[j] = splits ? 1.5 * power(52 + unit_[j]) : 0.0;
     cut_low_[j] = splits ? 1.5 * power(52 + unit_[j] - kStep) : 0.0;
-    cut_least_[j] = splits ? 1.5 * power(52 + unit_[j] - 2 * kStep) : 0.0;
-    if (!splits || totals.beyond) limit_[j] = splits ? power(unit_[j] + kHighBits) : 0.0;
+    if (!splits) limit_[j] = 0.0;
   }
 }
 
@@ -295,15 +205,7 @@ void ClusterDelta::flush_waiting() {
   waiting_.clear();
 }
 
-void ClusterDelta::add_least(double t, int64_t c, int64_t j) {
-  if (least_.empty()) least_.assign(high_.size(), 0);
-  const double cut = cut_least_[static_cast<size_t>(j)], above = t + cut;
-  add_units_above(least_[static_cast<size_t>(c * ld_ + j)], above, cut);
-  const double remainder = t - (above - cut);
-  if (remainder != 0) to_words(remainder, c, j);
-}
-
-// |t| < limit = 2^e: t − (t + cut − cut) is exact, since both are multiples of ulp(t) and the difference is at most
+// |t| < 2^e: t − (t + cut − cut) is exact, since both are multiples of ulp(t) and the difference is at most
 // half a unit; the same for the low unit.
 void ClusterDelta::term(double t, int64_t c, int64_t j) {
   const auto at = static_cast<size_t>(c * ld_ + j);
@@ -316,7 +218,7 @@ void ClusterDelta::term(double t, int64_t c, int64_t j) {
   add_units_above(high_[at], above, cut);
   add_units_above(low_[at], below, cut_low);
   const double remainder = left - (below - cut_low);
-  if (remainder != 0) add_least(remainder, c, j);
+  if (remainder != 0) to_words(remainder, c, j);
 }
 
 // w·x = p + fma(w, x, −p) exactly, unless p is infinite or the error below 2^−1074.
@@ -328,44 +230,35 @@ void ClusterDelta::product(double w, double x, int64_t c, int64_t j) {
   if (left != 0) term(left, c, j);
 }
 
-template <class T>
-bool ClusterDelta::within(const T* x) const {
-  if constexpr (std::is_same_v<T, double>)
-    return kernels().kmeans.within_f64(x, d_, limit_.data());
-  else
-    return kernels().kmeans.within_f32(x, d_, limit_.data());
-}
-
 // The general case: any weight, any magnitude. What the kernel leaves over goes to the words.
 template <class T>
-void ClusterDelta::add_three_units(const T* x, double w, int64_t c) {
-  if (least_.empty()) least_.assign(high_.size(), 0);
+void ClusterDelta::add_products(const T* x, double w, int64_t c) {
   const auto at = static_cast<size_t>(c * ld_);
-  const SumUnits units{limit_.data(), cut_high_.data(), cut_low_.data(), cut_least_.data()};
+  const SumUnits units{limit_.data(), cut_high_.data(), cut_low_.data()};
   bool all;
   if constexpr (std::is_same_v<T, double>)
-    all = kernels().kmeans.add_products_f64(x, d_, w, &units, &high_[at], &low_[at], &least_[at], remainder_.data());
+    all = kernels().kmeans.add_products_f64(x, d_, w, &units, &high_[at], &low_[at], remainder_.data());
   else
-    all = kernels().kmeans.add_products_f32(x, d_, w, &units, &high_[at], &low_[at], &least_[at], remainder_.data());
+    all = kernels().kmeans.add_products_f32(x, d_, w, &units, &high_[at], &low_[at], remainder_.data());
   if (all) return;
   for (int64_t j = 0; j < d_; ++j)
     for (double left : {remainder_[static_cast<size_t>(j)], remainder_[static_cast<size_t>(padded(d_) + j)]})
       if (left != 0) to_words(left, c, j);
 }
 
-// A row of weight ±1 whose terms all lie below 2^e takes the fast path of two units. Rows with a remainder are
-// completed term by term; once they are frequent, all rows take the path of three units.
+// A row of weight ±1 in columns that are split takes the fast path; what it leaves over goes to the words, term by
+// term.
 template <class T>
 void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
   if (++pending_ > kFlushAfter) flush();
   touched_[static_cast<size_t>(c)] = 1;
   term(w, c, d_);
   const bool plain = std::fabs(w) == 1.0 && splits_ && (stride == 1 || d_ <= 1);
-  if (!plain || inexact_ > kFewInexact + rows_ / kManyInexact || (totals_.beyond && !within(x))) {
-    if (stride == 1) return add_three_units(x, w, c);
+  if (!plain) {
+    if (stride == 1) return add_products(x, w, c);
     row_.resize(static_cast<size_t>(d_));
     for (int64_t j = 0; j < d_; ++j) row_[static_cast<size_t>(j)] = static_cast<double>(x[j * stride]);
-    return add_three_units(row_.data(), w, c);
+    return add_products(row_.data(), w, c);
   }
   int64_t *const high = &high_[static_cast<size_t>(c * ld_)], *const low = &low_[static_cast<size_t>(c * ld_)];
   bool all;
@@ -373,14 +266,12 @@ void ClusterDelta::add(const T* x, int64_t stride, double w, int64_t c) {
     all = kernels().kmeans.add_row_f64(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
   else
     all = kernels().kmeans.add_row_f32(x, d_, w, cut_high_.data(), cut_low_.data(), high, low);
-  ++rows_;
   if (all) return;
-  ++inexact_;
   for (int64_t j = 0; j < d_; ++j) {
     const double t = w * static_cast<double>(x[j]), ch = cut_high_[static_cast<size_t>(j)];
     const double cl = cut_low_[static_cast<size_t>(j)], left = t - ((t + ch) - ch);
     const double remainder = left - ((left + cl) - cl);
-    if (remainder != 0) add_least(remainder, c, j);
+    if (remainder != 0) to_words(remainder, c, j);
   }
 }
 
@@ -396,7 +287,6 @@ void ClusterDelta::add(const T* data, const I* indices, int64_t count, double w,
 void ClusterDelta::flush() {
   std::lock_guard lock(totals_.mutex);
   flush_waiting();
-  if (!least_.empty() && totals_.least.empty() && totals_.in_units) totals_.least.assign(least_.size(), 0);
   for (int64_t c = 0; c < k_; ++c) {
     if (touched_[static_cast<size_t>(c)] == 0) continue;
     touched_[static_cast<size_t>(c)] = 0;
@@ -405,16 +295,14 @@ void ClusterDelta::flush() {
       if (totals_.in_units) {
         add_to_word(totals_.high[at], high_[at]);
         add_to_word(totals_.low[at], low_[at]);
-        if (!least_.empty()) add_to_word(totals_.least[at], least_[at]);
       } else {
         add_units(&totals_.allocated_words()(0, column_of(c, j, d_)), totals_.allocated_words().stride[0],
-                  unit_[static_cast<size_t>(j)], high_[at], low_[at], least_.empty() ? 0 : least_[at]);
+                  unit_[static_cast<size_t>(j)], high_[at], low_[at]);
       }
       high_[at] = low_[at] = 0;
-      if (!least_.empty()) least_[at] = 0;
     }
   }
-  if (!totals_.in_units) totals_.count_additions(3);
+  if (!totals_.in_units) totals_.count_additions(2);
   pending_ = 0;
 }
 
@@ -431,26 +319,18 @@ void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents
       for (int64_t j = 0; j <= totals.d; ++j) {
         const auto at = static_cast<size_t>(c * totals.ld + j);
         const int64_t column = column_of(c, j, totals.d);
-        const int64_t least = totals.least.empty() ? 0 : totals.least[at];
         if (totals.in_words[at] != 0) {
           int64_t words[kSumWords];
           for (int64_t l = 0; l < kSumWords; ++l) words[l] = totals.words(l, column);
-          add_units(words, 1, unit[static_cast<size_t>(j)], totals.high[at], totals.low[at], least);
+          add_units(words, 1, unit[static_cast<size_t>(j)], totals.high[at], totals.low[at]);
           exact_round_columns(matrix_view<const int64_t>(words, kSumWords, 1), vector_view(&out(column), 1), {},
                               low.empty() ? low : vector_view(&low(column), 1));
           continue;
         }
-        Twofold sum;
-        if (least == 0) {
-          sum = round_sum(totals.high[at], totals.low[at]);
-          sum = {sum.high * scale[static_cast<size_t>(j)], sum.low * scale[static_cast<size_t>(j)]};
-        } else {
-          sum = round_sum(totals.high[at], totals.low[at], least);
-          const int shift = unit[static_cast<size_t>(j)] - 2 * kStep;
-          sum = {std::ldexp(sum.high, shift), std::ldexp(sum.low, shift)};
-        }
-        out(column) = sum.high;
-        if (!low.empty()) low(column) = sum.low;
+        const Twofold sum = round_sum(totals.high[at], totals.low[at]);
+        const double unit_low = scale[static_cast<size_t>(j)];
+        out(column) = sum.high * unit_low;
+        if (!low.empty()) low(column) = sum.low * unit_low;
       }
   });
 }
@@ -464,7 +344,7 @@ void add_totals(const ClusterTotals& totals, const std::vector<int>& exponents, 
     for (int64_t j = 0; j <= totals.d; ++j) {
       const auto at = static_cast<size_t>(c * totals.ld + j);
       add_units(&sums(0, column_of(c, j, totals.d)), sums.stride[0], unit[static_cast<size_t>(j)], totals.high[at],
-                totals.low[at], totals.least.empty() ? 0 : totals.least[at]);
+                totals.low[at]);
     }
 }
 
@@ -473,7 +353,7 @@ void add_cluster_sums(View<const T, 2> x, View<const double, 1> weights, View<co
                       View<int64_t, 2> sums, Run run) {
   const int64_t d = x.shape[1], k = sums.shape[1] / (d + 1);
   ClusterTotals totals(k, d, sums);
-  const auto exponents = column_exponents(x, totals.beyond, run);
+  const auto exponents = column_exponents(x, run);
   const double most = weights.empty() ? 1.0 : largest(weights);
   ScratchPool<ClusterDelta> pool([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.shape[0], fair_grain(x.shape[0], d, kGrain), run, [&](int64_t, int64_t begin, int64_t end) {
@@ -491,7 +371,7 @@ void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int
   if (x.rows == 0) return;
   const int64_t d = x.columns, k = sums.shape[1] / (d + 1);
   ClusterTotals totals(k, d, sums);
-  const auto exponents = column_exponents(x, totals.beyond);
+  const auto exponents = column_exponents(x);
   const double most = weights.empty() ? 1.0 : largest(weights);
   ScratchPool<ClusterDelta> pool([&] { return std::make_unique<ClusterDelta>(exponents, most, totals); });
   for_chunks(x.rows, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -561,7 +441,7 @@ double total_scatter(Csr<T, I> x, View<const double, 1> weights, View<const doub
   template void add_cluster_sums(Csr<T, I>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, Run); \
   template double total_scatter(Csr<T, I>, View<const double, 1>, View<const double, 1>, Run)
 #define KNOLL_DENSE(T)                                                                                              \
-  template std::vector<int> column_exponents(View<const T, 2>, bool&, Run);                                         \
+  template std::vector<int> column_exponents(View<const T, 2>, Run);                                                \
   template void ClusterDelta::add(const T*, int64_t, double, int64_t);                                              \
   template void add_cluster_sums(View<const T, 2>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, \
                                  Run);                                                                              \

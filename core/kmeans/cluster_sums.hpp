@@ -6,9 +6,9 @@
 // cluster c, the next d its coordinate sums. The value of a column is exact; its accumulator words depend on the order
 // of the additions.
 //
-// Why not those words alone: a term takes three additions at computed positions in 560 bytes per sum, one term at a time
-// under a lock; units of a fixed exponent take four terms at once into 16 bytes per sum, and hold nearly all of them.
-// Words remain for what the units cannot hold, and for sums that leave the core.
+// Why not those words alone: a term takes three additions at computed positions in 560 bytes per sum, one term at a
+// time under a lock; units of a fixed exponent take four terms at once into 16 bytes per sum, and hold nearly all of
+// them. Words remain for what the units cannot hold, and for sums that leave the core.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,9 @@
 
 namespace knoll {
 
-// For each column an exponent above its magnitudes, |x(i, j)| < 2^result[j]; or above most of them, where a few are so
-// large that the digits of most would lie below the units. Any exponents give the same sums.
+// For each column an exponent above its magnitudes, |x(i, j)| < 2^result[j]. Any exponents give the same sums.
 template <class T>
 std::vector<int> column_exponents(View<const T, 2> x,  // in  (n, d)
-                                  bool& beyond,        // out: some magnitudes are not below
                                   Run run);
 
 // The sums of all threads: integers in units that are fixed for each column, plus exact accumulator words
@@ -38,11 +36,9 @@ struct ClusterTotals {
 
   int64_t k, d, ld;                // ld: d + 1 columns, the mass the last of them, padded to a multiple of 4
   View<int64_t, 2> words;          // (kSumWords, k·(d+1)); empty: not needed so far
-  std::vector<int64_t> high, low;  // (k, ld) in units, and
-  std::vector<int64_t> least;      // (k, ld) below them (empty: nothing)
+  std::vector<int64_t> high, low;  // (k, ld) in units
   std::vector<char> in_words;      // (k, ld): nonzero where a term went to the words
   bool in_units = true;
-  bool beyond = false;    // terms may be too large for the units; set before any delta is made
   int64_t additions = 0;  // to the words, since the last carries
   std::mutex mutex;       // guards all of this
 
@@ -56,9 +52,9 @@ struct ClusterTotals {
 };
 
 // The sums of one thread, flushed into the totals now and then. With |t| < 2^e, a term t is split exactly as
-//     t = high·2^(e − 40) + low·2^(e − 81) + least·2^(e − 122) + remainder,
-// integers of at most 40 bits that are added as int64; `least` only where the first two leave something. Remainders,
-// and terms that are not below 2^e, wait in a list to be added to the words.
+//     t = high·2^(e − 40) + low·2^(e − 81) + remainder,
+// integers of at most 40 bits that are added as int64 (eq. 16). Remainders, and terms that are not below 2^e, wait in a
+// list to be added to the words.
 class ClusterDelta {
  public:
   ClusterDelta(const std::vector<int>& exponents, double largest_weight, ClusterTotals& totals);
@@ -75,13 +71,10 @@ class ClusterDelta {
  private:
   void term(double t, int64_t c, int64_t j);
   void product(double w, double x, int64_t c, int64_t j);
-  void add_least(double t, int64_t c, int64_t j);
   void to_words(double t, int64_t c, int64_t j);
   void flush_waiting();  // under the mutex
   template <class T>
-  bool within(const T* x) const;
-  template <class T>
-  void add_three_units(const T* x, double w, int64_t c);  // any row: weights, terms of any size
+  void add_products(const T* x, double w, int64_t c);  // any row: weights, terms of any size
 
   struct Waiting {
     double t;
@@ -90,18 +83,16 @@ class ClusterDelta {
 
   ClusterTotals& totals_;
   int64_t k_, d_, ld_;
-  bool splits_ = true;                                  // every column is split into units
-  std::vector<double> cut_high_, cut_low_, cut_least_;  // (ld): t + cut − cut is t rounded to a unit
-  std::vector<double> limit_;                           // (ld): terms below it are split; 0: none
-  std::vector<double> remainder_;                       // scratch (2, ld): of one row
-  std::vector<double> row_;                             // scratch (d)
-  std::vector<int> unit_;                               // (ld) exponents of the high unit
-  std::vector<int64_t> high_, low_;                     // (k, ld)
-  std::vector<int64_t> least_;                          // (k, ld), empty before the first
+  bool splits_ = true;                      // every column is split into units
+  std::vector<double> cut_high_, cut_low_;  // (ld): t + cut − cut is t rounded to a unit
+  std::vector<double> limit_;               // (ld): terms below it are split; 0: none
+  std::vector<double> remainder_;           // scratch (2, ld): of one row
+  std::vector<double> row_;                 // scratch (d)
+  std::vector<int> unit_;                   // (ld) exponents of the high unit
+  std::vector<int64_t> high_, low_;         // (k, ld)
   std::vector<Waiting> waiting_;
-  std::vector<char> touched_;       // (k)
-  int64_t pending_ = 0;             // rows since the last flush
-  int64_t rows_ = 0, inexact_ = 0;  // rows split at two units; those of them with a remainder
+  std::vector<char> touched_;  // (k)
+  int64_t pending_ = 0;        // rows since the last flush
 };
 
 // out[c·(d+1) + …] = the totals as doubles, rounded once; exponents and largest_weight as in the deltas.

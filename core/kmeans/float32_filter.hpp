@@ -17,9 +17,10 @@ namespace knoll {
 // exact and ‖y − p‖ = scale · ‖x − c‖ up to eq. 3. Any pivot is correct; a good one leaves few rows to recheck.
 //
 // Seeding (seeding_cloud.hpp) and all pairs (neighbors/pair_filter.hpp) centre and scale on their own, for other ends:
-// here the scale brings the median row near 1, so that a few far rows cost the others no digits, and they are rechecked;
-// seeding multiplies squared distances of all points by weights and sums them, so its scale is that of the largest
-// coordinate, and a recheck of a far row would be one of every pair; pairs have no centres, and a scale per tree.
+// here the scale brings the median row near 1, so that a few far rows cost the others no digits, and they are
+// rechecked; seeding multiplies squared distances of all points by weights and sums them, so its scale is that of the
+// largest coordinate, and a recheck of a far row would be one of every pair; pairs have no centres, and a scale per
+// tree.
 struct Pivot {
   std::vector<double> origin;   // (d)
   std::vector<float> origin32;  // (d): the same numbers, for float32 data

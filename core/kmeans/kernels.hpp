@@ -35,9 +35,9 @@ struct TileBounds {
 };
 
 // The units of cluster sums, for each column (padded to a multiple of 4): terms below `limit` in magnitude are split at
-// three powers of two, each given as 1.5·2^52 units.
+// two powers of two, each given as 1.5·2^52 units.
 struct SumUnits {
-  const double *limit, *cut_high, *cut_low, *cut_least;
+  const double *limit, *cut_high, *cut_low;
 };
 
 struct KMeansKernels {
@@ -116,17 +116,14 @@ struct KMeansKernels {
                       int64_t* high, int64_t* low);
   bool (*add_row_f32)(const float* x, int64_t d, double sign, const double* cut_high, const double* cut_low,
                       int64_t* high, int64_t* low);
-  // Adds w·x[j] exactly: the double p nearest to it and its error w·x[j] − p are split into integers of the three
+  // Adds w·x[j] exactly: the double p nearest to it and its error w·x[j] − p are split into integers of the two
   // units. A term that is not below the limit stays whole in remainder[j] (of p) or remainder[padded + j] (of the
-  // error), as does what lies below the least unit; returns whether all remainders are 0. An infinite p has the error
+  // error), as does what lies below the low unit; returns whether all remainders are 0. An infinite p has the error
   // 0. remainder is (2, d padded to 4).
   bool (*add_products_f64)(const double* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
-                           int64_t* least, double* remainder);
+                           double* remainder);
   bool (*add_products_f32)(const float* x, int64_t d, double w, const SumUnits* units, int64_t* high, int64_t* low,
-                           int64_t* least, double* remainder);
-  // Whether |x[j]| < limit[j] for all j < d. limit is padded to a multiple of 4, with numbers above 0.
-  bool (*within_f64)(const double* x, int64_t d, const double* limit);
-  bool (*within_f32)(const float* x, int64_t d, const double* limit);
+                           double* remainder);
 };
 
 }  // namespace knoll

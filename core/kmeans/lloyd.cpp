@@ -93,7 +93,7 @@ void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<
   std::fill(labels_.begin(), labels_.end(), -1);
   totals_ = std::make_unique<ClusterTotals>(k_, d_);
   totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, n terms of 40 bits might overflow an int64
-  exponents_ = column_exponents(x, totals_->beyond, run);
+  exponents_ = column_exponents(x, run);
   if (!weights.empty()) {
     largest_weight_ = 0;
     for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
