@@ -16,7 +16,7 @@ from scipy.stats import multivariate_normal
 
 from knoll import DBSCAN, Gaussian, GaussianMixture, KMeans, datasets, metrics, plots, relations
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.plots.density import _shadow
+from knoll.plots.density import _marginal
 from knoll.plots.responsibilities import mixed_colors
 from knoll.plots.style import BLUE, NOISE, PALETTE, RED
 
@@ -92,13 +92,13 @@ def test_the_level_is_one_red_contour():
     assert len(plots.density(model).collections) == len(ax.collections) - 2  # neither points nor level
 
 
-def test_more_columns_have_the_shadow_of_the_density():
+def test_more_columns_have_the_marginal_of_the_density():
     """A mixture's shadow is its marginal: with axes that are columns, the mixture of the columns."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(0, 9, 400), np.where(rng.random(400) < 0.5, -6, 6) + rng.normal(size=400),
                          0.1 * rng.normal(size=400)])  # fmt: skip
     model = GaussianMixture(2, covariance_type="diag", random_state=0).fit(X)
-    plane, flat = _shadow(model, None)
+    plane, flat = _marginal(model, None)
     places = rng.normal(0, 5, (50, 2))
     expected = np.zeros(50)
     for weight, mean, variance in zip(model.weights_, model.means_, model.covariances_):

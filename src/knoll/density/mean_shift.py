@@ -27,6 +27,7 @@ __all__ = ["MeanShift"]
 
 _HEAVIEST = 500  # under a Gaussian, the largest exponent of a weight: the core's limit
 _LIGHTEST = 1500  # and how far below it the smallest may be
+_FAINT = 50  # weights below 2^−50 are multiplied, so that their products with subnormal coordinates are no zeros
 _WARNED_FROM = 20  # rows: of fewer, three tenths may be a row alone
 _ARRAY = Instance((np.ndarray, list, tuple), "an array of shape (n_seeds, n_features)")
 
@@ -407,5 +408,5 @@ def _summable(weights: Floats | None, gaussian: bool) -> tuple[Floats | None, in
             "Gaussian sums of both. Give weights of less different size, or 0 to rows that should not count."
         )
     else:
-        exponent = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -900 else 0
+        exponent = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -_FAINT else 0
     return np.maximum(times_power(weights, -exponent), 5e-324), exponent

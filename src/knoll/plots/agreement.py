@@ -1,4 +1,4 @@
-"""Several clusterings of the same rows against each other: how far each pair agrees."""
+"""The agreement of several clusterings of the same rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from knoll.validation import Choice, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["agreement"]
 
 _SCORES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "ari": metrics.adjusted_rand_score,
@@ -53,8 +51,8 @@ def agreement(labels: Mapping[str, ArrayLike], ax: Axes | None = None, *, score:
         raise BadData(f"plots.agreement compares clusterings with each other, got {len(names)}. Give two or more.")
     sizes = {name: np.shape(labels[name]) for name in names}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise BadData(f"plots.agreement needs labels of the same rows, got shapes {told}.")
+        shapes = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise BadData(f"plots.agreement needs labels of the same rows, got shapes {shapes}.")
     values = np.array([[_SCORES[score](labels[a], labels[b]) for b in names] for a in names])  # (m, m)
     ax = axes_or_new(ax)
     ax.imshow(values, vmin=0, vmax=1, cmap="Blues")

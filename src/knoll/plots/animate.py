@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.axes import Axes
 
-__all__ = ["animate"]
-
 
 def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> FuncAnimation:
     """Animate a path from its first state to its last.
@@ -22,22 +20,22 @@ def animate(path: Path, ax: Axes | None = None, *, seconds: float = 8.0) -> Func
     Parameters
     ----------
     path : Path
-        What `path(X)` of a relation returned.
+        The result of `path(X)` of a relation.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     seconds : float, default=8
-        How long it takes.
+        The duration.
 
     Returns
     -------
     matplotlib.animation.FuncAnimation
-        Its `save` writes a film, its `to_jshtml` a page.
+        Its `save` writes a video, its `to_jshtml` a page.
 
     Examples
     --------
     >>> from knoll import datasets, plots, relations
     >>> path = relations.get("climb-to-mean-shift").path(datasets.load("banana").X, steps=4)
-    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") makes a film
+    >>> film = plots.animate(path).to_jshtml()  # save("climb.gif", writer="pillow") writes a file
     """
     from matplotlib.animation import FuncAnimation
 

@@ -1,4 +1,4 @@
-"""The climb: points, the paths they take, and where the paths end."""
+"""The ascent of Mean Shift: points, their paths, and the end points."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll.density.mean_shift import MeanShift
-from knoll.exceptions import BadData
-from knoll.plots.fitted import check_model
-from knoll.plots.plane import Plane
+from knoll.plots.fitted import check_model, plane_of
 from knoll.plots.scatter import scatter
-from knoll.plots.style import RED, axes_or_new, look
-from knoll.validation import Number, check_parameters, check_points
+from knoll.plots.style import RED, axes_or_new, style_axes
+from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["climb"]
 
 _PATH = "#555555"
 
@@ -50,17 +46,13 @@ def climb(model: MeanShift, X: ArrayLike, ax: Axes | None = None, *, n_paths: in
     """
     check_model(model, "plots.climb", "a fitted MeanShift", "peaks_", "paths")
     check_parameters("plots.climb", {"n_paths": n_paths}, {"n_paths": (Number(0, whole=True),)})
-    points = check_points(X)
-    if points.shape[1] != model.peaks_.shape[1]:
-        raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.peaks_.shape[1]}.")
-    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    plane = Plane.of_points(points, columns)
+    points, plane = plane_of(X, model.peaks_.shape[1])
     ax = axes_or_new(ax)
     scatter(points, model.predict(X), ax=ax, plane=plane)
     rows = np.unique(np.linspace(0, len(points) - 1, min(n_paths, len(points))).astype(int))
     if n_paths:
-        start = X.iloc[rows] if hasattr(X, "iloc") else points[rows]  # names of columns stay with them
+        start = X.iloc[rows] if hasattr(X, "iloc") else points[rows]  # with the names of the columns
         for path in model.paths(start):
             ax.plot(*plane.points(path).T, color=_PATH, linewidth=0.6, alpha=0.5, zorder=2)
     ax.plot(*plane.points(model.peaks_).T, "x", color=RED, markersize=7, label="ends", zorder=3)
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)

@@ -1,4 +1,4 @@
-"""Which cluster a new point would get: the plane, tinted by `predict`, beneath the points."""
+"""Decision regions: the plane coloured by `predict`, beneath the points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
-from knoll.plots.fitted import check_model
-from knoll.plots.plane import Plane
+from knoll.plots.fitted import check_model, plane_of
 from knoll.plots.scatter import scatter
 from knoll.plots.style import NOISE, PALETTE, axes_or_new
 from knoll.validation import Number, check_parameters, check_points
@@ -17,14 +16,12 @@ from knoll.validation import Number, check_parameters, check_points
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["decision_regions"]
-
 
 def decision_regions(model: Any, X: ArrayLike, ax: Axes | None = None, *, resolution: int = 200) -> Axes:
-    """Draw what a fitted model would answer for every place of the plane, and the points over it.
+    """Draw the prediction of a fitted model at every point of the plane, and the data over it.
 
-    Of more than two columns the two leading principal axes of X are drawn, and the plane is tinted by the answers for
-    its own places, the other axes being held at the mean: points off that plane may have another colour than it.
+    Of more than two columns the two leading principal axes of X are drawn, and the colours are the predictions in that
+    plane, with the other axes at the mean: a point off the plane may have another colour.
 
     Parameters
     ----------
@@ -35,7 +32,7 @@ def decision_regions(model: Any, X: ArrayLike, ax: Axes | None = None, *, resolu
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     resolution : int, default=200
-        Places along the longer side.
+        Grid points along the longer side.
 
     Returns
     -------
@@ -48,30 +45,25 @@ def decision_regions(model: Any, X: ArrayLike, ax: Axes | None = None, *, resolu
     >>> X = datasets.load("x1500").X
     >>> ax = plots.decision_regions(KMeans(3, random_state=0).fit(X), X)
     """
-    check_model(model, "plots.decision_regions", "a fitted model that answers for any place", "predict")
+    check_model(model, "plots.decision_regions", "a fitted model with predict", "predict")
     from matplotlib.colors import ListedColormap
 
     check_parameters("plots.decision_regions", {"resolution": resolution}, {"resolution": (Number(2, whole=True),)})
-    points = check_points(X)
-    if points.shape[1] < 2:
+    if check_points(X).shape[1] < 2:
         raise BadData("plots.decision_regions needs at least two columns; X has 1.")
-    if points.shape[1] != model.n_features_in_:
-        raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.n_features_in_}.")
-    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    plane = Plane.of_points(points, columns)
+    points, plane = plane_of(X, model.n_features_in_)
     xy = plane.points(points)
     low, high = xy.min(axis=0), xy.max(axis=0)
-    room = 0.05 * np.maximum(high - low, 1e-12)
-    low, high = low - room, high + room
+    margin = 0.05 * np.maximum(high - low, 1e-12)
+    low, high = low - margin, high + margin
     step = float((high - low).max()) / resolution
     sides = [np.arange(low[i], high[i] + step, step) for i in range(2)]
     grid = np.stack(np.meshgrid(*sides), axis=-1)  # (rows, columns, 2)
-    places = grid.reshape(-1, 2) @ plane.axes + plane.center  # back into d dimensions
-    asked: Any = places
-    if hasattr(model, "feature_names_in_") and columns is not None:
-        table: Any = type(X)  # of the same kind, with the same names
-        asked = table(places, columns=columns)
-    labels = np.asarray(model.predict(asked)).reshape(grid.shape[:2])
+    rows: Any = grid.reshape(-1, 2) @ plane.axes + plane.center  # back into d dimensions
+    if hasattr(model, "feature_names_in_") and hasattr(X, "columns"):
+        table: Any = type(X)  # of the same type, with the same names
+        rows = table(rows, columns=[str(name) for name in X.columns])
+    labels = np.asarray(model.predict(rows)).reshape(grid.shape[:2])
     answers = np.unique(np.concatenate([labels.ravel(), np.asarray(model.predict(X))]))
     tint = ListedColormap([NOISE if a < 0 else PALETTE[int(a) % len(PALETTE)] for a in answers])
     ax = axes_or_new(ax)

@@ -12,17 +12,15 @@ from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian.estimator import Gaussian
 from knoll.mixture.estimator import GaussianMixture
-from knoll.plots.fitted import check_model
-from knoll.plots.gaussian_mixture import matrices
+from knoll.plots.fitted import check_drawn, check_model, feature_names
+from knoll.plots.gaussian_mixture import matrices, plane_of_mixture
 from knoll.plots.plane import Plane, refuse_undrawable
 from knoll.plots.scatter import scatter
-from knoll.plots.style import NOISE, RED, axes_or_new, look
-from knoll.validation import Number, check_parameters, check_points
+from knoll.plots.style import NOISE, RED, axes_or_new, style_axes
+from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["density", "density_grid"]
 
 
 def density(
@@ -34,15 +32,15 @@ def density(
     ----------
     model : fitted Gaussian or GaussianMixture
         Of two columns, anything with `score_samples`, the logarithm of a density. Of more, the two leading principal
-        axes are drawn, with the contours of the density's shadow there: its integral over the other axes.
+        axes are drawn, with the contours of the marginal density there.
     X : array-like of shape (n_samples, n_features), optional
         Points to draw beneath; the picture is as wide as they are. Without them, as wide as a sample of the model.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     level : float, optional
-        A density: what lies inside its contour is denser.
+        The density on the contour.
     resolution : int, default=120
-        Places along each side.
+        Grid points along each side.
 
     Returns
     -------
@@ -65,13 +63,11 @@ def density(
         check_model(model, "plots.density", "a fitted model with a density", "score_samples")
     if d < 2:
         raise BadData("plots.density needs at least two columns; this model has 1.")
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
-    plane, flat = (Plane.of_points(np.zeros((1, 2)), names), model) if d == 2 else _shadow(model, names)
+    names = feature_names(model)
+    plane, flat = (Plane.of_points(np.zeros((1, 2)), names), model) if d == 2 else _marginal(model, names)
     ax = axes_or_new(ax)
     if X is not None:
-        points = check_points(X)
-        if points.shape[1] != d:
-            raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {d}.")
+        points = check_drawn(X, d)
         scatter(points, ax=ax, plane=plane)
     else:
         sample = model.sample(1000, random_state=0)
@@ -82,7 +78,7 @@ def density(
     ax.contour(x, y, height, levels=heights, colors=NOISE, linewidths=0.8)
     if level is not None:
         ax.contour(x, y, height, levels=[level], colors=RED, linewidths=1.8)
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)
 
 
 @dataclass(frozen=True)
@@ -95,17 +91,17 @@ class _Flat:
 
     def score_samples(self, X: Floats) -> Floats:
         """Return log p(x)."""
-        parts = []
+        logs = []
         for share, mean, covariance in zip(self.shares, self.means, self.covariances):
             root = np.linalg.cholesky(covariance)
             z = np.linalg.solve(root, (X - mean).T)  # (2, n)
             log_det = 2 * np.log(np.diag(root)).sum()
-            parts.append(np.log(share) - 0.5 * (np.square(z).sum(axis=0) + log_det) - np.log(2 * np.pi))
-        return np.logaddexp.reduce(parts, axis=0)
+            logs.append(np.log(share) - 0.5 * (np.square(z).sum(axis=0) + log_det) - np.log(2 * np.pi))
+        return np.logaddexp.reduce(logs, axis=0)
 
 
-def _shadow(model: Any, names: list[str] | None) -> tuple[Plane, _Flat]:
-    """Return the plane of a Gaussian or a mixture, and its density there: Gaussians cast Gaussian shadows."""
+def _marginal(model: Any, names: list[str] | None) -> tuple[Plane, _Flat]:
+    """Return the plane of a Gaussian or a mixture, and its marginal density there, which is a mixture again."""
     if isinstance(model, Gaussian):
         shares, means, covariances = np.ones(1), model.mean_[None], model.covariance_[None]
     elif isinstance(model, GaussianMixture):
@@ -117,16 +113,14 @@ def _shadow(model: Any, names: list[str] | None) -> tuple[Plane, _Flat]:
             "Fit it to two of them."
         )
     shares = np.asarray(shares, dtype=np.float64) / float(np.sum(shares))
-    center = shares @ means
-    whole = np.tensordot(shares, covariances, 1) + (shares * (means - center).T) @ (means - center)
-    plane = Plane.of_covariance(center, whole, names)
+    plane = plane_of_mixture(shares, means, covariances, names)
     return plane, _Flat(shares, plane.points(means), np.stack([plane.covariance(one) for one in covariances]))
 
 
 def density_grid(model: Any, shown: Floats, resolution: int) -> tuple[Floats, Floats, Floats]:
     """Return the two sides of a grid around points, and the density on it: (m,), (m,), (m, m)."""
     low, high = shown.min(axis=0), shown.max(axis=0)
-    room = 0.12 * np.maximum(high - low, 1e-12)
-    x, y = (np.linspace(low[i] - room[i], high[i] + room[i], resolution) for i in range(2))
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    return x, y, np.exp(model.score_samples(places)).reshape(resolution, resolution)
+    margin = 0.12 * np.maximum(high - low, 1e-12)
+    x, y = (np.linspace(low[i] - margin[i], high[i] + margin[i], resolution) for i in range(2))
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return x, y, np.exp(model.score_samples(grid)).reshape(resolution, resolution)

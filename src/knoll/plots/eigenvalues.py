@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, chart
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, plain_axes
 from knoll.spectral.estimator import SpectralClustering
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["eigenvalues"]
 
 
 def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -> Axes:
@@ -44,10 +42,10 @@ def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -
         values = np.append(model.eigenvalues_, model.eigenvalues_[-1] - model.eigengap_)
         values = values[np.isfinite(values)]
     ax = axes_or_new(ax)
-    place = np.arange(1, len(values) + 1)
-    inside = place <= k
-    ax.plot(place[inside], values[inside], "o", color=BLUE, markersize=6)
-    ax.plot(place[~inside], values[~inside], "o", color=NOISE, markersize=6)
+    number = np.arange(1, len(values) + 1)
+    inside = number <= k
+    ax.plot(number[inside], values[inside], "o", color=BLUE, markersize=6)
+    ax.plot(number[~inside], values[~inside], "o", color=NOISE, markersize=6)
     if k < len(values):
         ax.axvline(k + 0.5, color=RED, linewidth=0.9, linestyle="--")
         gap = f"after {k}: gap {values[k - 1] - values[k]:.3g}"
@@ -66,4 +64,4 @@ def eigenvalues(model: SpectralClustering | Selection, ax: Axes | None = None) -
     ax.set_ylabel("eigenvalue of D$^{-1/2}$AD$^{-1/2}$")
     ax.set_xlim(0.5, len(values) + 0.5)
     ax.locator_params(axis="x", integer=True)
-    return chart(ax)
+    return plain_axes(ax)

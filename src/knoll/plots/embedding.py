@@ -14,11 +14,9 @@ from knoll.spectral.estimator import SpectralClustering
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["embedding"]
-
 
 def embedding(model: SpectralClustering, ax: Axes | None = None) -> Axes:
-    """Draw the rows of the embedding, which k-means has parted, in the colours of their clusters.
+    """Draw the rows of the embedding in the colours of their clusters.
 
     Parameters
     ----------

@@ -1,25 +1,23 @@
-"""The sorted distances that ε was read from, with the choice marked."""
+"""The sorted distances that ε was chosen from, with the choice marked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knoll.plots.style import BLUE, RED, axes_or_new, chart
+from knoll.plots.style import BLUE, RED, axes_or_new, plain_axes
 from knoll.scales import EpsEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["eps_curve"]
-
 
 def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:
-    """Draw the sorted distances that ε was read from.
+    """Draw the sorted distances that ε was chosen from.
 
     Parameters
     ----------
     estimate : EpsEstimate
-        What `knoll.scales.estimate_eps` returned.
+        The result of `knoll.scales.estimate_eps`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -42,4 +40,4 @@ def eps_curve(estimate: EpsEstimate, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("rows, % (all to the left are core points)")
     ax.set_ylabel(f"{estimate.min_samples}-distance")
     ax.set_ylim(bottom=0)
-    return chart(ax)
+    return plain_axes(ax)

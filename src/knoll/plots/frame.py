@@ -1,4 +1,4 @@
-"""One state of a path from one algorithm to the other."""
+"""One state of a path from one algorithm to another."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from knoll.plots.plane import Plane
 from knoll.plots.responsibilities import mixed_colors
 from knoll.plots.scatter import scatter
 from knoll.plots.similarity_graph import similarity_graph
-from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, look
+from knoll.plots.style import BLUE, NOISE, RED, axes_or_new, style_axes
 from knoll.relations.path import Path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["frame"]
-
 
 def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw one state of a path: what it needs is read from what the frame holds.
+    """Draw one state of a path.
 
     Parameters
     ----------
     path : Path
-        What `path(X)` of a relation returned.
+        The result of `path(X)` of a relation.
     i : int, default=0
         Which frame; negative numbers count from the end.
     ax : matplotlib Axes, optional
@@ -66,12 +64,12 @@ def frame(path: Path, i: int = 0, ax: Axes | None = None) -> Axes:
         ax.scatter(ends[:, 0], ends[:, 1], color=BLUE, s=_size(len(xy)), linewidths=0)
     else:
         scatter(path.points, state.labels, ax=ax, plane=plane)
-    look(ax, plane.names)
+    style_axes(ax, plane.names)
     ax.set_aspect("equal", adjustable="box")  # every frame in the same window
     low, high = xy.min(axis=0), xy.max(axis=0)
-    room = 0.1 * float((high - low).max()) or 1.0
-    ax.set_xlim(low[0] - room, high[0] + room)
-    ax.set_ylim(low[1] - room, high[1] + room)
+    margin = 0.1 * float((high - low).max()) or 1.0
+    ax.set_xlim(low[0] - margin, high[0] + margin)
+    ax.set_ylim(low[1] - margin, high[1] + margin)
     ax.set_title(state.title, fontsize=10)
     return ax
 

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from knoll.exceptions import BadData
 from knoll.gaussian.estimator import Ellipse, Gaussian
-from knoll.plots.fitted import check_model
+from knoll.plots.fitted import check_drawn, check_model, feature_names
 from knoll.plots.plane import Plane
 from knoll.plots.scatter import scatter
-from knoll.plots.style import RED, axes_or_new, look
-from knoll.validation import check_points
+from knoll.plots.style import RED, axes_or_new, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["gaussian"]
 
 
 def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None, *, n_std: float = 3.0) -> Axes:
@@ -48,16 +44,14 @@ def gaussian(model: Gaussian, X: ArrayLike | None = None, ax: Axes | None = None
     """
     check_model(model, "plots.gaussian", "a fitted Gaussian", "ellipse", "covariance_")
     model.ellipse(n_std)  # refuses what has no ellipse: one column, an unfitted model, n_std ≤ 0
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    names = feature_names(model)
     plane = Plane.of_covariance(model.mean_, model.covariance_, names)
     ax = axes_or_new(ax)
     if X is not None:
-        columns = check_points(X).shape[1]
-        if columns != len(model.mean_):
-            raise BadData(f"X has {columns} columns, and the model was fitted to {len(model.mean_)}.")
+        check_drawn(X, len(model.mean_))
         scatter(X, ax=ax, plane=plane)
     center = plane.points(model.mean_[None])[0]
     contour = Ellipse.of(center, plane.covariance(model.covariance_), n_std).points()
     ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, label=f"{n_std:g}σ")
     ax.plot(*center, "o", color=RED, markersize=6, label="mean")
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)

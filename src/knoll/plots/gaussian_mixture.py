@@ -12,16 +12,14 @@ from knoll.exceptions import BadData
 from knoll.gaussian.covariance import COVARIANCE_TYPES
 from knoll.gaussian.estimator import Ellipse
 from knoll.mixture.estimator import GaussianMixture
-from knoll.plots.fitted import check_model
+from knoll.plots.fitted import check_model, feature_names
 from knoll.plots.plane import Plane, refuse_undrawable
 from knoll.plots.scatter import scatter
-from knoll.plots.style import RED, axes_or_new, look
+from knoll.plots.style import RED, axes_or_new, style_axes
 from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["gaussian_mixture", "matrices"]
 
 
 def gaussian_mixture(
@@ -61,25 +59,28 @@ def gaussian_mixture(
     covariances = matrices(model)
     means, weights = (np.asarray(a, dtype=np.float64) for a in (model.means_, model.weights_))
     shares = weights / weights.sum() if weights.sum() > 0 else np.full(k, 1 / k)
-    center = shares @ means
-    away = means - center
-    whole = np.tensordot(shares, covariances, 1) + (shares * away.T) @ away  # the mixture's own covariance
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
-    plane = Plane.of_covariance(center, whole, names)
+    plane = plane_of_mixture(shares, means, covariances, feature_names(model))
     ax = axes_or_new(ax)
     if X is not None:
         scatter(X, model.predict(X), ax=ax, plane=plane)
     for c, center in enumerate(plane.points(means)):
         if weights[c] == 0:
-            continue  # a dead component has no points to stand for
+            continue  # a component without points
         contour = Ellipse.of(center, plane.covariance(covariances[c]), n_std).points()
         ax.plot(*np.vstack([contour, contour[:1]]).T, color=RED, linewidth=1.8, label=f"{n_std:g}σ" if c == 0 else None)
         ax.plot(*center, "o", color=RED, markersize=4 + 6 * np.sqrt(shares[c]))
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)
+
+
+def plane_of_mixture(shares: Floats, means: Floats, covariances: Floats, names: list[str] | None) -> Plane:
+    """Return the plane of a mixture's own mean and covariance."""
+    center = shares @ means
+    between = means - center
+    return Plane.of_covariance(center, np.tensordot(shares, covariances, 1) + (shares * between.T) @ between, names)
 
 
 def matrices(model: GaussianMixture) -> Floats:
-    """Return every Σ_c as a matrix, (k, d, d), whatever shape the model keeps it in."""
+    """Return every Σ_c as a matrix, (k, d, d), for every covariance type."""
     k, d = model.means_.shape
-    kept = np.asarray(model.covariances_, dtype=np.float64)
-    return COVARIANCE_TYPES[model.covariance_type_].as_matrices(kept, k, d)
+    covariances = np.asarray(model.covariances_, dtype=np.float64)
+    return COVARIANCE_TYPES[model.covariance_type_].as_matrices(covariances, k, d)

@@ -9,18 +9,15 @@ from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans.estimator import KernelKMeans
-from knoll.plots.fitted import check_model
+from knoll.plots.fitted import check_drawn, check_model, feature_names
 from knoll.plots.plane import Plane
 from knoll.plots.scatter import scatter
-from knoll.plots.style import NOISE, axes_or_new, look
-from knoll.validation import check_points
+from knoll.plots.style import NOISE, axes_or_new, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["kernel_kmeans"]
-
-_STEPS = 160  # places along each axis at which the picture asks for the closest mean
+_STEPS = 160  # grid points along each axis
 
 
 def kernel_kmeans(model: KernelKMeans, X: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
@@ -49,29 +46,27 @@ def kernel_kmeans(model: KernelKMeans, X: ArrayLike | None = None, ax: Axes | No
     check_model(model, "plots.kernel_kmeans", "a fitted KernelKMeans", "fit_points_")
     if model.fit_points_ is None:
         raise BadData("The model was fitted to a kernel matrix: there are no points to draw. Draw them with scatter.")
-    points = np.asarray(model.fit_points_ if X is None else check_points(X), dtype=np.float64)
-    if points.shape[1] != model.n_features_in_:
-        raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {model.n_features_in_}.")
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
+    fitted = check_drawn(model.fit_points_ if X is None else X, model.n_features_in_)
+    points = np.asarray(fitted, dtype=np.float64)
     ax = axes_or_new(ax)
-    plane = Plane.of_points(points, names)
+    plane = Plane.of_points(points, feature_names(model))
     scatter(points, _closest(model, points), ax=ax, plane=plane)
     if points.shape[1] == 2:
         _draw_borders(model, points, ax)
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)
 
 
-def _closest(model: KernelKMeans, places: np.ndarray) -> np.ndarray:
-    kind = np.asarray(model.fit_points_).dtype
-    return np.asarray(model._assign(np.ascontiguousarray(places, dtype=kind)))
+def _closest(model: KernelKMeans, points: np.ndarray) -> np.ndarray:
+    dtype = np.asarray(model.fit_points_).dtype
+    return np.asarray(model._assign(np.ascontiguousarray(points, dtype=dtype)))
 
 
 def _draw_borders(model: KernelKMeans, points: np.ndarray, ax: Axes) -> None:
-    """Ask for the closest mean on a grid, and draw a line around each cluster's part of it."""
+    """Find the closest mean on a grid, and draw the contour of each cluster."""
     low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.06 * np.maximum(high - low, 1e-12)
-    x, y = (np.linspace(a, b, _STEPS) for a, b in zip(low - room, high + room, strict=True))
+    margin = 0.06 * np.maximum(high - low, 1e-12)
+    x, y = (np.linspace(a, b, _STEPS) for a, b in zip(low - margin, high + margin, strict=True))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     labels = _closest(model, grid).reshape(len(y), len(x))
-    for c in np.unique(labels)[1:]:  # a border has two sides: one of them is enough
+    for c in np.unique(labels)[1:]:  # a border has two sides: one of them is drawn
         ax.contour(x, y, (labels == c).astype(float), levels=[0.5], colors=NOISE, linewidths=0.9, zorder=1.5)

@@ -1,4 +1,4 @@
-"""k-means drawn over its data: the centres, and the borders of the half-spaces in which each is the closest."""
+"""k-means over its data: the centres, and the borders between their Voronoi cells."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll._typing import Floats
-from knoll.exceptions import BadData
 from knoll.kmeans.estimator import KMeans
-from knoll.plots.fitted import check_model
+from knoll.plots.fitted import check_drawn, check_model, feature_names
 from knoll.plots.plane import Plane
 from knoll.plots.scatter import scatter
-from knoll.plots.style import NOISE, RED, axes_or_new, look
-from knoll.validation import check_points
+from knoll.plots.style import NOISE, RED, axes_or_new, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["cell", "kmeans"]
 
 
 def kmeans(model: KMeans, X: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
@@ -48,34 +44,31 @@ def kmeans(model: KMeans, X: ArrayLike | None = None, ax: Axes | None = None) ->
     """
     check_model(model, "plots.kmeans", "a fitted KMeans", "cluster_centers_")
     centers = np.asarray(model.cluster_centers_, dtype=np.float64)
-    names = [str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None
     ax = axes_or_new(ax)
     if X is None:
-        plane = Plane.of_points(centers, names)
+        plane = Plane.of_points(centers, feature_names(model))
     else:
-        points = check_points(X)
-        if points.shape[1] != centers.shape[1]:
-            raise BadData(f"X has {points.shape[1]} columns, and the model was fitted to {centers.shape[1]}.")
-        plane = Plane.of_points(points, names)
+        points = check_drawn(X, centers.shape[1])
+        plane = Plane.of_points(points, feature_names(model))
         scatter(points, model.predict(X), ax=ax, plane=plane)
     shown = plane.points(centers)
     if centers.shape[1] <= 2:
         _draw_borders(shown, ax)
     ax.plot(*shown.T, "o", color=RED, markersize=6, markeredgecolor="white", label="centres")
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)
 
 
 def _draw_borders(centers: Floats, ax: Axes) -> None:
     from matplotlib.collections import LineCollection
 
-    # a frame far outside of what is seen; the borders do not stretch the axes to it
+    # a square far outside the visible window; the borders do not change the limits of the axes
     low, high = (np.asarray(limits) for limits in zip(ax.get_xlim(), ax.get_ylim()))
     low, high = np.minimum(low, centers.min(axis=0)), np.maximum(high, centers.max(axis=0))
     size = 10 * max(float((high - low).max()), 1e-300)
-    frame = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]) * size + (low + high) / 2
+    square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]) * size + (low + high) / 2
     lines = []
     for c in range(len(centers)):
-        corners = cell(centers, c, frame)
+        corners = cell(centers, c, square)
         lines += [
             (a, b)
             for a, b in zip(corners, np.roll(corners, -1, axis=0))
@@ -84,9 +77,9 @@ def _draw_borders(centers: Floats, ax: Axes) -> None:
     ax.add_collection(LineCollection(lines, colors=NOISE, linewidths=0.9, zorder=1.5), autolim=False)
 
 
-def cell(centers: Floats, c: int, frame: Floats) -> Floats:
-    """Return the corners of the region where centre c is the closest, within a convex frame, in order; (m, 2)."""
-    corners = frame
+def cell(centers: Floats, c: int, window: Floats) -> Floats:
+    """Return the corners, in order, of the Voronoi cell of centre c within a convex polygon; (m, 2)."""
+    corners = window
     for j in range(len(centers)):
         normal = centers[j] - centers[c]
         if j == c or not normal.any():

@@ -1,4 +1,4 @@
-"""The plane a picture is drawn in: the two columns there are, or the two leading principal axes of more."""
+"""The plane of a picture: two columns, or the two leading principal axes of more."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._typing import Floats
 from knoll.exceptions import BadData
 
-__all__ = ["Plane", "refuse_undrawable"]
-
-_LEAST, _MOST = 1e-100, 1e100  # matplotlib multiplies the scales of both axes, which must stay within float64
+_LEAST, _MOST = 1e-100, 1e100  # matplotlib multiplies the scales of both axes
 
 
 @dataclass(frozen=True)
 class Plane:
     """Coordinates (x − center) @ axes.T, with the names of both axes."""
 
-    center: NDArray[np.float64]  # (d,)
-    axes: NDArray[np.float64]  # (2, d)
+    center: Floats  # (d,)
+    axes: Floats  # (2, d)
     names: tuple[str, str]
 
     @classmethod
@@ -49,18 +48,18 @@ class Plane:
         first, second = (f"principal axis {i + 1} of {d} ({share[i]:.0%} of variance)" for i in range(2))
         return cls(np.asarray(mean, dtype=np.float64), axes, (first, second))
 
-    def points(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def points(self, X: NDArray[Any]) -> Floats:
         """Return the (n, 2) coordinates of points."""
         refuse_undrawable(X, least=0.0)
         return (np.asarray(X, dtype=np.float64) - self.center) @ self.axes.T
 
-    def covariance(self, covariance: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the (2, 2) covariance of a Gaussian's shadow in the plane."""
+    def covariance(self, covariance: NDArray[Any]) -> Floats:
+        """Return the (2, 2) covariance of a Gaussian projected onto the plane."""
         return np.asarray(self.axes @ covariance @ self.axes.T)
 
 
 def refuse_undrawable(values: NDArray[Any], least: float = _LEAST) -> None:
-    """Refuse numbers that no axis can carry, and say by what to divide them."""
+    """Raise an error for numbers outside the range of matplotlib."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest and not least <= largest <= _MOST:
         power = math.floor(math.log10(largest)) if math.isfinite(largest) else 308

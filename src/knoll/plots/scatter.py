@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
+from knoll.plots.fitted import plane_of
 from knoll.plots.plane import Plane
-from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, axes_or_new, look
+from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, axes_or_new, style_axes
 from knoll.validation import check_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["scatter"]
 
 
 def scatter(
@@ -46,15 +45,14 @@ def scatter(
     >>> ax = plots.scatter(data.X, data.y)
     """
     points = check_points(X)
-    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    plane = Plane.of_points(points, columns) if plane is None else plane
+    plane = plane_of(X)[1] if plane is None else plane
     ax = axes_or_new(ax)
     xy = plane.points(points)
     size = float(np.clip(6000 / len(xy), 2, 18))
     dots: dict[str, Any] = {"s": size, "linewidths": 0, "rasterized": len(xy) > 20_000}
     if labels is None:
         ax.scatter(*xy.T, color=BLUE, alpha=0.7, **dots)
-        return look(ax, plane.names)
+        return style_axes(ax, plane.names)
     labels = np.asarray(labels)
     if labels.shape != (len(xy),):
         raise BadData(f"labels must have one entry for each of the {len(xy)} rows of X, got shape {labels.shape}.")
@@ -63,4 +61,4 @@ def scatter(
     for i, name in enumerate(np.unique(labels[~noise])):
         color, marker = PALETTE[i % len(PALETTE)], MARKERS[i // len(PALETTE) % len(MARKERS)]
         ax.scatter(*xy[labels == name].T, color=color, marker=marker, alpha=0.8, **dots)
-    return look(ax, plane.names)
+    return style_axes(ax, plane.names)

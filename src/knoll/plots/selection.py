@@ -1,16 +1,14 @@
-"""A criterion for every candidate, with the choice marked."""
+"""A criterion for every candidate, with the choice."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knoll.plots.style import PALETTE, RED, axes_or_new, chart
+from knoll.plots.style import PALETTE, RED, axes_or_new, plain_axes
 from knoll.tuning import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["selection"]
 
 _GOOD = {"silhouette": "silhouette", "elbow": "inertia", "gap": "gap", "eigengap": "eigengap"}
 
@@ -21,7 +19,7 @@ def selection(choice: Selection, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     choice : Selection
-        What a function of `knoll.tuning` returned.
+        The result of a function of `knoll.tuning`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -48,4 +46,4 @@ def selection(choice: Selection, ax: Axes | None = None) -> Axes:
     ax.locator_params(axis="x", integer=True)
     if len(curves) > 1:
         ax.legend(frameon=False)
-    return chart(ax)
+    return plain_axes(ax)

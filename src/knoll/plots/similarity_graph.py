@@ -1,4 +1,4 @@
-"""A graph of similarities over its points: the strongest edges, the stronger the darker."""
+"""A similarity graph: the points and the strongest edges."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from knoll.exceptions import BadData
-from knoll.plots.plane import Plane
+from knoll.plots.fitted import plane_of
 from knoll.plots.scatter import scatter
 from knoll.plots.style import RED, axes_or_new
-from knoll.validation import Number, check_parameters, check_points
+from knoll.validation import Number, check_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["similarity_graph"]
 
 
 def similarity_graph(
@@ -53,20 +51,18 @@ def similarity_graph(
     from matplotlib.colors import to_rgb
 
     check_parameters("plots.similarity_graph", {"n_edges": n_edges}, {"n_edges": (Number(0, whole=True),)})
-    points = check_points(X)
+    points, plane = plane_of(X)
     n = len(points)
     if np.shape(similarity) != (n, n):
         raise BadData(f"similarity must be a matrix of {n} × {n}, a row and a column for each row of X, "
                       f"got shape {np.shape(similarity)}.")  # fmt: skip
-    given: Any = similarity if scipy.sparse.issparse(similarity) else np.asarray(similarity, dtype=np.float64)
-    upper = scipy.sparse.triu(scipy.sparse.coo_array(given), 1).tocoo()
+    matrix: Any = similarity if scipy.sparse.issparse(similarity) else np.asarray(similarity, dtype=np.float64)
+    upper = scipy.sparse.triu(scipy.sparse.coo_array(matrix), 1).tocoo()
     strength = np.asarray(upper.data, dtype=np.float64)
     if len(strength) and not strength.min() >= 0:
         raise BadData(f"similarity must be ≥ 0, and its least value is {strength.min():g}.")
     strongest = np.argsort(-strength, kind="stable")[: int(n_edges)]
     strongest = strongest[strength[strongest] > 0][::-1]  # the darkest on top
-    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    plane = Plane.of_points(points, columns)
     ax = axes_or_new(ax)
     xy = plane.points(points)
     ends = np.stack([xy[upper.row[strongest]], xy[upper.col[strongest]]], axis=1)  # (edges, 2, 2)

@@ -1,4 +1,4 @@
-"""One palette and one way to start a picture."""
+"""The palette, and the style of the axes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["BLUE", "MARKERS", "NOISE", "PALETTE", "RED", "axes_or_new", "chart", "look"]
 
 BLUE = "#0072B2"  # data
 RED = "#C8321E"  # model and samples
@@ -19,7 +17,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # the next marker each time the p
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
-    """Return the given axes, or those of a new figure."""
+    """Return the axes, by default those of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -29,18 +27,16 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return plt.subplots(figsize=(5.0, 4.5), layout="constrained")[1]
 
 
-def look(ax: Axes, names: tuple[str, str]) -> Axes:
-    """Give axes the house's look: equal units, light frame, named axes."""
+def plain_axes(ax: Axes) -> Axes:
+    """Style axes: two spines, small tick labels."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    return ax
+
+
+def style_axes(ax: Axes, names: tuple[str, str]) -> Axes:
+    """Style the axes of a plane: equal units, named axes."""
     ax.set_aspect("equal", adjustable="datalim")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return ax
-
-
-def chart(ax: Axes) -> Axes:
-    """Give the axes of a curve the look of all charts."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return ax
+    return plain_axes(ax)
