@@ -33,7 +33,7 @@ def open_text(data: Input, header: bool | None, expected: Sequence[str]) -> Tabl
     def tables(request: Request) -> Iterator[pa.Table]:
         labels = dict.fromkeys(request.labels, pa.string())
         if request.columns is None:
-            yield _parse(data.random_access, dialect, data.name, labels)
+            yield _parse(partial(data.random_access, mapped=True), dialect, data.name, labels)
         else:
             types = {**labels, **dict.fromkeys(request.columns, pa.float64())}
             yield from _gathered(_parse_blocks(data, dialect, types), request.rows(len(request.columns)))
