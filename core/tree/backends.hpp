@@ -1,0 +1,11 @@
+// The implementations of ReachabilitySearch.
+#pragma once
+
+#include "tree/search.hpp"
+
+namespace knoll {
+
+template <class T>
+std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, Run run);
+
+}  // namespace knoll
