@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from knoll import Gaussian, _core
-from knoll import _system
+from knoll import Gaussian, _core, _system
 from knoll._system import available_threads, free_memory, peak_memory, resolve_threads
 from knoll.exceptions import InvalidParameter
 
