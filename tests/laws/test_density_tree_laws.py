@@ -1,4 +1,4 @@
-"""The density tree: DBSCAN at every height, HDBSCAN by its definition, no order of the rows, weights are repetitions."""
+"""The density tree: DBSCAN at every height, HDBSCAN by its definition, any order of rows, weights as repetitions."""
 
 from __future__ import annotations
 

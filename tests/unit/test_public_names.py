@@ -51,7 +51,8 @@ PUBLIC = {
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState HDBSCANState KMeansState
         KernelKMeansState MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph
-        dbscan_spectral density_tree em_gmm gaussian_mle hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
+        dbscan_spectral density_tree em_gmm gaussian_mle hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
+        weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside

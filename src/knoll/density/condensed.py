@@ -1,8 +1,8 @@
 """The condensed tree: clusters of a least weight, how long rows stay in them, and which of them to take.
 
 At a node of the density tree, children of weight ≥ `min_cluster_size` are large. Two or more of them begin clusters of
-their own, one goes on as the same cluster, and all others leave it. A height h has the level λ = 1/h. The stability of a
-cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
+their own, one goes on as the same cluster, and all others leave it. A height h has the level λ = 1/h. The stability of
+a cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
 """
 
 from __future__ import annotations

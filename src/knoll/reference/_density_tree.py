@@ -1,4 +1,4 @@
-"""The density tree: connected components of mutual reachability for every height (eq. 7.1)."""
+"""The density tree: connected components of mutual reachability for every height (docs/theory/future-work.md)."""
 
 from __future__ import annotations
 
