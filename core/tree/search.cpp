@@ -1,11 +1,33 @@
 #include "tree/search.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
+#include "common/parallel.hpp"
 #include "tree/backends.hpp"
 
 namespace knoll {
+namespace {
+
+// From so many columns on, a search of 10 nearest rows visits most leaves of a tree.
+constexpr int64_t kTilesFrom = 8;
+
+// Whether squares of all differences are well within float64: coordinates up to 2^450, none smaller than 2^−450.
+template <class T>
+bool squares_well(View<const T, 2> x, Run run) {
+  std::atomic<bool> well = true;
+  for_chunks(x.shape[0], 1 << 12, run, [&](int64_t, int64_t begin, int64_t end) {
+    double largest = 0;
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < x.shape[1]; ++j) largest = std::max(largest, std::fabs(static_cast<double>(x(i, j))));
+    if (largest > 0x1p450 || (largest > 0 && largest < 0x1p-450)) well = false;
+  });
+  return well;
+}
+
+}  // namespace
 
 LeastEdges::LeastEdges(int64_t components)
     : keys_(std::make_unique<std::atomic<double>[]>(static_cast<size_t>(components))),
@@ -35,7 +57,13 @@ LeastEdges::Edge LeastEdges::edge(int32_t component) const {
 template <class T>
 std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x, const Metric& metric,
                                                              const std::string& backend, Run run) {
-  if (backend != "auto" && backend != "tree") throw std::invalid_argument("backend must be auto or tree");
+  if (backend != "auto" && backend != "tree" && backend != "tiles")
+    throw std::invalid_argument("backend must be auto, tree or tiles");
+  const bool possible = metric.name() == MetricName::euclidean && squares_well(x, run);
+  if (backend == "tiles" && !possible)
+    throw std::invalid_argument("tiles are for euclidean distances of ordinary size");
+  if (backend == "tiles" || (backend == "auto" && possible && x.shape[1] >= kTilesFrom))
+    return make_tiles_search(x, run);
   return make_tree_search(x, metric, run);
 }
 template std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const double, 2>, const Metric&,
