@@ -148,6 +148,7 @@ def fits() -> Iterator[Any]:
 
     import knoll
     from knoll import scales, tuning
+    from knoll.density.tree import DensityTree
 
     rng = np.random.default_rng(0)
 
@@ -218,6 +219,8 @@ def fits() -> Iterator[Any]:
                     )
                 )
         yield lambda X=data: knoll.DBSCAN(0.7).fit(X, sample_weight=np.linspace(0.5, 2, len(X)))
+        yield lambda X=data: DensityTree(4).fit(X).cut(0.7)
+        yield lambda X=data: DensityTree(4).fit(X, sample_weight=np.linspace(0.5, 2, len(X))).eom()
         yield lambda X=data: scales.estimate_eps(X)
         yield lambda X=data: scales.estimate_sigma(X)
         yield lambda X=data: scales.estimate_bandwidth(X)

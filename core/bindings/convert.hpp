@@ -27,6 +27,7 @@ using Out = nb::ndarray<T, nb::ndim<R>, nb::device::cpu>;
 void bind_kmeans(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_index(nb::module_& m);
+void bind_tree(nb::module_& m);
 void bind_ascent(nb::module_& m);
 void bind_seeding(nb::module_& m);
 void bind_kernels(nb::module_& m);

@@ -26,6 +26,7 @@ BOXES = [
     "dbscan_climbing",
     "mean_shift",
 ]
+OURS = ["density_tree", "hdbscan"]  # of the paper's future work
 POSITIONAL = {
     "gaussian_mle": ["X"],
     "em_gmm": ["X", "pi", "mu", "Sigma"],
@@ -37,17 +38,19 @@ POSITIONAL = {
     "dbscan_graph": ["X", "eps", "min_pts"],
     "dbscan_climbing": ["X", "eps", "min_pts"],
     "mean_shift": ["X", "eps"],
+    "density_tree": ["X", "min_pts"],
+    "hdbscan": ["X", "min_pts", "min_cluster_size"],
 }
 MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference.__path__)]
 
 
 def test_public_names():
     public = [n for n in reference.__all__ if not n.endswith("State")]
-    assert sorted(public) == sorted([*BOXES, "counted", "run"])
+    assert sorted(public) == sorted([*BOXES, *OURS, "counted", "run"])
     assert all(hasattr(reference, n) for n in reference.__all__)
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", [*BOXES, *OURS])
 def test_signatures_are_frozen(box):
     parameters = inspect.signature(getattr(reference, box)).parameters.values()
     assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == POSITIONAL[box]
@@ -59,7 +62,7 @@ def test_examples(module):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", [*BOXES, *OURS])
 def test_a_box_has_an_example_and_is_short(box):
     assert ">>>" in getattr(reference, box).__doc__
     module = importlib.import_module(f"knoll.reference._{box}")

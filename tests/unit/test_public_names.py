@@ -49,9 +49,10 @@ PUBLIC = {
         gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph
     """,
     "knoll.reference": """
-        ClimbingState DBSCANSpectralState DBSCANState EMState GaussianState KMeansState KernelKMeansState
-        MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph dbscan_spectral
-        em_gmm gaussian_mle kmeans mean_shift njw_spectral njw_spectral_graph run weighted_kernel_kmeans
+        ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState HDBSCANState KMeansState
+        KernelKMeansState MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph
+        dbscan_spectral density_tree em_gmm gaussian_mle hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
+        weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside

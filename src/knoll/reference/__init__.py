@@ -16,6 +16,8 @@ is done instead. ``counted`` returns how many distances a box evaluates.
     8     dbscan_graph             clusters and noise, from connected components
     9     dbscan_climbing          clusters and noise, by ascent to a level
     10    mean_shift               clusters, by ascent to the end of the path
+
+The paper's future work has boxes of ours: density_tree (the components for every height) and hdbscan (on that tree).
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from knoll.reference._count import counted
 from knoll.reference._dbscan_climbing import ClimbingState, dbscan_climbing
 from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
 from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
+from knoll.reference._density_tree import DensityTreeState, density_tree
 from knoll.reference._em_gmm import EMState, em_gmm
 from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
+from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
@@ -37,8 +41,10 @@ __all__ = [
     "ClimbingState",
     "DBSCANSpectralState",
     "DBSCANState",
+    "DensityTreeState",
     "EMState",
     "GaussianState",
+    "HDBSCANState",
     "KMeansState",
     "KernelKMeansState",
     "MeanShiftState",
@@ -48,8 +54,10 @@ __all__ = [
     "dbscan_climbing",
     "dbscan_graph",
     "dbscan_spectral",
+    "density_tree",
     "em_gmm",
     "gaussian_mle",
+    "hdbscan",
     "kmeans",
     "mean_shift",
     "njw_spectral",

@@ -1,0 +1,149 @@
+// The density tree.
+#include "convert.hpp"
+
+#include <cmath>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "tree/condensed_tree.hpp"
+#include "tree/cut.hpp"
+#include "tree/density_tree.hpp"
+
+namespace knoll::python {
+namespace {
+
+template <class T>
+nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, double min_samples,
+                                                         const std::optional<In<double, 1>>& weights,
+                                                         const std::string& metric, double p,
+                                                         const Out<int64_t, 1>& order, const Out<double, 1>& bars,
+                                                         const Out<double, 1>& core, const Out<int32_t, 2>& near,
+                                                         int threads, const std::string& backend) {
+  const auto points = view<2>(x);
+  const int64_t n = points.shape[0], d = points.shape[1];
+  const auto w = view_or_empty<1>(weights);
+  check_memory({array("x", x), array("weights", weights), array("order", order), array("bars", bars),
+                array("core", core), array("near", near)});
+  need(d >= 1, "x must have a column");
+  need(!weights || w.shape[0] == n, "weights must have one entry per row");
+  for (const auto size : {order.shape(0), bars.shape(0), core.shape(0), near.shape(0)})
+    need(static_cast<int64_t>(size) == n, "order, bars, core and near must have one entry per row");
+  need_number(min_samples, "min_samples");
+  need(n == 0 || static_cast<int64_t>(near.shape(1)) < n, "near must have fewer columns than there are rows");
+  need(weights || static_cast<double>(near.shape(1)) + 1 == min_samples, "near must have min_samples - 1 columns");
+  need(!weights || near.shape(1) == 0, "near must have no column where there are weights");
+  const Metric measure(Metric::named(metric), p, d);
+  DensityTreeReport report;
+  call(threads, 1000.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
+    must_be_finite(points, "x", run);
+    must_be_finite(w, "weights", run);
+    report = density_tree(points, min_samples, w, measure, backend, view<1>(order), view<1>(bars), view<1>(core),
+                          view<2>(near), run);
+  });
+  nb::dict out;
+  out["backend"] = report.backend;
+  out["rounds"] = report.rounds;
+  out["components_after_lists"] = report.components_after_lists;
+  return out;
+}
+
+template <class T>
+void def_density_tree(nb::module_& m) {
+  m.def("density_tree", &py_density_tree<T>, nb::arg("x").noconvert(), nb::arg("min_samples"),
+        nb::arg("weights").none(), nb::arg("metric"), nb::arg("p"), nb::arg("order").noconvert(),
+        nb::arg("bars").noconvert(), nb::arg("core").noconvert(), nb::arg("near").noconvert(), nb::arg("threads"),
+        nb::arg("backend") = "auto",
+        "Fill the order of the rows, the bars between them, core distances and nearest rows of the density tree.");
+}
+
+// Rows are numbers of other arrays, so they are checked before they are used.
+void need_rows(View<const int64_t, 1> rows) {
+  for (int64_t i = 0; i < rows.shape[0]; ++i)
+    need(rows(i) >= 0 && rows(i) < rows.shape[0], "order must be rows");
+}
+
+int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, const In<double, 1>& core, double eps,
+                    const Out<int64_t, 1>& labels, int threads) {
+  check_memory({array("order", order), array("bars", bars), array("core", core), array("labels", labels)});
+  for (const auto size : {bars.shape(0), core.shape(0), labels.shape(0)})
+    need(size == order.shape(0), "order, bars, core and labels must have the same length");
+  need(!std::isnan(eps), "eps must be a number");
+  const auto rows = view<1>(order);
+  int64_t found = 0;
+  call(threads, 20.0 * static_cast<double>(order.shape(0)), [&](Run run) {
+    need_rows(rows);
+    found = cut_tree(rows, view<1>(bars), view<1>(core), eps, view<1>(labels), run);
+  });
+  return found;
+}
+
+template <class T>
+void py_attach_borders(const In<T, 2>& x, const In<int32_t, 2>& near, const In<double, 1>& core, double eps,
+                       const std::string& metric, double p, const Out<int64_t, 1>& labels, int threads) {
+  check_memory({array("x", x), array("near", near), array("core", core), array("labels", labels)});
+  need(x.shape(1) >= 1, "x must have a column");
+  for (const auto size : {near.shape(0), core.shape(0), labels.shape(0)})
+    need(size == x.shape(0), "near, core and labels must have one entry per row");
+  need(!std::isnan(eps), "eps must be a number");
+  const auto rows = view<2>(near);
+  const Metric measure(Metric::named(metric), p, static_cast<int64_t>(x.shape(1)));
+  call(threads, 20.0 * static_cast<double>(x.size()), [&](Run run) {
+    for (int64_t i = 0; i < rows.shape[0]; ++i)
+      for (int64_t rank = 0; rank < rows.shape[1]; ++rank)
+        need(rows(i, rank) >= 0 && rows(i, rank) < rows.shape[0], "near must be rows");
+    attach_borders(view<2>(x), rows, view<1>(core), eps, measure, view<1>(labels), run);
+  });
+}
+
+template <class T>
+void def_attach_borders(nb::module_& m) {
+  m.def("attach_borders", &py_attach_borders<T>, nb::arg("x").noconvert(), nb::arg("near").noconvert(), nb::arg("core"),
+        nb::arg("eps"), nb::arg("metric"), nb::arg("p"), nb::arg("labels").noconvert(), nb::arg("threads"),
+        "Give rows that are not core the label of their closest core row within eps.");
+}
+
+nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<double, 1>& bars, const In<double, 1>& core,
+                                                          const std::optional<In<double, 1>>& weights, double least,
+                                                          const Out<int32_t, 1>& cluster, const Out<double, 1>& leaves,
+                                                          int threads) {
+  check_memory({array("bars", bars), array("core", core), array("weights", weights), array("cluster", cluster),
+                array("leaves", leaves)});
+  const auto w = view_or_empty<1>(weights);
+  const auto n = static_cast<int64_t>(bars.shape(0));
+  for (const auto size : {core.shape(0), cluster.shape(0), leaves.shape(0)})
+    need(static_cast<int64_t>(size) == n, "bars, core, cluster and leaves must have the same length");
+  need(!weights || w.shape[0] == n, "weights must have one entry per row");
+  need(n >= 1 && n < (int64_t{1} << 31), "there must be a row, and fewer than 2^31");
+  need_number(least, "least");
+  CondensedClusters found;
+  call(threads, 20.0 * static_cast<double>(n), [&](Run run) {
+    for (int64_t i = 1; i < n; ++i) need(!std::isnan(bars.data()[i * bars.stride(0)]), "bars must be numbers");
+    found = condense(tree_nodes(view<1>(bars), run), w, view<1>(core), least, view<1>(cluster), view<1>(leaves), run);
+  });
+  nb::dict out;
+  out["parent"] = found.parent;
+  out["birth"] = found.birth;
+  out["death"] = found.death;
+  out["weight"] = found.weight;
+  return out;
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+  def_density_tree<double>(m);
+  def_density_tree<float>(m);
+  m.def("cut_tree", &py_cut_tree, nb::arg("order"), nb::arg("bars"), nb::arg("core"), nb::arg("eps"),
+        nb::arg("labels").noconvert(), nb::arg("threads"),
+        "Label the components of the core rows at eps by their lowest row, -1 elsewhere; returns how many.");
+  def_attach_borders<double>(m);
+  def_attach_borders<float>(m);
+  m.def("condense_tree", &py_condense_tree, nb::arg("bars"), nb::arg("core"), nb::arg("weights").none(),
+        nb::arg("least"), nb::arg("cluster").noconvert(), nb::arg("leaves").noconvert(), nb::arg("threads"),
+        "Fill the cluster of each position and the height at which it leaves it; returns the clusters: parent, birth, "
+        "death and weight.");
+}
+
+}  // namespace knoll::python

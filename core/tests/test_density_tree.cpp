@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "common/view.hpp"
+#include "tree/condensed_tree.hpp"
+#include "tree/density_tree.hpp"
+
+using namespace knoll;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Tree {
+  std::vector<int64_t> order;
+  std::vector<double> bars, core;
+  std::vector<int32_t> near;
+  bool operator==(const Tree&) const = default;
+};
+
+Tree tree_of(const std::vector<double>& x, int64_t d, int64_t min_samples, int threads) {
+  const auto n = static_cast<int64_t>(x.size()) / d;
+  const auto rows = static_cast<size_t>(n);
+  Tree tree{std::vector<int64_t>(rows), std::vector<double>(rows), std::vector<double>(rows),
+            std::vector<int32_t>(rows * static_cast<size_t>(min_samples - 1))};
+  density_tree(matrix_view(x.data(), n, d), static_cast<double>(min_samples), {}, Metric(MetricName::euclidean, 2, d),
+               "auto", vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
+               vector_view(tree.core.data(), n), matrix_view(tree.near.data(), n, min_samples - 1), Run{threads});
+  return tree;
+}
+
+// Mutual reachability of all pairs, and its largest step on the best path between any two rows (Floyd and Warshall).
+std::vector<double> minimax(const std::vector<double>& x, int64_t d, int64_t min_samples) {
+  const size_t n = x.size() / static_cast<size_t>(d);
+  std::vector<double> m(n * n), core(n);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      double sum = 0;
+      for (size_t j = 0; j < static_cast<size_t>(d); ++j) {
+        const double difference = x[i * static_cast<size_t>(d) + j] - x[k * static_cast<size_t>(d) + j];
+        sum += difference * difference;
+      }
+      m[i * n + k] = std::sqrt(sum);
+    }
+    std::vector<double> sorted(m.begin() + static_cast<int64_t>(i * n), m.begin() + static_cast<int64_t>((i + 1) * n));
+    std::sort(sorted.begin(), sorted.end());
+    core[i] = sorted[static_cast<size_t>(min_samples - 1)];
+  }
+  for (size_t i = 0; i < n; ++i)
+    for (size_t k = 0; k < n; ++k) m[i * n + k] = std::max({m[i * n + k], core[i], core[k]});
+  for (size_t via = 0; via < n; ++via)
+    for (size_t i = 0; i < n; ++i)
+      for (size_t k = 0; k < n; ++k) m[i * n + k] = std::min(m[i * n + k], std::max(m[i * n + via], m[via * n + k]));
+  return m;
+}
+
+}  // namespace
+
+TEST("density tree: single linkage of mutual reachability") {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 40; ++round) {
+    const int64_t n = 2 + static_cast<int64_t>(random() % 90), d = 1 + static_cast<int64_t>(random() % 5);
+    const auto min_samples = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(std::min<int64_t>(n, 8)));
+    std::vector<double> x(static_cast<size_t>(n * d));
+    for (double& value : x)  // every other table is a lattice: many equal rows and distances
+      value = round % 2 == 0 ? static_cast<double>(random() % 4) : static_cast<double>(random()) * 0x1p-64;
+    const Tree tree = tree_of(x, d, min_samples, 3);
+    const std::vector<double> expected = minimax(x, d, min_samples);
+    for (size_t i = 0; i < tree.order.size(); ++i) {
+      double largest = 0;
+      for (size_t k = i + 1; k < tree.order.size(); ++k) {
+        largest = std::max(largest, tree.bars[k]);
+        CHECK(largest ==
+              expected[static_cast<size_t>(tree.order[i]) * static_cast<size_t>(n) + static_cast<size_t>(tree.order[k])]);
+      }
+    }
+    CHECK(tree.bars[0] == kInfinity);
+  }
+}
+
+TEST("density tree: the same bits for any number of threads") {
+  std::mt19937_64 random(2);
+  std::vector<double> x(6000);
+  for (double& value : x) value = static_cast<double>(random() % 50);
+  const Tree one = tree_of(x, 2, 4, 1);
+  for (const int threads : {2, 4}) CHECK(tree_of(x, 2, 4, threads) == one);
+}
+
+TEST("density tree: a node joins all components that meet at its height") {
+  const std::vector<double> bars{kInfinity, 1, 3, 1, 3, 2};  // ((0 1) (2 3) (4 5)), the three at height 3
+  const TreeNodes nodes = tree_nodes(vector_view(bars.data(), 6), Run{});
+  CHECK(nodes.height == (std::vector<double>{1, 1, 2, 3}));
+  CHECK(nodes.parent == (std::vector<int32_t>{3, 3, 3, -1}));
+  CHECK(nodes.begin == (std::vector<int32_t>{0, 2, 4, 0}));
+  CHECK(nodes.end == (std::vector<int32_t>{2, 4, 6, 6}));
+  CHECK(nodes.leaf_parent == (std::vector<int32_t>{0, 0, 1, 1, 2, 2}));
+}

@@ -1,0 +1,74 @@
+#include "tree/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "common/parallel.hpp"
+#include "tree/backends.hpp"
+
+namespace knoll {
+namespace {
+
+// From so many columns on, a search of 10 nearest rows visits most leaves of a tree.
+constexpr int64_t kTilesFrom = 8;
+
+// Whether squares of all differences are well within float64: coordinates up to 2^450, none smaller than 2^−450.
+template <class T>
+bool squares_well(View<const T, 2> x, Run run) {
+  std::atomic<bool> well = true;
+  for_chunks(x.shape[0], 1 << 12, run, [&](int64_t, int64_t begin, int64_t end) {
+    double largest = 0;
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < x.shape[1]; ++j) largest = std::max(largest, std::fabs(static_cast<double>(x(i, j))));
+    if (largest > 0x1p450 || (largest > 0 && largest < 0x1p-450)) well = false;
+  });
+  return well;
+}
+
+}  // namespace
+
+LeastEdges::LeastEdges(int64_t components)
+    : keys_(std::make_unique<std::atomic<double>[]>(static_cast<size_t>(components))),
+      locks_(std::make_unique<std::atomic_flag[]>(static_cast<size_t>(components))),
+      ends_(static_cast<size_t>(components), Ends{-1, -1}) {
+  for (int64_t c = 0; c < components; ++c) keys_[static_cast<size_t>(c)] = std::numeric_limits<double>::infinity();
+}
+
+// A lock for a few instructions: it is taken only by an edge that is smaller than all before it.
+void LeastEdges::offer(int32_t component, double key, int32_t a, int32_t b) {
+  const auto c = static_cast<size_t>(component);
+  if (key >= keys_[c].load(std::memory_order_relaxed)) return;
+  while (locks_[c].test_and_set(std::memory_order_acquire)) {
+  }
+  if (key < keys_[c].load(std::memory_order_relaxed)) {
+    ends_[c] = {a, b};
+    keys_[c].store(key, std::memory_order_relaxed);
+  }
+  locks_[c].clear(std::memory_order_release);
+}
+
+LeastEdges::Edge LeastEdges::edge(int32_t component) const {
+  const auto c = static_cast<size_t>(component);
+  return {keys_[c].load(std::memory_order_relaxed), ends_[c].a, ends_[c].b};
+}
+
+template <class T>
+std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x, const Metric& metric,
+                                                             const std::string& backend, Run run) {
+  if (backend != "auto" && backend != "tree" && backend != "tiles")
+    throw std::invalid_argument("backend must be auto, tree or tiles");
+  const bool possible = metric.name() == MetricName::euclidean && squares_well(x, run);
+  if (backend == "tiles" && !possible)
+    throw std::invalid_argument("tiles are for euclidean distances of ordinary size");
+  if (backend == "tiles" || (backend == "auto" && possible && x.shape[1] >= kTilesFrom))
+    return make_tiles_search(x, run);
+  return make_tree_search(x, metric, run);
+}
+template std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const double, 2>, const Metric&,
+                                                                      const std::string&, Run);
+template std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const float, 2>, const Metric&,
+                                                                      const std::string&, Run);
+
+}  // namespace knoll

@@ -1,0 +1,126 @@
+#include "tree/spanning_tree.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/parallel.hpp"
+#include "common/union_find.hpp"
+
+namespace knoll {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kGrain = 1 << 14;
+
+class Boruvka {
+ public:
+  Boruvka(const ReachabilitySearch& search, const int32_t* near, int64_t width, const double* core, Run run)
+      : search_(search), near_(near), width_(width), core_(core), run_(run), n_(search.size()) {
+    tree_.edges.reserve(static_cast<size_t>(std::max<int64_t>(n_ - 1, 0)));
+    component_ = make_large_array<int32_t>(static_cast<size_t>(n_));
+    cleared_ = make_large_array<double>(static_cast<size_t>(n_));
+  }
+
+  SpanningTree run() {
+    take_free_edges();
+    tree_.components_after_lists = components_;
+    while (components_ > 1 && round()) ++tree_.rounds;
+    return std::move(tree_);
+  }
+
+ private:
+  // The position of a list's entry that gives p a free edge, −1: none.
+  int32_t free_end(int64_t p) const {
+    for (int64_t rank = 0; rank < width_; ++rank) {
+      const int32_t q = near_[p * width_ + rank];
+      if (core_[q] < core_[p] || (core_[q] == core_[p] && q < p))
+        return search_.key(p, q) <= core_[p] ? q : -1;  // lists may be longer than min_samples − 1
+    }
+    return -1;
+  }
+
+  void take_free_edges() {
+    UnionFind<int32_t> sets(n_);
+    auto ends = make_large_array<int32_t>(static_cast<size_t>(n_));
+    for_chunks(n_, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        ends[static_cast<size_t>(p)] = free_end(p);
+        if (ends[static_cast<size_t>(p)] >= 0) sets.unite_shared(static_cast<int32_t>(p), ends[static_cast<size_t>(p)]);
+        cleared_[static_cast<size_t>(p)] = -1;
+      }
+    });
+    for (int64_t p = 0; p < n_; ++p) {
+      const int32_t q = ends[static_cast<size_t>(p)];
+      if (q >= 0) tree_.edges.push_back({core_[p], static_cast<int32_t>(p), q});
+    }
+    components_ = sets.labels(vector_view(component_.get(), n_), run_);
+    open_.resize(static_cast<size_t>(n_));
+    for (int64_t p = 0; p < n_; ++p) open_[static_cast<size_t>(p)] = static_cast<int32_t>(p);
+  }
+
+  // Joins every component with another one; false where none has an edge.
+  bool round() {
+    LeastEdges least(components_);
+    offer_lists(least);
+    search_.leave({component_.get(), core_, cleared_.get()}, least, run_);
+    UnionFind<int32_t> sets(components_);
+    const size_t before = tree_.edges.size();
+    for (int32_t c = 0; c < components_; ++c) {
+      const auto [key, a, b] = least.edge(c);
+      if (key < kInfinity && sets.unite(c, component_[static_cast<size_t>(b)])) tree_.edges.push_back({key, a, b});
+    }
+    std::vector<int32_t> label(static_cast<size_t>(components_));
+    components_ = sets.labels(vector_view(label.data(), components_), run_);
+    for_chunks(n_, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        component_[static_cast<size_t>(p)] = label[static_cast<size_t>(component_[static_cast<size_t>(p)])];
+    });
+    return tree_.edges.size() > before;
+  }
+
+  // Offers the edges of the lists; a row whose list lies within its component has none any more.
+  void offer_lists(LeastEdges& least) {
+    const auto rows = static_cast<int64_t>(open_.size());
+    std::vector<uint8_t> stays(open_.size());
+    for_chunks(rows, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int32_t p = open_[static_cast<size_t>(i)], here = component_[static_cast<size_t>(p)];
+        for (int64_t rank = 0; rank < width_; ++rank) {
+          const int32_t q = near_[p * width_ + rank], there = component_[static_cast<size_t>(q)];
+          if (here == there) continue;
+          stays[static_cast<size_t>(i)] = 1;
+          const double bound = std::max(core_[p], core_[q]);
+          if (bound >= least.key(here) && bound >= least.key(there)) continue;
+          const double key = std::max(bound, search_.key(p, q));
+          least.offer(here, key, p, q);
+          least.offer(there, key, q, p);
+        }
+      }
+    });
+    size_t kept = 0;
+    for (size_t i = 0; i < open_.size(); ++i)
+      if (stays[i] != 0) open_[kept++] = open_[i];
+    open_.resize(kept);
+  }
+
+  const ReachabilitySearch& search_;
+  const int32_t* const near_;
+  const int64_t width_;
+  const double* const core_;
+  const Run run_;
+  const int64_t n_;
+  int64_t components_ = 0;
+  LargeArray<int32_t> component_;  // (n)
+  LargeArray<double> cleared_;     // (n)
+  std::vector<int32_t> open_;      // rows with a list entry in another component
+  SpanningTree tree_;
+};
+
+}  // namespace
+
+SpanningTree spanning_tree(const ReachabilitySearch& search, const int32_t* near, int64_t width, const double* core,
+                           Run run) {
+  return Boruvka(search, near, width, core, run).run();
+}
+
+}  // namespace knoll
