@@ -151,11 +151,14 @@ def _components(near: Any) -> Any:
 
 
 def centres_lie_in_the_box(case: Case, model: Any) -> str | None:
-    """A mean of rows lies between the least and the largest of them, up to rounding."""
+    """A mean of rows lies between the least and the largest of them, up to rounding.
+
+    Magnitudes down to 1e-300 keep their digits; a subnormal coordinate times a tiny weight may round to 0.
+    """
     rows = case.X[case.present].astype(np.float64)
     low, high = rows.min(axis=0), rows.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
-    slack = size * (1e-6 if case.X.dtype == np.float32 else 1e-15) + 1e-323
+    slack = size * (1e-6 if case.X.dtype == np.float32 else 1e-15) + 1e-300
     centers = model.cluster_centers_.astype(np.float64)
     if bool(model.bin_seeding) and model.n_iter_ == 0:
         return None

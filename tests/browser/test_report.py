@@ -78,7 +78,7 @@ def test_what_the_table_brings_along_stays_text(opened):
     assert page.evaluate("document.scripts.length") == 2
     facts = page.locator("#table > ul > li").all_inner_texts()
     assert facts[: len(NASTY)] == NASTY
-    assert page.locator("#again pre").inner_text() == f"knoll {NASTY[0]}"
+    assert page.locator("#reproduce pre").inner_text() == f"knoll {NASTY[0]}"
     chips = page.locator("#answer-truth .chip").all_inner_texts()
     assert all(any(name in chip for chip in chips) for name in NASTY[:3])
     page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")

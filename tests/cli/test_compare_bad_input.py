@@ -153,7 +153,7 @@ def test_one_column_is_a_table(tmp_path, call):
     code, text, _ = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *QUICK)
     assert code == 0
     assert f"{tmp_path / 'data.csv'}: 120 rows, 1 column; scaled" in text
-    assert "height means nothing" in (tmp_path / "out" / "report.html").read_text()
+    assert "the vertical position has no meaning" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_row_without_a_class(refused):

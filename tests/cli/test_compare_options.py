@@ -92,7 +92,7 @@ def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert list(summary["candidates"]) == ["gaussian-mixture", "kmeans"]
     assert [failure["method"] for failure in summary["failures"]] == ["dbscan"]
-    assert "no answer</span>: " in (tmp_path / "out" / "report.html").read_text()
+    assert "failed</span>: " in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

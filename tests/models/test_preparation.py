@@ -58,7 +58,7 @@ def test_mistakes_are_named():
         Preparation.fit([[1.0]], ["a"], missing="guess")
     for X in ([[1.0, 2.0]], [[np.nan]], np.empty((0, 1)), [1.0]):
         with pytest.raises(
-            BadData, match=r"X must be finite, with a row at least and a column for each of 1 names; its"
+            BadData, match=r"X must be finite, with at least one row and a column for each of 1 names; its"
         ):
             Preparation.fit(X, ["a"])
     with pytest.raises(BadData, match=r"X has 2 columns; the model takes 1\."):

@@ -314,7 +314,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(model, tmp_path,
     with pytest.raises(expected) as caught:
         knoll.save(model, path)
     if expected is ModelFileError:
-        assert str(caught.value) == f"cannot write {path}: No space left on device. Choose another place."
+        assert str(caught.value) == f"cannot write {path}: No space left on device. Choose another path."
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m.knoll"]
 

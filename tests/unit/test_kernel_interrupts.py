@@ -65,7 +65,7 @@ def test_a_fitted_one_keeps_its_fit(model):
 
 def test_ctrl_c_does_not_wait_for_a_factorisation(monkeypatch):
     """SciPy's cannot be interrupted, so nobody waits for it."""
-    real = eigen._factor
+    real = eigen._Factor
 
     def slow(system):
         if system.shape[0] > 10_000:  # not the ball from which the fill is estimated
@@ -73,7 +73,7 @@ def test_ctrl_c_does_not_wait_for_a_factorisation(monkeypatch):
             time.sleep(4.0)
         return real(system)
 
-    monkeypatch.setattr(eigen, "_factor", slow)
+    monkeypatch.setattr(eigen, "_Factor", slow)
     X = np.sort(np.random.default_rng(0).uniform(0, 1, size=(12_000, 1)), axis=0)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
