@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from knoll.density.condensed import CondensedTree, condense
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.neighbors.index import UniqueRowIndex
-from knoll.validation import N_JOBS, Choice, Instance, Number, check_parameters, check_points, check_weights
+from knoll.validation import N_JOBS, Choice, Instance, Number, Rule, check_parameters, check_points, check_weights
 
 __all__ = ["DensityTree"]
 
@@ -83,7 +83,7 @@ class DensityTree(Estimator):
         "p": (None, Number(0, strict=False)),
         "n_jobs": N_JOBS,
     }
-    _cut_rules: ClassVar = {
+    _cut_rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {
         "eps": (Number(0, strict=True),),
         "border": (Choice(("closest", "noise")),),
         "min_cluster_size": (Number(2, remedy="A cluster has at least two rows."),),
