@@ -25,6 +25,7 @@ bool before(View<const T, 2> x, int64_t a, int64_t b) {
 int64_t cut_tree(View<const int64_t, 1> order, View<const double, 1> bars, View<const double, 1> core, double eps,
                  View<int64_t, 1> labels, Run run) {
   const int64_t n = order.shape[0];
+  for (int64_t row = 0; row < n; ++row) labels(row) = -1;  // where `order` leaves a row out, too
   const auto begins = [&](int64_t i) { return (i == 0 || bars(i) > eps) && core(order(i)) <= eps; };
   std::vector<int64_t> first(static_cast<size_t>(chunk_count(n, kGrain)));  // (chunks) intervals before it
   for_chunks(n, kGrain, run, [&](int64_t chunk, int64_t begin, int64_t end) {
