@@ -60,8 +60,7 @@ void def_density_tree(nb::module_& m) {
 
 // Rows are numbers of other arrays, so they are checked before they are used.
 void need_rows(View<const int64_t, 1> rows) {
-  for (int64_t i = 0; i < rows.shape[0]; ++i)
-    need(rows(i) >= 0 && rows(i) < rows.shape[0], "order must be rows");
+  for (int64_t i = 0; i < rows.shape[0]; ++i) need(rows(i) >= 0 && rows(i) < rows.shape[0], "order must be rows");
 }
 
 int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, const In<double, 1>& core, double eps,

@@ -74,8 +74,9 @@ TEST("density tree: single linkage of mutual reachability") {
       double largest = 0;
       for (size_t k = i + 1; k < tree.order.size(); ++k) {
         largest = std::max(largest, tree.bars[k]);
-        CHECK(largest ==
-              expected[static_cast<size_t>(tree.order[i]) * static_cast<size_t>(n) + static_cast<size_t>(tree.order[k])]);
+        CHECK(
+            largest ==
+            expected[static_cast<size_t>(tree.order[i]) * static_cast<size_t>(n) + static_cast<size_t>(tree.order[k])]);
       }
     }
     CHECK(tree.bars[0] == kInfinity);
