@@ -20,12 +20,16 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
                                                          const std::string& metric, double p,
                                                          const Out<int64_t, 1>& order, const Out<double, 1>& bars,
                                                          const Out<double, 1>& core, const Out<int32_t, 2>& near,
-                                                         int threads, const std::string& backend) {
+                                                         int threads, const std::string& backend,
+                                                         const std::optional<Out<int32_t, 2>>& edges, double alpha) {
+  need(std::isfinite(alpha) && alpha > 0, "alpha must be > 0 and finite");
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   const auto w = view_or_empty<1>(weights);
   check_memory({array("x", x), array("weights", weights), array("order", order), array("bars", bars),
-                array("core", core), array("near", near)});
+                array("core", core), array("near", near), array("edges", edges)});
+  need(!edges || (static_cast<int64_t>(edges->shape(0)) == std::max<int64_t>(n - 1, 0) && edges->shape(1) == 2),
+       "edges must have n - 1 rows and two columns");
   need(d >= 1, "x must have a column");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   for (const auto size : {order.shape(0), bars.shape(0), core.shape(0), near.shape(0)})
@@ -40,7 +44,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
     must_be_finite(points, "x", run);
     must_be_finite(w, "weights", run);
     report = density_tree(points, min_samples, w, measure, backend, view<1>(order), view<1>(bars), view<1>(core),
-                          view<2>(near), run);
+                          view<2>(near), view_or_empty<2>(edges), alpha, run);
   });
   nb::dict out;
   out["backend"] = report.backend;
@@ -54,7 +58,7 @@ void def_density_tree(nb::module_& m) {
   m.def("density_tree", &py_density_tree<T>, nb::arg("x").noconvert(), nb::arg("min_samples"),
         nb::arg("weights").none(), nb::arg("metric"), nb::arg("p"), nb::arg("order").noconvert(),
         nb::arg("bars").noconvert(), nb::arg("core").noconvert(), nb::arg("near").noconvert(), nb::arg("threads"),
-        nb::arg("backend") = "auto",
+        nb::arg("backend") = "auto", nb::arg("edges").noconvert().none() = nb::none(), nb::arg("alpha") = 1.0,
         "Fill the order of the rows, the bars between them, core distances and nearest rows of the density tree.");
 }
 

@@ -29,7 +29,8 @@ Tree tree_of(const std::vector<double>& x, int64_t d, int64_t min_samples, int t
             std::vector<int32_t>(rows * static_cast<size_t>(min_samples - 1))};
   density_tree(matrix_view(x.data(), n, d), static_cast<double>(min_samples), {}, Metric(MetricName::euclidean, 2, d),
                "auto", vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
-               vector_view(tree.core.data(), n), matrix_view(tree.near.data(), n, min_samples - 1), Run{threads});
+               vector_view(tree.core.data(), n), matrix_view(tree.near.data(), n, min_samples - 1), {}, 1.0,
+               Run{threads});
   return tree;
 }
 

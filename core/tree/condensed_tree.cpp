@@ -62,9 +62,6 @@ TreeNodes tree_nodes(View<const double, 1> bars, Run run) {
   return nodes;
 }
 
-namespace {
-
-// The weight of every node: sums in two doubles, so that the rounded one does not depend on the order of the children.
 std::vector<double> node_weights(const TreeNodes& nodes, View<const double, 1> weights) {
   const size_t count = nodes.height.size();
   std::vector<double> out(count);
@@ -86,8 +83,6 @@ std::vector<double> node_weights(const TreeNodes& nodes, View<const double, 1> w
   }
   return out;
 }
-
-}  // namespace
 
 CondensedClusters condense(const TreeNodes& nodes, View<const double, 1> weights, View<const double, 1> core,
                            double least, View<int32_t, 1> cluster, View<double, 1> leaves, Run run) {

@@ -23,6 +23,9 @@ struct TreeNodes {
 // bars (n): the first is not read.
 TreeNodes tree_nodes(View<const double, 1> bars, Run run);
 
+// The weight of every node: sums in two doubles, so that the rounded one does not depend on the order of the children.
+std::vector<double> node_weights(const TreeNodes& nodes, View<const double, 1> weights);  // (n) by position, or empty
+
 struct CondensedClusters {
   std::vector<int32_t> parent;               // −1: the root
   std::vector<double> birth, death, weight;  // heights: of the split that it comes from, and of its own split (−1:

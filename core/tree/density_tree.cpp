@@ -114,7 +114,8 @@ void arrange(const std::vector<int64_t>& rows, const TreeNodes& nodes, View<int6
 template <class T>
 DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<const double, 1> weights,
                                const Metric& metric, const std::string& backend, View<int64_t, 1> order,
-                               View<double, 1> bars, View<double, 1> core, View<int32_t, 2> near, Run run) {
+                               View<double, 1> bars, View<double, 1> core, View<int32_t, 2> near,
+                               View<int32_t, 2> edges, double alpha, Run run) {
   const int64_t n = x.shape[0];
   const auto search = ReachabilitySearch::make(x, metric, backend, run);
   DensityTreeReport report;
@@ -137,6 +138,12 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
         cores[static_cast<size_t>(p)] = search->key(p, lists[static_cast<size_t>(p * width + kept - 1)]);
     });
 
+  // max(c(x), c(y), d/α) = max(α c(x), α c(y), d) / α: the core distances are stretched, and the heights shrunk again.
+  // Keys are distances or their squares.
+  const double stretch = search->distance(4) == 4 * search->distance(1) ? alpha : alpha * alpha;
+  if (alpha != 1)
+    for (int64_t p = 0; p < n; ++p) cores[static_cast<size_t>(p)] *= stretch;
+
   SpanningTree tree = spanning_tree(*search, lists.get(), width, cores.get(), run);
   report.rounds = tree.rounds;
   report.components_after_lists = tree.components_after_lists;
@@ -144,16 +151,22 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
   for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t row = search->row(p);
-      core(row) = search->distance(cores[static_cast<size_t>(p)]);
+      core(row) = search->distance(cores[static_cast<size_t>(p)]) / alpha;
       for (int64_t rank = 0; rank < kept; ++rank)
         near(row, rank) = static_cast<int32_t>(search->row(lists[static_cast<size_t>(p * width + rank)]));
     }
   });
 
+  for (int64_t e = 0; e < edges.shape[0]; ++e) {  // fewer were found where distances are infinite
+    const bool found = e < static_cast<int64_t>(tree.edges.size());
+    edges(e, 0) = found ? static_cast<int32_t>(search->row(tree.edges[static_cast<size_t>(e)].a)) : -1;
+    edges(e, 1) = found ? static_cast<int32_t>(search->row(tree.edges[static_cast<size_t>(e)].b)) : -1;
+  }
+
   Chains chains(n);
   for (const int32_t e : ascending(tree.edges, run)) {
     const auto& [key, a, b] = tree.edges[static_cast<size_t>(e)];
-    chains.join(a, b, search->distance(key));
+    chains.join(a, b, search->distance(key) / alpha);
   }
   std::vector<int64_t> rows(static_cast<size_t>(n));
   int64_t at = 0;
@@ -170,9 +183,9 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
 
 template DensityTreeReport density_tree(View<const double, 2>, double, View<const double, 1>, const Metric&,
                                         const std::string&, View<int64_t, 1>, View<double, 1>, View<double, 1>,
-                                        View<int32_t, 2>, Run);
+                                        View<int32_t, 2>, View<int32_t, 2>, double, Run);
 template DensityTreeReport density_tree(View<const float, 2>, double, View<const double, 1>, const Metric&,
                                         const std::string&, View<int64_t, 1>, View<double, 1>, View<double, 1>,
-                                        View<int32_t, 2>, Run);
+                                        View<int32_t, 2>, View<int32_t, 2>, double, Run);
 
 }  // namespace knoll

@@ -27,9 +27,12 @@ template <class T>
 DensityTreeReport density_tree(View<const T, 2> x,                                 // in  (n, d)
                                double min_samples, View<const double, 1> weights,  // in  (n), > 0, or empty
                                const Metric& metric, const std::string& backend, View<int64_t, 1> order,  // out (n)
-                               View<double, 1> bars,   // out (n), the first is infinite
-                               View<double, 1> core,   // out (n) core distances
-                               View<int32_t, 2> near,  // out
+                               View<double, 1> bars,    // out (n), the first is infinite
+                               View<double, 1> core,    // out (n) core distances
+                               View<int32_t, 2> near,   // out
+                               View<int32_t, 2> edges,  // out (n - 1, 2) rows: a minimum spanning tree, which of
+                                                        // several depends on timing; or empty
+                               double alpha,            // distances are divided by it, core distances are not
                                Run run);
 
 }  // namespace knoll

@@ -26,7 +26,7 @@ BOXES = [
     "dbscan_climbing",
     "mean_shift",
 ]
-OURS = ["density_tree", "hdbscan"]  # of the paper's future work
+OURS = ["density_tree", "hdbscan", "genie", "tree_centers"]  # of the paper's future work
 POSITIONAL = {
     "gaussian_mle": ["X"],
     "em_gmm": ["X", "pi", "mu", "Sigma"],
@@ -40,6 +40,8 @@ POSITIONAL = {
     "mean_shift": ["X", "eps"],
     "density_tree": ["X", "min_pts"],
     "hdbscan": ["X", "min_pts", "min_cluster_size"],
+    "genie": ["X", "min_pts", "gini"],
+    "tree_centers": ["X", "min_pts", "power"],
 }
 MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference.__path__)]
 

@@ -49,10 +49,10 @@ PUBLIC = {
         gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph
     """,
     "knoll.reference": """
-        ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState HDBSCANState KMeansState
-        KernelKMeansState MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph
-        dbscan_spectral density_tree em_gmm gaussian_mle hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
-        weighted_kernel_kmeans
+        ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
+        KMeansState KernelKMeansState MeanShiftState SpectralGraphState SpectralState TreeCentersState counted
+        dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm gaussian_mle genie hdbscan kmeans mean_shift
+        njw_spectral njw_spectral_graph run tree_centers weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside

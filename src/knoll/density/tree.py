@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from knoll._schema import Array
 from knoll._typing import Floats, Ints
 from knoll.base import Estimator, all_or_nothing
 from knoll.density.condensed import CondensedTree, condense
+from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.neighbors.index import UniqueRowIndex
@@ -89,6 +90,9 @@ class DensityTree(Estimator):
         "min_cluster_size": (Number(2, remedy="A cluster has at least two rows."),),
         "cluster_selection_epsilon": (Number(0),),
         "max_cluster_size": (None, Number(1)),
+        "k": (Number(1, whole=True),),
+        "gini": (Number(0, 1),),
+        "power": (Number(0, strict=True),),
     }
     _fitted: ClassVar = {
         "order_": Array("n", "int64", low=0, below="n", also=lambda model, order: _permutation_fault(order)),
@@ -138,9 +142,12 @@ class DensityTree(Estimator):
         n = points.shape[0]
         order, bars, core = np.empty(n, np.int64), np.empty(n), np.empty(n)
         near = np.empty((n, 0 if weights is not None else int(self.min_samples) - 1), np.int32)
+        edges = np.empty((n - 1, 2), np.int32)
+        metric = self._core_metric()
         _core.density_tree(
-            points, float(self.min_samples), weights, *self._core_metric(), order, bars, core, near, self._threads()
+            points, float(self.min_samples), weights, *metric, order, bars, core, near, self._threads(), "auto", edges
         )
+        self._edges = edges  # which of several minimum spanning trees depends on timing, so it is no result
         self.order_, self.bars_, self.core_distances_ = order, bars, core
         self.neighbors_ = near if weights is None else None
         self.points_, self.fit_weights_ = np.array(points), weights
@@ -298,6 +305,92 @@ class DensityTree(Estimator):
             1 − h_least/h, with the height h at which the row leaves its cluster and the least one inside of it.
         """
         return self.condense(min_cluster_size).outlier_scores()
+
+    # ---- a given number of clusters --------------------------------------------------------------------------------
+
+    @overload
+    def genie(self, k: int, *, gini: float = ...) -> Ints: ...
+    @overload
+    def genie(self, k: Iterable[int], *, gini: float = ...) -> list[Ints]: ...
+
+    def genie(self, k: int | Iterable[int], *, gini: float = 0.3) -> Ints | list[Ints]:
+        """Return the labels of exactly k clusters by Genie: single linkage that keeps cluster sizes from diverging.
+
+        Clusters are joined along the minimum spanning tree of mutual reachability in ascending order. While the Gini
+        index of their weights exceeds `gini`, the smallest cluster is joined to its nearest one. There is no noise.
+
+        Parameters
+        ----------
+        k : int or iterable of int
+            Numbers of clusters. One pass serves all of them.
+        gini : float, default=0.3
+            The threshold of the Gini index; 1 is single linkage.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a list of them
+            Clusters, numbered by their first row.
+
+        Notes
+        -----
+        Equal rows count as one point of their joint weight. Edges of one height are ordered by distance, then by
+        coordinates.
+
+        References
+        ----------
+        Gagolewski, Bartoszuk, Cena: Genie: a new, fast, and outlier-resistant hierarchical clustering algorithm
+        (Information Sciences 363, 2016).
+        """
+        self._check_cut(gini=gini)
+        numbers = self._check_numbers(k)
+        hierarchy = genie_hierarchy(self, gini)
+        found = [hierarchy.labels(number) for number in hierarchy.distinct.check_numbers(numbers)]
+        return found if isinstance(k, Iterable) else found[0]
+
+    @overload
+    def centers(self, k: int, *, power: float = ...) -> Centers: ...
+    @overload
+    def centers(self, k: Iterable[int], *, power: float = ...) -> list[Centers]: ...
+
+    def centers(self, k: int | Iterable[int], *, power: float = 2.0) -> Centers | list[Centers]:
+        """Return the best k centres of the tree's ultrametric u, which minimise Σ w u(x, nearest centre)^power.
+
+        u(x, y) is the height at which x and y are first in one cluster. The best centres are found exactly, and those
+        of k are among those of k + 1.
+
+        Parameters
+        ----------
+        k : int or iterable of int
+            Numbers of clusters. One pass serves all of them.
+        power : float, default=2.0
+            2 is k-means, 1 is k-median and infinity is k-center, which minimises the largest distance.
+
+        Returns
+        -------
+        Centers, or a list of them
+            `labels`, the `rows` that are centres, and the `cost`.
+
+        Notes
+        -----
+        Equal rows count as one point of their joint weight. A row that is equally near to several centres joins the
+        one that saves most.
+
+        References
+        ----------
+        Draganov, Beer, Schmidt, Assent: I want 'em all (at once) -- ultrametric cluster hierarchies (NeurIPS 2025).
+        """
+        if not (isinstance(power, float) and power == np.inf):
+            self._check_cut(power=power)
+        numbers = self._check_numbers(k)
+        hierarchy = center_hierarchy(self, power)
+        found = [hierarchy.at(number) for number in hierarchy.distinct.check_numbers(numbers)]
+        return found if isinstance(k, Iterable) else found[0]
+
+    def _check_numbers(self, k: int | Iterable[int]) -> list[int]:
+        numbers = list(k) if isinstance(k, Iterable) else [k]
+        for number in numbers:
+            self._check_cut(k=number)
+        return numbers
 
     def _check_cut(self, **values: Any) -> None:
         check_is_fitted(self)

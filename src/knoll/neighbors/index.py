@@ -18,7 +18,7 @@ class UniqueRowIndex:
     """What `_core.Index` answers, for points or queries of which many may be equal."""
 
     def __init__(self, points: NDArray[Any], eps: float, metric: str, p: float, threads: int) -> None:
-        self._options = (eps, metric, p, "auto", threads)
+        self._options = (eps if np.isfinite(eps) else 0.0, metric, p, "auto", threads)
         self._eps, self._threads = eps, threads
         self._points, self._unique = points, merge_equal_rows(points, threads)
         self._made: Any = None

@@ -17,7 +17,8 @@ is done instead. ``counted`` returns how many distances a box evaluates.
     9     dbscan_climbing          clusters and noise, by ascent to a level
     10    mean_shift               clusters, by ascent to the end of the path
 
-The paper's future work has boxes of ours: density_tree (the components for every height) and hdbscan (on that tree).
+The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
+genie and tree_centers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectra
 from knoll.reference._density_tree import DensityTreeState, density_tree
 from knoll.reference._em_gmm import EMState, em_gmm
 from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
+from knoll.reference._genie import GenieState, genie
 from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
 from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
+from knoll.reference._tree_centers import TreeCentersState, tree_centers
 from knoll.reference._weighted_kernel_kmeans import KernelKMeansState, weighted_kernel_kmeans
 
 __all__ = [
@@ -44,12 +47,14 @@ __all__ = [
     "DensityTreeState",
     "EMState",
     "GaussianState",
+    "GenieState",
     "HDBSCANState",
     "KMeansState",
     "KernelKMeansState",
     "MeanShiftState",
     "SpectralGraphState",
     "SpectralState",
+    "TreeCentersState",
     "counted",
     "dbscan_climbing",
     "dbscan_graph",
@@ -57,11 +62,13 @@ __all__ = [
     "density_tree",
     "em_gmm",
     "gaussian_mle",
+    "genie",
     "hdbscan",
     "kmeans",
     "mean_shift",
     "njw_spectral",
     "njw_spectral_graph",
     "run",
+    "tree_centers",
     "weighted_kernel_kmeans",
 ]
