@@ -8,7 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "tree/centers.hpp"
+#include "tree/condensed_tree.hpp"
 #include "tree/genie.hpp"
+#include "tree/modes.hpp"
 
 namespace knoll::python {
 namespace {
@@ -116,9 +118,63 @@ void def_tree_centers(nb::module_& m) {
         "Fill the positions by what a centre there saves, the position whose cluster each leaves, and its saving.");
 }
 
+template <class T>
+void py_tree_modes(const In<double, 1>& bars, const In<double, 1>& core, const In<T, 2>& x, const In<int64_t, 1>& order,
+                   const Out<double, 1>& deaths, int threads) {
+  check_memory(
+      {array("bars", bars), array("core", core), array("x", x), array("order", order), array("deaths", deaths)});
+  const auto n = static_cast<int64_t>(bars.shape(0));
+  for (const auto size : {core.shape(0), order.shape(0), deaths.shape(0)})
+    need(static_cast<int64_t>(size) == n, "bars, core, order and deaths must have the same length");
+  need(n >= 1 && n < (int64_t{1} << 31), "there must be a row, and fewer than 2^31");
+  call(threads, 100.0 * static_cast<double>(n), [&](Run run) {
+    need_rows(view<1>(order), static_cast<int64_t>(x.shape(0)), "order must be rows");
+    for (int64_t i = 0; i < n; ++i) need(!std::isnan(view<1>(core)(i)), "core must be numbers");
+    for (int64_t i = 1; i < n; ++i) need(!std::isnan(view<1>(bars)(i)), "bars must be numbers");
+    tree_modes(view<1>(bars), view<1>(core), view<2>(x), view<1>(order), view<1>(deaths), run);
+  });
+}
+
+template <class T>
+void def_tree_modes(nb::module_& m) {
+  m.def("tree_modes", &py_tree_modes<T>, nb::arg("bars"), nb::arg("core"), nb::arg("x").noconvert(), nb::arg("order"),
+        nb::arg("deaths").noconvert(), nb::arg("threads"),
+        "Fill the height at which the component of a row meets one of a smaller core distance.");
+}
+
+int64_t py_tree_nodes(const In<double, 1>& bars, const Out<double, 1>& height, const Out<int64_t, 1>& parent,
+                      const Out<int64_t, 1>& begin, const Out<int64_t, 1>& end, const Out<int64_t, 1>& leaf_parent,
+                      int threads) {
+  check_memory({array("bars", bars), array("height", height), array("parent", parent), array("begin", begin),
+                array("end", end), array("leaf_parent", leaf_parent)});
+  const auto n = static_cast<int64_t>(bars.shape(0));
+  for (const auto size : {height.shape(0), parent.shape(0), begin.shape(0), end.shape(0), leaf_parent.shape(0)})
+    need(static_cast<int64_t>(size) == n, "all arrays must have the same length");
+  need(n >= 1 && n < (int64_t{1} << 31), "there must be a row, and fewer than 2^31");
+  int64_t count = 0;
+  call(threads, 20.0 * static_cast<double>(n), [&](Run run) {
+    for (int64_t i = 1; i < n; ++i) need(!std::isnan(view<1>(bars)(i)), "bars must be numbers");
+    const TreeNodes nodes = tree_nodes(view<1>(bars), run);
+    count = static_cast<int64_t>(nodes.height.size());
+    for (int64_t v = 0; v < count; ++v) {
+      const auto at = static_cast<size_t>(v);
+      view<1>(height)(v) = nodes.height[at], view<1>(parent)(v) = nodes.parent[at];
+      view<1>(begin)(v) = nodes.begin[at], view<1>(end)(v) = nodes.end[at];
+    }
+    for (int64_t i = 0; i < n; ++i) view<1>(leaf_parent)(i) = nodes.leaf_parent[static_cast<size_t>(i)];
+  });
+  return count;
+}
+
 }  // namespace
 
 void bind_tree_partitions(nb::module_& m) {
+  def_tree_modes<double>(m);
+  def_tree_modes<float>(m);
+  m.def("tree_nodes", &py_tree_nodes, nb::arg("bars"), nb::arg("height").noconvert(), nb::arg("parent").noconvert(),
+        nb::arg("begin").noconvert(), nb::arg("end").noconvert(), nb::arg("leaf_parent").noconvert(),
+        nb::arg("threads"),
+        "Fill the nodes of the tree, children first, and the node above each position; returns how many nodes.");
   def_reachability_edges<double>(m);
   def_reachability_edges<float>(m);
   m.def("genie", &py_genie, nb::arg("a"), nb::arg("b"), nb::arg("weights"), nb::arg("threshold"),

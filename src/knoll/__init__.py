@@ -12,8 +12,10 @@ __version__ = "0.1.0"
 
 _HOME = {
     "DBSCAN": "knoll.density.dbscan",
+    "DensityTree": "knoll.density.tree",
     "Gaussian": "knoll.gaussian",
     "GaussianMixture": "knoll.mixture",
+    "HDBSCAN": "knoll.density.hdbscan",
     "KMeans": "knoll.kmeans",
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.density.mean_shift",
@@ -39,6 +41,8 @@ _MODULES = (
 
 __all__ = [
     "DBSCAN",
+    "HDBSCAN",
+    "DensityTree",
     "Gaussian",
     "GaussianMixture",
     "KMeans",
@@ -80,7 +84,9 @@ if TYPE_CHECKING:
     from knoll._system import show_build
     from knoll.comparison import compare
     from knoll.density.dbscan import DBSCAN
+    from knoll.density.hdbscan import HDBSCAN
     from knoll.density.mean_shift import MeanShift
+    from knoll.density.tree import DensityTree
     from knoll.gaussian import Gaussian
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans

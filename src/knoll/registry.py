@@ -106,6 +106,7 @@ METHODS: dict[str, Method] = {
             related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
             scales=("eps", "min_samples"),
         ),
+        Method("hdbscan", "HDBSCAN", "knoll.density.HDBSCAN", row_seconds=2e-5),
         Method(
             "mean-shift",
             "Mean Shift",

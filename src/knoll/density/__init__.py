@@ -1,8 +1,10 @@
-"""Clusters by density: DBSCAN in three formulations, and Mean Shift."""
+"""Clusters by density: DBSCAN in three formulations, the density tree and HDBSCAN, and Mean Shift."""
 
 from __future__ import annotations
 
 from knoll.density.dbscan import DBSCAN
+from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
+from knoll.density.tree import DensityTree
 
-__all__ = ["DBSCAN", "MeanShift"]
+__all__ = ["DBSCAN", "HDBSCAN", "DensityTree", "MeanShift"]

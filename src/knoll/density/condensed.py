@@ -7,15 +7,20 @@ a cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from knoll import _core
 from knoll._typing import Bools, Floats, Ints
+from knoll.exceptions import InvalidParameter
 
-__all__ = ["CondensedTree", "Selection", "condense"]
+if TYPE_CHECKING:
+    from knoll.density.reachability import Attached
+
+__all__ = ["CondensedTree", "Selection", "SelectionRule", "condense"]
 
 
 def condense(
@@ -90,13 +95,57 @@ class CondensedTree:
         np.maximum.at(found, self.parent[1:], self.level(self.birth[1:]))
         return found
 
-    def outlier_scores(self) -> Floats:
-        """GLOSH: 1 − h_least/h per row, with the least height in the subtree of its cluster (Campello et al. 2015)."""
+    def outlier_scores(self, cluster: Ints | None = None, height: Floats | None = None) -> Floats:
+        """GLOSH: 1 − h_least/h, with the least height in the subtree of a row's cluster (Campello et al. 2015).
+
+        Of all rows, or of queries that leave these clusters at these heights.
+        """
         highest = self.highest_level.copy()
         for c in range(len(self.parent) - 1, 0, -1):
             highest[self.parent[c]] = max(highest[self.parent[c]], highest[c])
-        scores: Floats = 1.0 - self.level(self.row_height) / highest[self.row_cluster]
-        return scores
+        cluster = self.row_cluster if cluster is None else cluster
+        level = self.level(self.row_height if height is None else height)
+        with np.errstate(invalid="ignore"):
+            share = np.where(highest[cluster] > 0, level / highest[cluster], 1.0)
+        return np.maximum(1.0 - share, 0.0)
+
+    def leave(self, attached: Attached) -> tuple[Ints, Floats]:
+        """Return the smallest cluster of each query and the height at which it leaves it.
+
+        A query meets its row at a height; it belongs to the clusters of the row that were born above that height.
+        """
+        cluster = self.row_cluster[attached.row]
+        while (outside := (cluster > 0) & (self.birth[cluster] <= attached.height)).any():
+            cluster = np.where(outside, self.parent[cluster], cluster)
+        same = cluster == self.row_cluster[attached.row]
+        return cluster, np.where(same, np.maximum(attached.height, self.row_height[attached.row]), attached.height)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return the edges from clusters to their rows and child clusters: parent, child, lambda_val, child_size.
+
+        Rows are 0 … n − 1, clusters n, n + 1, …, the root first: the columns of the hdbscan package.
+        """
+        n, children = len(self.row_cluster), np.arange(1, len(self.parent))
+        return {
+            "parent": np.concatenate([n + self.row_cluster, n + self.parent[children]]),
+            "child": np.concatenate([np.arange(n), n + children]),
+            "lambda_val": np.concatenate([self.level(self.row_height), self.level(self.birth[children])]),
+            "child_size": np.concatenate([self.row_weight, self.weight[children]]),
+        }
+
+    def to_pandas(self) -> Any:
+        """Return `to_arrays` as a data frame of pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_arrays())
+
+    @property
+    def persistence(self) -> Floats:
+        """(c,) the stability of each cluster over the most that its weight could have: between 0 and 1."""
+        highest = max(float(self.level(self.row_height).max(initial=0.0)), float(self.highest_level.max(initial=0.0)))
+        if not highest > 0:
+            return np.ones(len(self.parent))
+        return self.stability / (self.weight * highest)
 
     # ---- which clusters to take ------------------------------------------------------------------------------------
 
@@ -113,6 +162,44 @@ class CondensedTree:
             if c > 0:
                 below[self.parent[c]] += best[c]
         return self._outermost(chosen)
+
+    def best(self, k: int, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
+        """Choose the k clusters, none inside another, with the largest total stability.
+
+        best[c][j] is the largest total of j clusters in the subtree of c. Children are combined one after the other,
+        and how many clusters each of them has is kept for the way back.
+        """
+        count = len(self.parent)
+        none = np.array([0.0])
+        best: list[Floats] = [none] * count
+        shares: list[list[tuple[int, Ints]]] = [[] for _ in range(count)]  # (child, its number of clusters for each j)
+        itself = np.zeros(count, dtype=bool)
+        for c in range(count - 1, -1, -1):
+            allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
+            total = best[c] if len(best[c]) > 1 else np.array([0.0, -np.inf])
+            itself[c] = allowed and self.stability[c] >= total[1]
+            if itself[c]:
+                total[1] = self.stability[c]
+            best[c] = total
+            if c > 0:
+                up = int(self.parent[c])
+                best[up], share = _combined(best[up], total, k)
+                shares[up].append((c, share))
+        if len(best[0]) <= k or best[0][k] == -np.inf:
+            raise InvalidParameter(
+                f"n_clusters={k} is larger than the {int(self.is_leaf.sum())} leaves of the condensed tree, or "
+                "max_cluster_size leaves no such choice. Take fewer clusters, or a smaller min_cluster_size."
+            )
+        chosen = np.zeros(count, dtype=bool)
+        wanted = np.zeros(count, dtype=np.int64)
+        wanted[0] = k
+        for c in range(count):  # parents come first
+            if wanted[c] == 1 and itself[c]:
+                chosen[c], wanted[c] = True, 0
+            for child, share in reversed(shares[c]):
+                wanted[child] = share[wanted[c]]
+                wanted[c] -= wanted[child]
+        return chosen
 
     def leaves(self, *, allow_single_cluster: bool = False) -> Bools:
         """Choose the clusters without clusters below them."""
@@ -140,8 +227,11 @@ class CondensedTree:
             inside[c] = inside[self.parent[c]] or chosen[self.parent[c]]
         return chosen & ~inside
 
-    def select(self, chosen: Bools) -> Selection:
-        """Label the rows of the chosen clusters, numbered by their lowest rows."""
+    def select(self, chosen: Bools, root_height: float = np.inf) -> Selection:
+        """Label the rows of the chosen clusters, numbered by their lowest rows.
+
+        Where the root is chosen, rows that leave it above `root_height` are noise.
+        """
         around = np.where(chosen, np.arange(len(chosen)), -1)  # (c,) the chosen cluster that holds each cluster
         for c in range(1, len(chosen)):
             if around[c] < 0:
@@ -151,7 +241,52 @@ class CondensedTree:
         clusters = found[found >= 0][np.argsort(first[found >= 0])]
         number = np.full(len(chosen) + 1, -1)  # the last entry is that of −1
         number[clusters] = np.arange(len(clusters))
-        return Selection(self, clusters, number[held])
+        selection = Selection(self, clusters, number[held], number[around], root_height)
+        return replace(selection, labels=selection.label_of(self.row_cluster, self.row_height))
+
+
+def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:
+    """Return the largest a_i + b_j for every i + j ≤ k, and the j that it has."""
+    size = min(len(a) + len(b) - 1, k + 1)
+    best, share = np.full(size, -np.inf), np.zeros(size, dtype=np.int64)
+    for j in range(min(len(b), size)):
+        reached = a[: size - j] + b[j]
+        better = reached > best[j : j + len(reached)]
+        best[j : j + len(reached)][better] = reached[better]
+        share[j : j + len(reached)][better] = j
+    return best, share
+
+
+@dataclass(frozen=True)
+class SelectionRule:
+    """Which clusters of a condensed tree are taken."""
+
+    method: str  # "eom" or "leaf"
+    epsilon: float = 0.0
+    max_cluster_size: float | None = None
+    allow_single_cluster: bool = False
+    n_clusters: int | None = None
+
+    def select(self, tree: CondensedTree) -> Selection:
+        """Choose clusters and label the rows."""
+        single = self.allow_single_cluster
+        limit = np.inf if self.max_cluster_size is None else self.max_cluster_size
+        if self.n_clusters is not None:
+            chosen = tree.best(self.n_clusters, allow_single_cluster=single, max_cluster_size=limit)
+        elif self.method == "eom":
+            chosen = tree.eom(allow_single_cluster=single, max_cluster_size=limit)
+        else:
+            chosen = tree.leaves(allow_single_cluster=single)
+        if self.n_clusters is None:
+            chosen = tree.merged(chosen, self.epsilon, allow_single_cluster=single)
+        return tree.select(chosen, self.root_height(tree))
+
+    def root_height(self, tree: CondensedTree) -> float:
+        """Return the height below which a row must stay in the root, where that is a cluster: scikit-learn's rule."""
+        if self.epsilon > 0:
+            return self.epsilon
+        rows = tree.row_height[tree.row_cluster == 0].min(initial=np.inf)
+        return float(min(rows, tree.birth[1:][tree.parent[1:] == 0].min(initial=np.inf)))
 
 
 @dataclass(frozen=True)
@@ -161,12 +296,31 @@ class Selection:
     tree: CondensedTree
     clusters: Ints  # (k,) numbers in the condensed tree
     labels: Ints  # (n,) −1: noise
+    of_cluster: Ints  # (c,) the label of each cluster of the tree
+    root_height: float
+
+    def label(self, attached: Attached) -> Ints:
+        """Label queries by the rows that they are attached to."""
+        return self.label_of(*self.tree.leave(attached))
+
+    def label_of(self, cluster: Ints, height: Floats) -> Ints:
+        """Label what leaves these clusters at these heights."""
+        labels = self.of_cluster[cluster]
+        if not (len(self.clusters) and self.clusters[0] == 0):
+            return labels
+        return np.where(height > self.root_height, -1, labels)
 
     @property
     def probabilities(self) -> Floats:
         """(n,) how long a row stays in its cluster, between 0 and 1: its λ over the highest of the cluster."""
-        level, inside = self.tree.level(self.tree.row_height), self.labels >= 0
-        found = np.zeros(len(self.labels))
-        highest = self.tree.highest_level[self.clusters[self.labels[inside]]]
-        found[inside] = np.minimum(level[inside], highest) / highest
+        return self.probability_of(self.labels, self.tree.row_height)
+
+    def probability_of(self, labels: Ints, height: Floats) -> Floats:
+        """Return the same of what has these labels and leaves at these heights."""
+        level, inside = self.tree.level(height), labels >= 0
+        found = np.zeros(len(labels))
+        highest = self.tree.highest_level[self.clusters[labels[inside]]]
+        with np.errstate(invalid="ignore"):
+            share = np.minimum(level[inside], highest) / highest
+        found[inside] = np.where(highest > 0, share, 1.0)
         return found

@@ -50,9 +50,10 @@ def nearest_labels(
     metric: str | Callable[..., float] = "euclidean",
     metric_params: dict[str, Any] | None = None,
     p: float | None = None,
+    radius: float = np.inf,
     threads: int = 1,
 ) -> Ints:
-    """Return the label of the nearest clustered row of each query; −1 where there is none.
+    """Return the label of the nearest clustered row of each query; −1 where there is none within the radius.
 
     For "precomputed" the queries are distances to all rows; an entry that a sparse one does not store is infinite.
     """
@@ -60,13 +61,14 @@ def nearest_labels(
     if not len(clustered):
         return np.full(queries.shape[0], -1)
     if metric == "precomputed":
-        return _nearest_of_distances(queries, clustered, labels)
+        return _nearest_of_distances(queries, clustered, labels, radius)
     name = core_metric(metric, metric_params, p)
     if name is not None and not is_sparse(points):
         index = UniqueRowIndex(
-            np.ascontiguousarray(points[clustered]), np.inf, name, minkowski_power(metric_params, p), threads
+            np.ascontiguousarray(points[clustered]), radius, name, minkowski_power(metric_params, p), threads
         )
-        return labels[clustered[index.nearest(queries)[0]]]
+        found = index.nearest(np.ascontiguousarray(queries))[0]
+        return np.where(found >= 0, labels[clustered[found]], -1)
     order = _by_coordinates(points, clustered)
     options = dict(metric_params or {})
     if metric == "minkowski":
@@ -75,7 +77,8 @@ def nearest_labels(
     found = np.empty(queries.shape[0], dtype=np.int64)
     for begin in range(0, queries.shape[0], step):
         distances = pairwise_distances(queries[begin : begin + step], points[order], metric=metric, **options)
-        found[begin : begin + step] = labels[order[distances.argmin(axis=1)]]
+        nearest = np.where(distances.min(axis=1) <= radius, distances.argmin(axis=1), -1)
+        found[begin : begin + step] = np.where(nearest >= 0, labels[order[nearest]], -1)
     return found
 
 
@@ -85,17 +88,18 @@ def _by_coordinates(points: Any, rows: Ints) -> Ints:
     return rows[np.lexsort(table.T[::-1])]
 
 
-def _nearest_of_distances(queries: Any, clustered: Ints, labels: Ints) -> Ints:
+def _nearest_of_distances(queries: Any, clustered: Ints, labels: Ints, radius: float) -> Ints:
     """Return the label of the nearest column, of several the first; −1 where a sparse row stores none."""
     if not is_sparse(queries):
-        return labels[clustered[queries[:, clustered].argmin(axis=1)]]
+        distances = queries[:, clustered]
+        return np.where(distances.min(axis=1) <= radius, labels[clustered[distances.argmin(axis=1)]], -1)
     found = np.full(queries.shape[0], -1)
     inside = np.zeros(len(labels), dtype=bool)
     inside[clustered] = True
     entries = queries.tocsr()
     for row, (begin, end) in enumerate(zip(entries.indptr[:-1], entries.indptr[1:], strict=True)):
         columns: Ints = entries.indices[begin:end]
-        kept = np.flatnonzero(inside[columns])
+        kept = np.flatnonzero(inside[columns] & (entries.data[begin:end] <= radius))
         distances: Floats = entries.data[begin:end][kept]
         if len(kept):
             found[row] = labels[columns[kept[np.lexsort((columns[kept], distances))[0]]]]

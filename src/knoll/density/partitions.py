@@ -6,7 +6,7 @@ separated and a weight equals a number of repetitions. No order of the rows chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,9 +58,15 @@ class DistinctTree:
         return numbers
 
 
+def ordering(points: Any, n: int) -> NDArray[Any]:
+    """Return a table of n rows whose lexicographic order decides ties: the points, or numbers where there are none."""
+    return points if isinstance(points, np.ndarray) else np.arange(float(n))[:, None]
+
+
 def distinct_tree(tree: DensityTree) -> DistinctTree:
-    """Merge the equal rows of a tree."""
-    unique = find_unique_rows(tree.points_, tree._threads())
+    """Merge the equal rows of a tree; where it has no dense points, all rows are taken for distinct."""
+    points = ordering(tree.points_, len(tree.order_))
+    unique = find_unique_rows(points, tree._threads())
     weights = unique.counts
     if tree.fit_weights_ is not None:  # in ascending order, so that the sum does not depend on the rows
         by_weight = np.lexsort((tree.fit_weights_, unique.inverse))
@@ -72,7 +78,7 @@ def distinct_tree(tree: DensityTree) -> DistinctTree:
     bars = np.maximum.reduceat(tree.bars_[: kept[-1] + 1], np.append(0, kept[:-1] + 1))
     order = unique.inverse[tree.order_[kept]]
     return DistinctTree(
-        np.ascontiguousarray(tree.points_[unique.index]),
+        np.ascontiguousarray(points[unique.index]),
         unique.index,
         unique.inverse,
         weights,
@@ -124,7 +130,10 @@ def spanning_edges(tree: DensityTree, distinct: DistinctTree) -> tuple[Labels, L
     Where distances are equal, which of several edges the search finds depends on timing and on the order of the rows.
     Then the search is run again, by one thread on sorted rows.
     """
+    if tree.edges_ is not None:
+        return _forest(distinct.inverse[tree.edges_].astype(np.int32), len(distinct.weights))
     name, power = tree._core_metric()
+    distinct = replace(distinct, core=distinct.core * tree.alpha)  # of the order of max(c, d/α)
     starts, near = _rows_within_core(tree, distinct)
     options = (distinct.core, name, power)
     edges = getattr(tree, "_edges", None)
@@ -146,8 +155,26 @@ def _edges_of_sorted_rows(tree: DensityTree, distinct: DistinctTree) -> Labels:
     rows, mass = np.ascontiguousarray(distinct.points[sort]), np.ascontiguousarray(distinct.weights[sort])
     edges = np.empty((m - 1, 2), dtype=np.int32)
     unused = np.empty(m, np.int64), np.empty(m), np.empty(m), np.empty((m, 0), np.int32)
-    _core.density_tree(rows, float(tree.min_samples), mass, *tree._core_metric(), *unused, 1, "auto", edges)
+    _core.density_tree(rows, tree._level(), mass, *tree._core_metric(), *unused, 1, "auto", edges, tree.alpha)
     return sort[edges[edges[:, 0] >= 0]]
+
+
+def _forest(edges: Labels, n: int) -> tuple[Labels, Labels]:
+    """Leave out edges that close a cycle once equal rows are one."""
+    up = list(range(n))
+
+    def find(row: int) -> int:
+        while up[row] != row:
+            up[row] = up[up[row]]
+            row = up[row]
+        return row
+
+    kept = []
+    for e, (a, b) in enumerate(edges.tolist()):
+        if (a := find(a)) != (b := find(b)):
+            up[a] = b
+            kept.append(e)
+    return np.ascontiguousarray(edges[kept, 0]), np.ascontiguousarray(edges[kept, 1])
 
 
 def _simple(edges: Labels) -> Labels:
@@ -157,7 +184,7 @@ def _simple(edges: Labels) -> Labels:
 
 def _rows_within_core(tree: DensityTree, distinct: DistinctTree) -> tuple[Ints, Labels]:
     """Return the distinct rows within the core distance of each, as compressed rows."""
-    if tree.neighbors_ is None:
+    if tree.neighbors_ is None or tree.alpha != 1:
         return _rows_by_search(distinct, *tree._core_metric(), tree._threads())
     near = distinct.inverse[tree.neighbors_[distinct.index]].astype(np.int32)
     return np.arange(len(near) + 1) * near.shape[1], near.ravel()

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
-from knoll._schema import Array
+from knoll._common.cost import Cost, linear_cost
+from knoll._common.sparse import is_sparse
+from knoll._schema import Array, Text
 from knoll._typing import Floats, Ints
 from knoll.base import Estimator, all_or_nothing
-from knoll.density.condensed import CondensedTree, condense
-from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy
-from knoll.density.radius_search import core_metric, minkowski_power
+from knoll.density.condensed import CondensedTree, SelectionRule, condense
+from knoll.density.curves import Bands, Curves, linkage, tree_curves
+from knoll.density.noise import nearest_labels
+from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy, ordering
+from knoll.density.radius_search import core_metric
+from knoll.density.reachability import Attached, Level, Reachability, choose_reachability
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.neighbors.index import UniqueRowIndex
-from knoll.validation import N_JOBS, Choice, Instance, Number, Rule, check_parameters, check_points, check_weights
+from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, Rule, check_parameters, check_points, check_weights
 
-__all__ = ["DensityTree"]
+__all__ = ["DensityTree", "Layer"]
+
+_PER_ROW = 140  # bytes that the core keeps for a row beside lists and coordinates
+_PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
+
+
+class Layer(NamedTuple):
+    """The smallest clusters of at least a given size."""
+
+    min_cluster_size: float
+    labels: Ints  # (n,) −1 is noise
 
 
 class DensityTree(Estimator):
@@ -35,13 +50,18 @@ class DensityTree(Estimator):
     ----------
     min_samples : int, default=5
         How many rows, or how much weight, make a core point; a row counts itself. 1 is single linkage.
-    metric : str, default="euclidean"
-        "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" or "haversine"
-        (radians).
+    metric : str or callable, default="euclidean"
+        "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" and "haversine"
+        (radians) have an index. "precomputed" takes a symmetric matrix of distances, dense or sparse; entries that a
+        sparse one does not store are infinite. Any other metric of scikit-learn's `pairwise_distances`, a callable, and
+        sparse rows take memory for all n² distances.
     metric_params : dict, default=None
         Further arguments of the metric.
     p : float, default=None
         The power of the Minkowski metric; None is 2.
+    alpha : float, default=1.0
+        Distances, but not core distances, are divided by it: m(x, y) = max(c(x), c(y), d(x, y)/α), robust single
+        linkage.
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The tree is the same for every number.
 
@@ -53,10 +73,13 @@ class DensityTree(Estimator):
         The height at which each row of `order_` and the one before it are first in one cluster; the first is infinite.
     core_distances_ : ndarray of shape (n_samples,)
         c(x) of each row.
-    points_ : ndarray of shape (n_samples, n_features)
-        The rows.
+    points_ : ndarray or sparse matrix of shape (n_samples, n_features)
+        The rows; None where the metric is "precomputed".
     fit_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
+    present_ : ndarray or None
+        The rows of weight > 0, where others have weight 0. The arrays above are about these rows alone; methods
+        return labels of all rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -69,7 +92,7 @@ class DensityTree(Estimator):
 
     Examples
     --------
-    >>> from knoll.density.tree import DensityTree
+    >>> from knoll import DensityTree
     >>> X = [[0.0], [0.5], [1.0], [7.0], [7.5], [8.0], [50.0]]
     >>> tree = DensityTree(min_samples=3).fit(X)
     >>> tree.cut(1.0)
@@ -82,6 +105,7 @@ class DensityTree(Estimator):
         "min_samples": (Number(1, whole=True, remedy="A row counts itself, so 1 is single linkage."),),
         "metric_params": (None, Instance((dict,), "a dict")),
         "p": (None, Number(0, strict=False)),
+        "alpha": (Number(0, strict=True),),
         "n_jobs": N_JOBS,
     }
     _cut_rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {
@@ -90,17 +114,30 @@ class DensityTree(Estimator):
         "min_cluster_size": (Number(2, remedy="A cluster has at least two rows."),),
         "cluster_selection_epsilon": (Number(0),),
         "max_cluster_size": (None, Number(1)),
+        "allow_single_cluster": (Flag(),),
         "k": (Number(1, whole=True),),
         "gini": (Number(0, 1),),
         "power": (Number(0, strict=True),),
     }
     _fitted: ClassVar = {
-        "order_": Array("n", "int64", low=0, below="n", also=lambda model, order: _permutation_fault(order)),
-        "bars_": Array("n", "float64", low=0, finite=False),
-        "core_distances_": Array("n", "float64", low=0),
-        "neighbors_": Array("n *", "int32", low=0, below="n", when=lambda model: model.fit_weights_ is None),
-        "points_": Array("n d"),
-        "fit_weights_": Array("n", "float64", low=0, none=True),
+        "order_": Array("m", "int64", low=0, below="m", also=lambda model, order: _permutation_fault(order)),
+        "bars_": Array("m", "float64", low=0, finite=False),
+        "core_distances_": Array("m", "float64", low=0, finite=False),
+        "neighbors_": Array("m *", "int32", low=0, below="m", none=True, also=lambda model, _: model._lists_fault()),
+        "within_core_": Array("m m", "float64", low=0, none=True, sparse=True),
+        "edges_": Array("* 2", "int32", low=0, below="m", none=True),
+        "points_": Array("m d", sparse=True, when=lambda model: not model._pairwise()),
+        "fit_weights_": Array("m", "float64", low=0, strict=True, none=True),
+        "present_": Array("m", "int64", low=0, increasing=True, none=True),
+        "absent_points_": Array(
+            lambda model: "* m" if model._pairwise() else "* d",
+            low=-np.inf,
+            finite=False,
+            sparse=True,
+            none=True,
+            also=lambda model, _: model._absent_fault(),
+        ),
+        "graph_digest_": Text(),
     }
 
     def __init__(
@@ -110,13 +147,21 @@ class DensityTree(Estimator):
         metric: str | Callable[..., float] = "euclidean",
         metric_params: dict[str, Any] | None = None,
         p: float | None = None,
+        alpha: float = 1.0,
         n_jobs: int | None = None,
     ) -> None:
         self.min_samples = min_samples
         self.metric = metric
         self.metric_params = metric_params
         self.p = p
+        self.alpha = alpha
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise()
+        tags.input_tags.sparse = True
+        return tags
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -124,58 +169,158 @@ class DensityTree(Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
+            The points, or their distances where metric="precomputed".
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights > 0; a weight of w counts as w rows.
+            A weight of w counts as w rows. 0 is an absent row: it has labels, by the row that it is nearest to, and
+            changes no others.
 
         Returns
         -------
         DensityTree
             The fitted estimator.
         """
-        self._check_parameters()
-        points = check_points(X, estimator=self, n_jobs=self._threads())
-        weights = check_weights(sample_weight, points.shape[0], owner="DensityTree")
-        self._check_size(points, weights)
-        n = points.shape[0]
-        order, bars, core = np.empty(n, np.int64), np.empty(n), np.empty(n)
-        near = np.empty((n, 0 if weights is not None else int(self.min_samples) - 1), np.int32)
-        edges = np.empty((n - 1, 2), np.int32)
-        metric = self._core_metric()
-        _core.density_tree(
-            points, float(self.min_samples), weights, *metric, order, bars, core, near, self._threads(), "auto", edges
-        )
-        self._edges = edges  # which of several minimum spanning trees depends on timing, so it is no result
-        self.order_, self.bars_, self.core_distances_ = order, bars, core
-        self.neighbors_ = near if weights is None else None
-        self.points_, self.fit_weights_ = np.array(points), weights
+        self._grow(X, sample_weight)
         return self
+
+    # ---- the tree --------------------------------------------------------------------------------------------------
+
+    def _grow(self, X: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        points = self._check_rows(X, reset=True)
+        source = self._reachability(points)
+        source.check(points)
+        n = points.shape[0]
+        weights = check_weights(sample_weight, n, owner=self._name())
+        present = None if weights is None or weights.all() else np.flatnonzero(weights)
+        self._set_absent(source, points, weights, present)
+        rows = points if present is None else source.select(points, present)
+        mass = None if weights is None else weights[weights > 0]
+        self._check_size(rows.shape[0] if mass is None else float(mass.sum()))
+        grown = source.grow(rows, Level(float(self._level()), mass, float(self.alpha)))
+        self.order_, self.bars_, self.core_distances_, self.neighbors_ = grown[:4]
+        self.within_core_, self.fit_weights_ = grown.within, mass
+        self.edges_ = grown.edges if grown.ranked else None
+        self._edges = grown.edges  # else which of several minimum spanning trees depends on timing: it is no result
+        self.points_ = None if self._pairwise() else rows.copy()
+        self.graph_digest_ = source.digest(points)
+
+    def _set_absent(self, source: Reachability, points: Any, weights: Floats | None, present: Ints | None) -> None:
+        self.present_ = present
+        self.absent_points_ = (
+            None
+            if weights is None or present is None
+            else source.queries(points, np.flatnonzero(weights == 0), present)
+        )
+
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _level(self) -> float:
+        """Return min_samples."""
+        return float(self.min_samples)
+
+    def _pairwise(self) -> bool:
+        """Return whether X is a matrix of distances."""
+        return bool(self.metric == "precomputed")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._core_metric()
+        if not isinstance(self.metric, str) and not callable(self.metric):
+            raise InvalidParameter(f"{self._name()}: metric must be a name or a callable, got {self.metric!r}.")
+
+    def _check_rows(self, X: ArrayLike, *, reset: bool) -> Any:
+        """Check points, or distances, which may be infinite."""
+        if not self._pairwise() or is_sparse(X):
+            return check_points(X, estimator=self, reset=reset, sparse=True, n_jobs=self._threads())
+        points = check_points(X, estimator=self, reset=reset, finite=False, n_jobs=self._threads())
+        if np.isnan(points).any():
+            raise BadData(f"{self._name()}: np.nan values found in precomputed-dense. Give a distance to every pair.")
+        return points
+
+    def _reachability(self, points: Any) -> Reachability:
+        return choose_reachability(points, self.metric, self.metric_params, self.p, self._name(), self._threads())
 
     def _core_metric(self) -> tuple[str, float]:
-        name = core_metric(self.metric, self.metric_params, self.p)
-        if name is None:
-            raise InvalidParameter(
-                f"DensityTree: metric must be 'euclidean', 'manhattan', 'chebyshev', 'minkowski', 'cosine' or "
-                f"'haversine', got {self.metric!r}."
-            )
-        return name, minkowski_power(self.metric_params, self.p)
+        """Return name and power of the metric in the core; there is no name where all distances are computed."""
+        source: Any = self._reachability(self.points_)
+        return getattr(source, "metric", ""), getattr(source, "p", 2.0)
 
-    def _check_size(self, points: Any, weights: Floats | None) -> None:
+    def _has_index(self) -> bool:
+        indexed = core_metric(self.metric, self.metric_params, self.p) is not None
+        return indexed and isinstance(self.points_, np.ndarray)
+
+    def _check_size(self, mass: float) -> None:
         """Refuse data of less weight than min_samples, which has no core distances."""
-        if weights is not None and not weights.min() > 0:
-            raise BadData("DensityTree: sample_weight must be > 0. Drop rows of weight 0 first.")
-        mass = points.shape[0] if weights is None else float(weights.sum())
-        if mass < self.min_samples:
+        if mass < self._level():
             raise BadData(
-                f"DensityTree: min_samples={self.min_samples} is larger than the {mass:g} rows of X, so no row has a "
-                "core distance. Take a smaller min_samples."
+                f"{self._name()}: min_samples ({self._level():g}) must be at most the number of samples in X "
+                f"(n_samples={mass:g}), else no row has a core distance. Take a smaller min_samples."
             )
+
+    def _lists_fault(self) -> str:
+        lists: Any = self.neighbors_
+        wanted = int(self._level()) - 1
+        return "" if lists.shape[1] <= wanted else f"has {lists.shape[1]} columns for min_samples − 1 = {wanted}"
+
+    def _absent_fault(self) -> str:
+        return "" if self.present_ is not None else "must be None where present_ is"
+
+    def _cost(self, n: int, d: int) -> Cost:
+        if core_metric(self.metric, self.metric_params, self.p) is not None:
+            lists = 4 * int(self._level())
+            remedy = "a smaller min_samples, or a sample of the rows"
+            pair = 1e-8 * (d + 4) * max(1.0, self._level() / 5)
+            return linear_cost("index", n, _PER_ROW + 8 * d + 2 * lists, n * np.log2(n + 2), pair, (1, 20), remedy)
+        remedy = "a metric with an index, or a sample of the rows"
+        return linear_cost("all distances", n, 24.0 * n, float(n) * n, _PAIR_SECONDS * (d + 4), (1, 4), remedy)
+
+    # ---- other points ----------------------------------------------------------------------------------------------
+
+    def attach(self, X: ArrayLike) -> Attached:
+        """Return the row of least mutual reachability of each point, and where they meet.
+
+        The points are not added to the tree. A row of the fit is attached to itself at its core distance.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
+            The points, or their distances to the rows of the fit where metric="precomputed".
+
+        Returns
+        -------
+        Attached
+            `row`, the number of a row of the fit; `height`, the mutual reachability of the two; `core`, the core
+            distance of the point among the rows of the fit.
+        """
+        check_is_fitted(self)
+        found = self._attach(self._queries(X))
+        return found if self.present_ is None else found._replace(row=self.present_[found.row])
+
+    def _queries(self, X: ArrayLike) -> Any:
+        queries = self._check_rows(X, reset=False)
+        if self._pairwise():
+            if self.graph_digest_ and self._reachability(queries).digest(queries) == self.graph_digest_:
+                queries = _with_own(queries)
+            return queries if self.present_ is None else queries[:, self.present_]
+        if is_sparse(queries) == is_sparse(self.points_):
+            return queries
+        return queries.toarray() if is_sparse(queries) else scipy.sparse.csr_array(queries)
+
+    def _attach(self, queries: Any) -> Attached:
+        level = Level(float(self._level()), self.fit_weights_, float(self.alpha))
+        return self._reachability(queries).attach(queries, self.points_, self.core_distances_, level)
+
+    def _spread(self, values: Any, absent: Callable[[Any], Any]) -> Any:
+        """Return one entry for each row of X: those of the tree, and for rows of weight 0 what `absent` returns."""
+        if self.present_ is None:
+            return values
+        found = np.empty(len(values) + self.absent_points_.shape[0], dtype=values.dtype)
+        others = np.ones(len(found), dtype=bool)
+        others[self.present_] = False
+        found[self.present_], found[others] = values, absent(self.absent_points_)
+        return found
 
     # ---- clusters --------------------------------------------------------------------------------------------------
 
@@ -195,21 +340,58 @@ class DensityTree(Estimator):
             Clusters, numbered by their first core row; −1 is noise.
         """
         self._check_cut(eps=eps, border=border)
+        labels = self._cut_core(eps)
+        filled = labels if border == "noise" else self._with_borders(labels, eps)
+        return np.asarray(self._spread(filled, lambda queries: self._label_at(queries, labels, eps, border)))
+
+    def predict_cut(self, X: ArrayLike, eps: float, *, border: str = "closest") -> Ints:
+        """Label points as `DBSCAN(eps, min_samples=min_samples, border=border).fit(rows).predict` would.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
+            As in `attach`.
+        eps : float
+            The radius ε.
+        border : {"closest", "noise"}, default="closest"
+            As in `cut`.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            The cluster of the closest core point within ε; −1 where there is none.
+        """
+        self._check_cut(eps=eps, border=border)
+        return self._label_at(self._queries(X), self._cut_core(eps), eps, border)
+
+    def _cut_core(self, eps: float) -> Ints:
+        """Label the core rows of the tree."""
         labels = np.empty(len(self.order_), np.int64)
-        found = _core.cut_tree(self.order_, self.bars_, self.core_distances_, float(eps), labels, self._threads())
-        if border == "noise" or not found:
-            return labels
-        name, power = self._core_metric()
+        _core.cut_tree(self.order_, self.bars_, self.core_distances_, float(eps), labels, self._threads())
+        return labels
+
+    def _with_borders(self, labels: Ints, eps: float) -> Ints:
         if self.neighbors_ is not None:
+            labels = labels.copy()
+            name, power = self._core_metric()
             _core.attach_borders(
                 self.points_, self.neighbors_, self.core_distances_, float(eps), name, power, labels, self._threads()
             )
             return labels
-        core = self.core_distances_ <= eps
-        index = UniqueRowIndex(self.points_[core], float(eps), name, power, self._threads())
-        nearest, _ = index.nearest(self.points_[~core])
-        labels[~core] = np.where(nearest >= 0, labels[core][nearest], -1)
-        return labels
+        if self.within_core_ is None:
+            others = labels < 0
+            found = labels.copy()
+            found[others] = self._label_at(self.points_[others], labels, eps, "closest")
+            return found
+        return _borders_of_graph(self.within_core_, labels, eps, self._ordered_points())
+
+    def _label_at(self, queries: Any, labels: Ints, eps: float, border: str) -> Ints:
+        """Return the label of the closest core row within ε of each query."""
+        options = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
+        found = nearest_labels(queries, self.points_, labels, radius=float(eps), threads=self._threads(), **options)
+        if border == "noise":
+            found[self._attach(queries).core > eps] = -1
+        return found
 
     def condense(self, min_cluster_size: float = 5) -> CondensedTree:
         """Return the condensed tree: clusters of weight ≥ min_cluster_size, and when rows leave them.
@@ -255,12 +437,13 @@ class DensityTree(Estimator):
         ndarray of shape (n_samples,)
             Clusters, numbered by their first row; −1 is noise.
         """
-        self._check_cut(cluster_selection_epsilon=cluster_selection_epsilon, max_cluster_size=max_cluster_size)
-        tree = self.condense(min_cluster_size)
-        limit = np.inf if max_cluster_size is None else max_cluster_size
-        chosen = tree.eom(allow_single_cluster=allow_single_cluster, max_cluster_size=limit)
-        merged = tree.merged(chosen, cluster_selection_epsilon, allow_single_cluster=allow_single_cluster)
-        return tree.select(merged).labels
+        return self._selected(
+            "eom",
+            min_cluster_size,
+            cluster_selection_epsilon,
+            max_cluster_size,
+            allow_single_cluster=allow_single_cluster,
+        )
 
     def leaves(
         self,
@@ -285,11 +468,52 @@ class DensityTree(Estimator):
         ndarray of shape (n_samples,)
             Clusters, numbered by their first row; −1 is noise.
         """
-        self._check_cut(cluster_selection_epsilon=cluster_selection_epsilon)
-        tree = self.condense(min_cluster_size)
-        chosen = tree.leaves(allow_single_cluster=allow_single_cluster)
-        merged = tree.merged(chosen, cluster_selection_epsilon, allow_single_cluster=allow_single_cluster)
-        return tree.select(merged).labels
+        return self._selected(
+            "leaf", min_cluster_size, cluster_selection_epsilon, allow_single_cluster=allow_single_cluster
+        )
+
+    def _selected(
+        self,
+        method: str,
+        min_cluster_size: float,
+        epsilon: float,
+        max_cluster_size: float | None = None,
+        *,
+        allow_single_cluster: bool,
+    ) -> Ints:
+        self._check_cut(
+            min_cluster_size=min_cluster_size,
+            cluster_selection_epsilon=epsilon,
+            max_cluster_size=max_cluster_size,
+            allow_single_cluster=allow_single_cluster,
+        )
+        rule = SelectionRule(method, epsilon, max_cluster_size, allow_single_cluster)
+        selection = rule.select(self.condense(min_cluster_size))
+        return np.asarray(self._spread(selection.labels, lambda queries: selection.label(self._attach(queries))))
+
+    def layers(self, min_cluster_size: float = 5) -> list[Layer]:
+        """Return the leaves for doubled minimum sizes, from the smallest clusters to the largest.
+
+        Parameters
+        ----------
+        min_cluster_size : float, default=5
+            The least number of rows, or weight, of a cluster in the first layer.
+
+        Returns
+        -------
+        list of Layer
+            Each with its `min_cluster_size` and its `labels`; layers of fewer than two clusters, and those equal to the
+            layer before, are left out.
+        """
+        found: list[Layer] = []
+        mass = len(self.order_) if self.fit_weights_ is None else float(self.fit_weights_.sum())
+        size = min_cluster_size
+        while size <= mass:
+            labels = self.leaves(size)
+            if labels.max() > 0 and not (found and np.array_equal(labels, found[-1].labels)):
+                found.append(Layer(size, labels))
+            size = 2 * size
+        return found
 
     def outliers(self, min_cluster_size: float = 5) -> Floats:
         """Return the GLOSH score of each row: 0 in the densest part of its cluster, near 1 far from it.
@@ -304,7 +528,71 @@ class DensityTree(Estimator):
         ndarray of shape (n_samples,)
             1 − h_least/h, with the height h at which the row leaves its cluster and the least one inside of it.
         """
-        return self.condense(min_cluster_size).outlier_scores()
+        tree = self.condense(min_cluster_size)
+        return np.asarray(
+            self._spread(tree.outlier_scores(), lambda queries: tree.outlier_scores(*tree.leave(self._attach(queries))))
+        )
+
+    # ---- over all heights ------------------------------------------------------------------------------------------
+
+    def curves(self, min_cluster_size: float = 1) -> Curves:
+        """Return the number of clusters, the share of noise and the largest cluster as functions of ε, exactly.
+
+        Parameters
+        ----------
+        min_cluster_size : float, default=1
+            Clusters of less weight count as noise; 1 counts the clusters of `cut(eps, border="noise")`.
+
+        Returns
+        -------
+        Curves
+            Arrays over `eps`, at all values where one of them changes; each holds from its ε to the next.
+        """
+        check_is_fitted(self)
+        check_parameters(self._name(), {"min_cluster_size": min_cluster_size}, {"min_cluster_size": (Number(0),)})
+        weights = np.ones(len(self.order_)) if self.fit_weights_ is None else self.fit_weights_
+        return tree_curves(self.order_, self.bars_, self.core_distances_, weights, min_cluster_size, self._threads())
+
+    def bands(self) -> Bands:
+        """Return the modes of the density and the error of all rows that each survives.
+
+        Where every row moves by at most δ, all heights move by at most 2δ. So a cluster whose height of fusion exceeds
+        its least core distance by more than 4δ is still one.
+
+        Returns
+        -------
+        Bands
+            Modes by the error that they survive, largest first: the `row` of the least core distance, its `birth`, the
+            `death` at which it meets a denser cluster, and `delta` = (death − birth)/4.
+        """
+        check_is_fitted(self)
+        deaths = np.empty(len(self.order_))
+        points, core = self._ordered_points(), self.core_distances_[self.order_]
+        _core.tree_modes(self.bars_, core, points, self.order_, deaths, self._threads())
+        with np.errstate(invalid="ignore"):
+            length = np.where(np.isinf(core), 0.0, deaths - core)
+        kept = np.flatnonzero(length > 0)
+        kept = kept[np.argsort(-length[kept], kind="stable")]
+        row = self.order_[kept]
+        return Bands(row if self.present_ is None else self.present_[row], core[kept], deaths[kept], length[kept] / 4)
+
+    def to_scipy(self) -> Floats:
+        """Return the tree as a linkage matrix of SciPy: the two clusters joined, their height and their number of rows.
+
+        Where more than two clusters meet at one height, they are joined in the order of their lowest rows. Rows of
+        weight 0 are not in it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows − 1, 4)
+            For `scipy.cluster.hierarchy`.
+        """
+        check_is_fitted(self)
+        return linkage(self.order_, self.bars_)
+
+    def _ordered_points(self) -> NDArray[Any]:
+        """Return rows whose lexicographic order decides ties."""
+        return ordering(self.points_, len(self.order_))
 
     # ---- a given number of clusters --------------------------------------------------------------------------------
 
@@ -344,8 +632,12 @@ class DensityTree(Estimator):
         self._check_cut(gini=gini)
         numbers = self._check_numbers(k)
         hierarchy = genie_hierarchy(self, gini)
-        found = [hierarchy.labels(number) for number in hierarchy.distinct.check_numbers(numbers)]
+        found = [self._joined(hierarchy.labels(number)) for number in hierarchy.distinct.check_numbers(numbers)]
         return found if isinstance(k, Iterable) else found[0]
+
+    def _joined(self, labels: Ints) -> Ints:
+        """Return the labels of all rows; those of weight 0 have that of the row to which they are attached."""
+        return np.asarray(self._spread(labels, lambda queries: labels[self._attach(queries).row]))
 
     @overload
     def centers(self, k: int, *, power: float = ...) -> Centers: ...
@@ -384,6 +676,9 @@ class DensityTree(Estimator):
         numbers = self._check_numbers(k)
         hierarchy = center_hierarchy(self, power)
         found = [hierarchy.at(number) for number in hierarchy.distinct.check_numbers(numbers)]
+        if self.present_ is not None:
+            rows = self.present_
+            found = [Centers(self._joined(labels), rows[centers], cost) for labels, centers, cost in found]
         return found if isinstance(k, Iterable) else found[0]
 
     def _check_numbers(self, k: int | Iterable[int]) -> list[int]:
@@ -394,8 +689,31 @@ class DensityTree(Estimator):
 
     def _check_cut(self, **values: Any) -> None:
         check_is_fitted(self)
-        check_parameters("DensityTree", values, {name: self._cut_rules[name] for name in values})
+        check_parameters(self._name(), values, {name: self._cut_rules[name] for name in values})
 
 
 def _permutation_fault(order: Ints) -> str:
     return "" if np.array_equal(np.sort(order), np.arange(len(order))) else "must hold every row once"
+
+
+def _with_own(graph: Any) -> Any:
+    """Return a graph in which every row stores its distance 0 to itself."""
+    entries = graph.tocoo()
+    off = entries.row != entries.col
+    every = np.arange(graph.shape[0])
+    rows, columns = np.append(entries.row[off], every), np.append(entries.col[off], every)
+    return scipy.sparse.csr_array((np.append(entries.data[off], np.zeros(len(every))), (rows, columns)), graph.shape)
+
+
+def _borders_of_graph(within: Any, labels: Ints, eps: float, points: NDArray[Any]) -> Ints:
+    """Give rows that are not core the label of their closest core row within ε, ties by the order of the points."""
+    entries = within.tocoo()
+    kept = (labels[entries.row] < 0) & (labels[entries.col] >= 0) & (entries.data <= eps)
+    rows, columns, distances = entries.row[kept], entries.col[kept], entries.data[kept]
+    rank = np.empty(len(points), dtype=np.int64)
+    rank[np.lexsort(points.T[::-1])] = np.arange(len(points))
+    order = np.lexsort((rank[columns], distances, rows))
+    found = labels.copy()
+    first, at = np.unique(rows[order], return_index=True)
+    found[first] = labels[columns[order][at]]
+    return found
