@@ -39,7 +39,8 @@ FAR = scipy.sparse.csr_array(np.where(K > 0.05, 1 - K, 0.0))
 METHODS = (
     "predict", "predict_proba", "transform", "score_samples", "score", "mahalanobis", "predict_kind", "aic", "bic",
     "icl", "paths", "sample", "ellipse", "normalized_cut_", "objective_", "eigengap_", "affinity_matrix_",
-    "get_feature_names_out", "partial_fit",
+    "get_feature_names_out", "partial_fit", "predict_strength", "predict_outliers", "membership_vectors",
+    "outlier_scores_", "cluster_persistence_", "bands", "curves", "to_scipy", "layers", "attach",
 )  # fmt: skip
 
 
@@ -84,6 +85,12 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "dbscan-canberra", D(0.2, metric="canberra"), ROWS, None
     yield "dbscan-precomputed", D(0.5, metric="precomputed"), 1 - K, WEIGHTS
     yield "dbscan-graph", D(0.5, metric="precomputed"), FAR, None
+    H = knoll.HDBSCAN
+    yield "hdbscan", H(min_samples=3, store_centers="both"), ROWS, WEIGHTS
+    yield "hdbscan-nearest", H(noise="nearest", allow_single_cluster=True), ROWS, None
+    yield "hdbscan-sparse", H(min_samples=2), scipy.sparse.csr_array(ROWS), None
+    yield "hdbscan-canberra", H(metric="canberra"), ROWS, WEIGHTS
+    yield "hdbscan-precomputed", H(metric="precomputed"), 1 - K, WEIGHTS
     yield "mean-shift", knoll.MeanShift(bandwidth=3.0), ROWS, WEIGHTS
     yield "mean-shift-gaussian", knoll.MeanShift(bandwidth=3.0, kernel="gaussian", max_iter=20), ROWS, None
     yield "mean-shift-nearest", knoll.MeanShift(bandwidth=3.0, assign="nearest", cluster_all=False), ROWS, None

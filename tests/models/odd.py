@@ -11,7 +11,16 @@ import scipy.sparse
 
 import knoll
 
-NAMES = ("Gaussian", "GaussianMixture", "KMeans", "KernelKMeans", "SpectralClustering", "DBSCAN", "MeanShift")
+NAMES = (
+    "Gaussian",
+    "GaussianMixture",
+    "KMeans",
+    "KernelKMeans",
+    "SpectralClustering",
+    "DBSCAN",
+    "MeanShift",
+    "HDBSCAN",
+)
 
 
 class Draw:
@@ -221,7 +230,32 @@ def _mean_shift(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     ), X
 
 
-MAKE = dict(zip(NAMES, (_gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift), strict=True))
+def _hdbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    metric = draw.one("euclidean", "euclidean", "manhattan", "minkowski", "cosine", "canberra", "precomputed")
+    given: Any = X
+    if metric == "precomputed":
+        given = np.sqrt(-2 * np.log(np.maximum(_similar(X, draw.width(X)), 1e-300)))
+        given = (given + given.T) / 2
+    elif draw.one(False, False, True):
+        given = draw.one(scipy.sparse.csr_array, scipy.sparse.csr_matrix)(X)
+    return knoll.HDBSCAN(
+        draw.one(2, 3, 5),
+        draw.one(None, 1, 2, 4),
+        draw.one(0.0, 0.0, 1.0),
+        draw.one(None, None, 10),
+        metric=metric,
+        metric_params={"p": draw.one(1.0, 1.5, 3.0)} if metric == "minkowski" else None,
+        alpha=draw.one(1.0, 1.0, 0.7, 2.0),
+        cluster_selection_method=draw.one("eom", "leaf"),
+        allow_single_cluster=draw.one(False, True),
+        store_centers=None if metric == "precomputed" else draw.one(None, "centroid", "medoid", "both"),
+        n_clusters=draw.one(None, None, None, 1, 2),
+        noise=draw.one("keep", "nearest"),
+    ), given
+
+
+MAKERS = (_gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift, _hdbscan)
+MAKE = dict(zip(NAMES, MAKERS, strict=True))
 
 
 def fit(name: str, seed: int) -> tuple[Any, Any] | None:

@@ -24,6 +24,7 @@ REGISTRY = {
     "KMeans": _knoll("KMeans", "cluster", "test_k_means"),
     "GaussianMixture": _knoll("GaussianMixture", "mixture", "test_gaussian_mixture", "test_mixture"),
     "DBSCAN": _knoll("DBSCAN", "cluster", "test_dbscan"),
+    "HDBSCAN": _knoll("HDBSCAN", "cluster", "test_hdbscan"),
     "MeanShift": _knoll("MeanShift", "cluster", "test_mean_shift"),
     "SpectralClustering": _knoll("SpectralClustering", "cluster", "test_spectral"),
 }

@@ -272,6 +272,7 @@ class SelectionRule:
         single = self.allow_single_cluster
         limit = np.inf if self.max_cluster_size is None else self.max_cluster_size
         if self.n_clusters is not None:
+            single = single or self.n_clusters == 1
             chosen = tree.best(self.n_clusters, allow_single_cluster=single, max_cluster_size=limit)
         elif self.method == "eom":
             chosen = tree.eom(allow_single_cluster=single, max_cluster_size=limit)

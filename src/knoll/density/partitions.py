@@ -136,8 +136,8 @@ def spanning_edges(tree: DensityTree, distinct: DistinctTree) -> tuple[Labels, L
     distinct = replace(distinct, core=distinct.core * tree.alpha)  # of the order of max(c, d/α)
     starts, near = _rows_within_core(tree, distinct)
     options = (distinct.core, name, power)
-    edges = getattr(tree, "_edges", None)
-    if edges is not None:  # a model file does not have them
+    edges = tree._spanning_tree()
+    if edges is not None:
         kept = _simple(distinct.inverse[edges[edges[:, 0] >= 0]].astype(np.int32))
         found = _core.reachability_edges(distinct.points, *options, kept, starts, near, tree._threads())
         if not found["tied"]:

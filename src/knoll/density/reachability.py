@@ -114,6 +114,8 @@ def choose_reachability(
     options = dict(metric_params or {})
     if metric == "minkowski":
         options.setdefault("p", minkowski_power(metric_params, p))
+    if metric == "mahalanobis" and "V" in options:  # SciPy takes the inverse
+        options["VI"] = np.linalg.inv(options.pop("V"))
     return MetricReachability(owner, threads, metric, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, overload
 
@@ -14,7 +15,7 @@ from knoll import _core
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.sparse import is_sparse
 from knoll._schema import Array, Text
-from knoll._typing import Floats, Ints
+from knoll._typing import Floats, Ints, Labels
 from knoll.base import Estimator, all_or_nothing
 from knoll.density.condensed import CondensedTree, SelectionRule, condense
 from knoll.density.curves import Bands, Curves, linkage, tree_curves
@@ -29,6 +30,11 @@ __all__ = ["DensityTree", "Layer"]
 
 _PER_ROW = 140  # bytes that the core keeps for a row beside lists and coordinates
 _PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
+
+
+# A minimum spanning tree of each fit, with the order of its rows, by which a later fit is told apart. Which of several
+# trees it is depends on timing, so it is no result; a model that was loaded has none.
+_EDGES: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
 
 
 class Layer(NamedTuple):
@@ -108,6 +114,7 @@ class DensityTree(Estimator):
         "alpha": (Number(0, strict=True),),
         "n_jobs": N_JOBS,
     }
+    _takes_sparse: ClassVar[bool] = True
     _cut_rules: ClassVar[Mapping[str, tuple[Rule | None, ...]]] = {
         "eps": (Number(0, strict=True),),
         "border": (Choice(("closest", "noise")),),
@@ -202,7 +209,7 @@ class DensityTree(Estimator):
         self.order_, self.bars_, self.core_distances_, self.neighbors_ = grown[:4]
         self.within_core_, self.fit_weights_ = grown.within, mass
         self.edges_ = grown.edges if grown.ranked else None
-        self._edges = grown.edges  # else which of several minimum spanning trees depends on timing: it is no result
+        _EDGES[self] = (self.order_, grown.edges)
         self.points_ = None if self._pairwise() else rows.copy()
         self.graph_digest_ = source.digest(points)
 
@@ -276,6 +283,11 @@ class DensityTree(Estimator):
         remedy = "a metric with an index, or a sample of the rows"
         return linear_cost("all distances", n, 24.0 * n, float(n) * n, _PAIR_SECONDS * (d + 4), (1, 4), remedy)
 
+    def _spanning_tree(self) -> Labels | None:
+        """Return the minimum spanning tree that the fit found, if it is still there."""
+        order, edges = _EDGES.get(self, (None, None))
+        return edges if order is self.order_ else None
+
     # ---- other points ----------------------------------------------------------------------------------------------
 
     def attach(self, X: ArrayLike) -> Attached:
@@ -344,15 +356,15 @@ class DensityTree(Estimator):
         filled = labels if border == "noise" else self._with_borders(labels, eps)
         return np.asarray(self._spread(filled, lambda queries: self._label_at(queries, labels, eps, border)))
 
-    def predict_cut(self, X: ArrayLike, eps: float, *, border: str = "closest") -> Ints:
+    def predict_cut(self, eps: float, X: ArrayLike, *, border: str = "closest") -> Ints:
         """Label points as `DBSCAN(eps, min_samples=min_samples, border=border).fit(rows).predict` would.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
-            As in `attach`.
         eps : float
             The radius ε.
+        X : array-like or sparse matrix of shape (n_queries, n_features), or (n_queries, n_samples) distances
+            As in `attach`.
         border : {"closest", "noise"}, default="closest"
             As in `cut`.
 
