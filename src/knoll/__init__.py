@@ -39,12 +39,12 @@ _MODULES = (
     "tuning",
 )
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists them
     "DBSCAN",
-    "HDBSCAN",
     "DensityTree",
     "Gaussian",
     "GaussianMixture",
+    "HDBSCAN",
     "KMeans",
     "KernelKMeans",
     "MeanShift",

@@ -55,6 +55,7 @@ CASES = {
     "dbscan-sparse-array": (knoll.DBSCAN(eps=1.5), scipy.sparse.csr_array(ROWS), {}),
     "dbscan-sparse-matrix": (knoll.DBSCAN(eps=1.5), scipy.sparse.csr_matrix(ROWS), {}),
     "dbscan-minkowski": (knoll.DBSCAN(eps=1.5, metric="minkowski", p=1.5), ROWS, {}),
+    "density-tree": (knoll.DensityTree(4, metric="cosine"), ROWS, {}),
     "hdbscan": (knoll.HDBSCAN(min_samples=4, store_centers="both"), ROWS, {"sample_weight": WEIGHTS}),
     "hdbscan-absent": (knoll.HDBSCAN(noise="nearest"), ROWS, {"sample_weight": np.arange(120) % 3}),
     "hdbscan-sparse": (knoll.HDBSCAN(), scipy.sparse.csr_array(ROWS), {}),

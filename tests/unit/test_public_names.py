@@ -15,7 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ compare
+        DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift SpectralClustering
+        __version__ compare
         comparison datasets exceptions kernels load metrics models plots reference relations save scales
         show_build tuning
     """,
@@ -26,7 +27,7 @@ PUBLIC = {
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
     """,
-    "knoll.density": "DBSCAN MeanShift",
+    "knoll.density": "DBSCAN DensityTree HDBSCAN MeanShift",
     "knoll.exceptions": """
         ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError

@@ -7,4 +7,4 @@ from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.density.tree import DensityTree
 
-__all__ = ["DBSCAN", "HDBSCAN", "DensityTree", "MeanShift"]
+__all__ = ["DBSCAN", "DensityTree", "HDBSCAN", "MeanShift"]  # noqa: RUF022 - in plain order

@@ -272,7 +272,11 @@ class DensityTree(Estimator):
         return "" if lists.shape[1] <= wanted else f"has {lists.shape[1]} columns for min_samples − 1 = {wanted}"
 
     def _absent_fault(self) -> str:
-        return "" if self.present_ is not None else "must be None where present_ is"
+        if self.present_ is None:
+            return "must be None where present_ is"
+        absent: Any = self.absent_points_
+        values = absent.data if is_sparse(absent) else absent
+        return "" if self._pairwise() or np.isfinite(values).all() else "has entries that are not finite"
 
     def _cost(self, n: int, d: int) -> Cost:
         if core_metric(self.metric, self.metric_params, self.p) is not None:
