@@ -318,13 +318,13 @@ class MatrixReachability(_AllDistances):
 
     def check(self, points: Any) -> None:
         values: NDArray[Any] = points.data if is_sparse(points) else points
-        if values.size and values.min() < 0:
-            raise BadData(f"{self.owner}: precomputed distances must be >= 0, got {values.min()!r}.")
         if points.shape[0] != points.shape[1]:
             raise BadData(
                 f"{self.owner}: The precomputed distance matrix is expected to be symmetric, however it has shape "
                 f"{points.shape}. Please verify that the distance matrix was constructed correctly."
             )
+        if values.size and values.min() < 0:
+            raise BadData(f"{self.owner}: precomputed distances must be >= 0, got {values.min()!r}.")
         difference = abs(points - points.T) if is_sparse(points) else _asymmetry(points)
         largest = difference.max() if points.shape[0] else 0.0
         if largest > 1e-8 * (1.0 + np.max(values, initial=0.0, where=np.isfinite(values))):
