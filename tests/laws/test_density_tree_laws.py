@@ -153,7 +153,9 @@ def test_what_cannot_be_asked():
         tree.cut(0.0)
     with pytest.raises(InvalidParameter, match="min_cluster_size must be >= 2"):
         tree.eom(1)
-    with pytest.raises(InvalidParameter, match="metric must be 'euclidean'"):
-        DensityTree(metric="hamming").fit(X)
-    with pytest.raises(BadData, match="sample_weight must be > 0"):
-        DensityTree().fit(X, sample_weight=np.r_[0.0, np.ones(len(X) - 1)])
+    with pytest.raises(InvalidParameter, match="metric must be a name or a callable"):
+        DensityTree(metric=3).fit(X)
+    with pytest.raises(InvalidParameter, match="metric 'no metric' cannot be computed"):
+        DensityTree(metric="no metric").fit(X)
+    with pytest.raises(InvalidParameter, match="alpha must be > 0"):
+        DensityTree(alpha=0.0).fit(X)

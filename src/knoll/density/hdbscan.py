@@ -145,7 +145,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         ),
     }
 
-    p: ClassVar[None] = None  # the power of "minkowski" is an entry of metric_params, as in scikit-learn
+    p = None  # the power of "minkowski" is an entry of metric_params, as in scikit-learn
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         self._check_algorithm(X)
         self._grow(X, sample_weight)
         selection = self._rule().select(self.condense(self.min_cluster_size))
-        self.selection_ = {
+        self.selection_: dict[str, Any] = {
             "clusters": selection.clusters,
             "min_cluster_size": float(self.min_cluster_size),
             "min_samples": float(self._level()),

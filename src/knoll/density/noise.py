@@ -100,7 +100,7 @@ def _nearest_of_distances(queries: Any, clustered: Ints, labels: Ints, radius: f
     for row, (begin, end) in enumerate(zip(entries.indptr[:-1], entries.indptr[1:], strict=True)):
         columns: Ints = entries.indices[begin:end]
         kept = np.flatnonzero(inside[columns] & (entries.data[begin:end] <= radius))
-        distances: Floats = entries.data[begin:end][kept]
+        stored: Floats = entries.data[begin:end][kept]
         if len(kept):
-            found[row] = labels[columns[kept[np.lexsort((columns[kept], distances))[0]]]]
+            found[row] = labels[columns[kept[np.lexsort((columns[kept], stored))[0]]]]
     return found

@@ -70,7 +70,7 @@ def distinct_tree(tree: DensityTree) -> DistinctTree:
     weights = unique.counts
     if tree.fit_weights_ is not None:  # in ascending order, so that the sum does not depend on the rows
         by_weight = np.lexsort((tree.fit_weights_, unique.inverse))
-        weights = np.bincount(unique.inverse[by_weight], tree.fit_weights_[by_weight])
+        weights = np.bincount(unique.inverse[by_weight], tree.fit_weights_[by_weight]).astype(np.float64)
     first = np.zeros(len(tree.order_), dtype=bool)
     first[np.unique(unique.inverse[tree.order_], return_index=True)[1]] = True
     kept = np.flatnonzero(first)
@@ -154,8 +154,11 @@ def _edges_of_sorted_rows(tree: DensityTree, distinct: DistinctTree) -> Labels:
     sort = np.lexsort(distinct.points.T[::-1]).astype(np.int32)
     rows, mass = np.ascontiguousarray(distinct.points[sort]), np.ascontiguousarray(distinct.weights[sort])
     edges = np.empty((m - 1, 2), dtype=np.int32)
-    unused = np.empty(m, np.int64), np.empty(m), np.empty(m), np.empty((m, 0), np.int32)
-    _core.density_tree(rows, tree._level(), mass, *tree._core_metric(), *unused, 1, "auto", edges, tree.alpha)
+    order, bars, core = np.empty(m, np.int64), np.empty(m), np.empty(m)
+    near = np.empty((m, 0), np.int32)
+    _core.density_tree(
+        rows, tree._level(), mass, *tree._core_metric(), order, bars, core, near, 1, "auto", edges, tree.alpha
+    )
     return sort[edges[edges[:, 0] >= 0]]
 
 

@@ -160,7 +160,7 @@ class IndexReachability(Reachability):
 
     def attach(self, queries: Any, points: Any, core: Floats, level: Level) -> Attached:
         rows = find_unique_rows(points, self.threads)  # a row that many equal would fill the lists of nearest rows
-        weights = rows.counts if level.weights is None else np.bincount(rows.inverse, level.weights)
+        weights: Any = rows.counts if level.weights is None else np.bincount(rows.inverse, level.weights)
         distinct = np.ascontiguousarray(points[rows.index])
         search = _NearestByReachability(self, distinct, core[rows.index], weights, level)
         found = search.attach(np.ascontiguousarray(queries))
@@ -308,7 +308,7 @@ class MetricReachability(_AllDistances):
         known = {digest: row for row, digest in reversed(list(enumerate(row_digests(points).tolist())))}
         same = np.array([known.get(digest, -1) for digest in row_digests(queries).tolist()], dtype=np.int64)
         equal = same >= 0
-        row, height, own = (values.copy() for values in found)
+        row, height, own = found.row.copy(), found.height.copy(), found.core.copy()
         row[equal], height[equal], own[equal] = same[equal], core[same[equal]], core[same[equal]]
         return Attached(row, height, own)
 
@@ -367,7 +367,7 @@ class GraphReachability(MatrixReachability):
                 "distance matrix has non-zero values for at least so many neighbors of each point (a graph of nearest "
                 "neighbours), or take a smaller min_samples."
             )
-        components = connected_components(_nonzero(graph), directed=False, return_labels=False)
+        components: Any = connected_components(_nonzero(graph), directed=False, return_labels=False)
         if components > 1:
             raise BadData(
                 f"{self.owner}: HDBSCAN cannot be performed on a disconnected graph; the sparse distance matrix has "

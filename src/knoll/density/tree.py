@@ -157,10 +157,10 @@ class DensityTree(Estimator):
         alpha: float = 1.0,
         n_jobs: int | None = None,
     ) -> None:
-        self.min_samples = min_samples
+        self.min_samples: int | None = min_samples
         self.metric = metric
         self.metric_params = metric_params
-        self.p = p
+        self.p: float | None = p
         self.alpha = alpha
         self.n_jobs = n_jobs
 
@@ -210,12 +210,12 @@ class DensityTree(Estimator):
         self.within_core_, self.fit_weights_ = grown.within, mass
         self.edges_ = grown.edges if grown.ranked else None
         _EDGES[self] = (self.order_, grown.edges)
-        self.points_ = None if self._pairwise() else rows.copy()
+        self.points_: Any = None if self._pairwise() else rows.copy()
         self.graph_digest_ = source.digest(points)
 
     def _set_absent(self, source: Reachability, points: Any, weights: Floats | None, present: Ints | None) -> None:
         self.present_ = present
-        self.absent_points_ = (
+        self.absent_points_: Any = (
             None
             if weights is None or present is None
             else source.queries(points, np.flatnonzero(weights == 0), present)
@@ -226,7 +226,7 @@ class DensityTree(Estimator):
 
     def _level(self) -> float:
         """Return min_samples."""
-        return float(self.min_samples)
+        return float(self.min_samples or 1)
 
     def _pairwise(self) -> bool:
         """Return whether X is a matrix of distances."""
@@ -403,7 +403,7 @@ class DensityTree(Estimator):
 
     def _label_at(self, queries: Any, labels: Ints, eps: float, border: str) -> Ints:
         """Return the label of the closest core row within ε of each query."""
-        options = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
+        options: dict[str, Any] = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
         found = nearest_labels(queries, self.points_, labels, radius=float(eps), threads=self._threads(), **options)
         if border == "noise":
             found[self._attach(queries).core > eps] = -1

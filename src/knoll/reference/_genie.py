@@ -60,8 +60,8 @@ def _genie(X: Floats, min_pts: int, threshold: float) -> Iterator[GenieState]:
     rows, inverse, sizes = np.unique(X, axis=0, return_inverse=True, return_counts=True)  # in order of coordinates
     edges, labels = _spanning_tree(X, rows, min_pts), np.arange(len(rows))
     while True:
-        size = np.bincount(labels, sizes.astype(np.float64))
-        index = _gini(size[size > 0])
+        size = np.bincount(labels, sizes)
+        index = _gini(size[size > 0].astype(np.float64))
         yield GenieState(len(edges) + 1, index, _numbered(labels[inverse.ravel()]))
         if not edges:
             return
