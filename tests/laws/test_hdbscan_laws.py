@@ -210,6 +210,22 @@ def test_memberships_are_those_of_the_tree():
         np.testing.assert_allclose(every[row], levels / levels.sum(), rtol=1e-9)
 
 
+def test_all_noise_and_one_row_have_answers():
+    for X, options in ((blobs(30), {"min_cluster_size": 30}), (np.ones((1, 2)), {"min_samples": 1})):
+        model = HDBSCAN(**options, store_centers="both").fit(X)
+        assert (model.labels_ == -1).all()
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert model.membership_vectors().shape == (len(X), 0)
+        assert model.centroids_.shape == model.medoids_.shape == (0, 2)
+        assert len(model.cluster_persistence_) == 0
+        assert model.outlier_scores_.shape == (len(X),)
+        assert model.to_scipy().shape == (len(X) - 1, 4)
+        assert len(model.genie(1)) == len(model.centers(1).labels) == len(X)
+        assert len(model.bands().row) >= 1
+        assert model.layers() == []
+        assert model.curves().clusters[-1] == 1
+
+
 @pytest.mark.parametrize("least", [1, 3, 10])
 def test_curves_are_those_of_the_cuts(least):
     X = TABLES["lattice"]

@@ -18,8 +18,10 @@ __all__ = ["memberships"]
 
 def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> scipy.sparse.csr_array:
     """Return the t largest memberships of rows that leave these clusters at these heights: (rows, k)."""
-    near = _NearClusters(selection, t)
     n, k = len(cluster), len(selection.clusters)
+    if k == 0:
+        return scipy.sparse.csr_array((n, 0))
+    near = _NearClusters(selection, t)
     level = selection.tree.level(height)
     found = near.labels[cluster]  # (n, t)
     levels = np.minimum(near.levels[cluster], level[:, None])  # a row meets no cluster below the height where it leaves
