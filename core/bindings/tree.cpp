@@ -1,6 +1,7 @@
 // The density tree.
 #include "convert.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nanobind/stl/optional.h>

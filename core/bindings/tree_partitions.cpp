@@ -1,6 +1,7 @@
 // Partitions of a density tree into a given number of clusters.
 #include "convert.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nanobind/stl/optional.h>

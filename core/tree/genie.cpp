@@ -1,6 +1,7 @@
 #include "tree/genie.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <queue>
 #include <stdexcept>
