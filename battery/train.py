@@ -63,9 +63,9 @@ def train(sets: Sequence[Collected], which: int, *, leaves: int = 31, rounds: in
     return model.fit(X, y, sample_weight=weight / weight.mean())
 
 
-def made_judge(trained: Sequence[Collected], held_out: Sequence[Collected]) -> Judge:
+def made_judge(trained: Sequence[Collected], held_out: Sequence[Collected], *, rounds: int = 200) -> Judge:
     """Train both sums of trees, and calibrate the confidence by the answers that are chosen on held-out sets."""
-    models = [train(trained, which) for which in (0, 1)]
+    models = [train(trained, which, rounds=rounds) for which in (0, 1)]
     names = trained[0].names
     thresholds = thresholds_of(models, len(names))
     index, nearness = (tables_of(model, thresholds) for model in models)

@@ -25,20 +25,20 @@ def sets():
 
 @pytest.fixture(scope="module")
 def judge(sets) -> Judge:
-    return made_judge(sets, sets)
+    return made_judge(sets, sets, rounds=25)
 
 
 def test_tables_equal_the_trees_they_come_from():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2])
-    model = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=12).fit(X, y)
+    model = HistGradientBoostingRegressor(max_iter=20, max_leaf_nodes=12).fit(X, y)
     thresholds = thresholds_of([model], 5)
     tables = tables_of(model, thresholds)
     again = Boosted.from_arrays(tables.arrays("a"), "a")
     new = np.vstack([rng.normal(size=(300, 5)), thresholds[:, :3].T])  # values at the thresholds, too
     for found in (tables, again):
-        assert np.abs(found.predict(encode(new, thresholds)) - model.predict(new)).max() < 41 * 2.0**-17
+        assert np.abs(found.predict(encode(new, thresholds)) - model.predict(new)).max() < 21 * 2.0**-17
 
 
 def test_a_judge_comes_back_from_its_file(judge, sets, tmp_path, monkeypatch):
