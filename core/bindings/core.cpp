@@ -233,6 +233,7 @@ NB_MODULE(_core, m) {
   bind_index(m);
   bind_tree(m);
   bind_tree_partitions(m);
+  bind_comparison(m);
   bind_ascent(m);
   bind_seeding(m);
   bind_kernels(m);

@@ -19,12 +19,12 @@ from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.density_summary import DensitySummary, no_density, summarize_density
 from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
-from knoll.comparison.judge import agreement_of, known_labels, truth_scores
 from knoll.comparison.methods import FIT_ERRORS, Subsample
 from knoll.comparison.plan import Plan, make_plan
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import recommend
 from knoll.comparison.result import Agreement, Candidate, Comparison, Event, Failure, Recommendation
+from knoll.comparison.scores import agreement_of, known_labels, truth_scores
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.models import Preparation
 from knoll.registry import METHODS, compared

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from knoll._typing import Floats, Indices, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.judge import count_clusters, internal_scores
 from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, Subsample
 from knoll.comparison.plan import Plan
 from knoll.comparison.result import Candidate, Shortcut
+from knoll.comparison.scores import count_clusters, internal_scores
 from knoll.comparison.stability import stability
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_rand_score

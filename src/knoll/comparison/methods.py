@@ -18,9 +18,9 @@ from knoll import scales, tuning
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.density_summary import DensitySummary
-from knoll.comparison.judge import count_clusters
 from knoll.comparison.mixture_evidence import fit_mixtures
 from knoll.comparison.result import Evidence
+from knoll.comparison.scores import count_clusters
 from knoll.comparison.spectrum import eigengap_evidence
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift

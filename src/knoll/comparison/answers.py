@@ -1,0 +1,376 @@
+"""The answers of each method at every number of clusters, for the rows of a view.
+
+`propose` yields them in a fixed order; what they share, such as an eigenproblem or a tree, is computed once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.cluster.hierarchy
+import scipy.spatial.distance
+
+from knoll import scales
+from knoll._typing import Floats, Ints
+from knoll.base import collect_warnings
+from knoll.comparison.genie import genie
+from knoll.comparison.tree_levels import labels_at, levels
+from knoll.comparison.view import View
+from knoll.density.dbscan import DBSCAN
+from knoll.density.mean_shift import MeanShift
+from knoll.exceptions import BadData, KnollError
+from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.kernel_kmeans.estimator import KernelKMeans
+from knoll.kernels.operators import SparseOperator
+from knoll.kmeans.estimator import KMeans
+from knoll.mixture.estimator import GaussianMixture
+from knoll.spectral import embed
+from knoll.spectral.estimator import SpectralClustering
+from knoll.spectral.graph import sparse_components
+
+__all__ = ["FIT_ERRORS", "PROPOSERS", "Partition", "Proposer", "propose_all"]
+
+FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
+
+_N_INIT = 2  # of k-means
+_EM_STEPS = 40
+_DENSE_GRAPH = 700  # rows up to which all eigenpairs of the graph are computed
+_EIGEN_TOL = 1e-3  # of residuals: labels need no more
+_MOST_BY_HAND = 15  # clusters, of settings that share nothing
+_SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
+_QUANTILES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth
+_SIZES = (0.01, 0.02, 0.04, 0.08, 0.15)  # of the smallest cluster of HDBSCAN, as shares of the rows
+_LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to their neighbours
+
+
+@dataclass(frozen=True)
+class Partition:
+    """An answer for the rows of the view."""
+
+    source: str  # the method, or the variant of it
+    labels: Ints  # (m,) −1: noise
+    parameters: Mapping[str, Any]
+    model: Any = None  # fitted to the view, if it is there already
+    groups: tuple[int, ...] | None = None  # the cluster of each component, if components were joined
+    filled: bool = False  # whether noise rows have the cluster of the nearest clustered row
+    method: str = ""  # the name in the registry
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters, without noise."""
+        return int(self.labels.max(initial=-1)) + 1
+
+
+class Proposer(ABC):
+    """A method in a comparison; the base class of all proposers. `overrides` are parameters set by the user."""
+
+    estimator: ClassVar[Any] = None  # the class, if one gives the answers
+
+    @abstractmethod
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        """Yield answers for the rows of the view, with these numbers of clusters where the method takes a number."""
+
+    def settings(self, view: View) -> dict[str, Any]:
+        """Return the parameters that every fit has."""
+        usual = {"n_init": _N_INIT, "random_state": view.seed, "n_jobs": view.threads}
+        return {name: value for name, value in usual.items() if name in self.estimator().get_params()}
+
+
+def _set_number(name: str, numbers: Sequence[int], overrides: Mapping[str, Any], rows: int) -> list[int]:
+    """Return the numbers of clusters to try: the one that the user has set, or those that the rows allow."""
+    if name not in overrides:
+        return [k for k in numbers if k <= rows]
+    k = int(overrides[name])
+    if k > rows:
+        raise BadData(
+            f"{name}={k} exceeds the {rows} rows that parameters are chosen on. Reduce it, or increase the budget."
+        )
+    return [k]
+
+
+# ---- Gaussian mixture ----------------------------------------------------------------------------------------------
+
+
+class MixtureProposer(Proposer):
+    """Mixtures of three covariance types, and the best of them by BIC with components joined one after the other."""
+
+    estimator = GaussianMixture
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "diag", "tied")
+        tried = _set_number("n_components", numbers, overrides, view.n)
+        for name in types:
+            best, model = np.inf, None
+            for k in tried:
+                if len(tried) > 1 and _too_many(name, k, *view.points.shape):
+                    break
+                try:
+                    fitted = GaussianMixture(**self._settings(view, name, k, overrides)).fit(view.points)
+                except FIT_ERRORS:
+                    if len(tried) == 1:
+                        raise
+                    continue
+                yield self._partition(f"mixture-{name}", fitted, overrides)
+                bic = float(fitted.bic(view.points))
+                if bic < best:
+                    best, model = bic, fitted
+            if model is not None and name == types[0] and "n_components" not in overrides:
+                yield from self._joined(view, model, overrides)
+
+    def _settings(self, view: View, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": view.seed, "n_jobs": view.threads}
+        return usual | dict(overrides) | {"n_components": k, "covariance_type": name}
+
+    def _partition(self, source: str, model: Any, overrides: Mapping[str, Any], **more: Any) -> Partition:
+        chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
+        labels = more.pop("labels", model.labels_)
+        return Partition(source, labels.astype(np.int64), chosen | dict(overrides), model, **more)
+
+    def _joined(self, view: View, model: Any, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        """Join the two components whose union lowers the entropy of the assignment most, and so on (Baudry 2010)."""
+        shares = np.asarray(model.predict_proba(view.points), dtype=np.float64)[:, : int(model.n_components)]
+        groups = np.arange(shares.shape[1])
+        while shares.shape[1] > 2:
+            gain = _entropy_gains(shares)
+            a, b = (int(i) for i in np.unravel_index(int(np.argmax(gain)), gain.shape))
+            shares[:, a] += shares[:, b]
+            shares = np.delete(shares, b, axis=1)
+            groups[groups == b] = a
+            groups[groups > b] -= 1
+            labels = np.where(model.labels_ < 0, -1, shares.argmax(axis=1))
+            joined = tuple(int(group) for group in groups)
+            yield self._partition("mixture-joined", model, overrides, labels=labels, groups=joined)
+
+
+def _too_many(covariance_type: str, k: int, n: int, d: int) -> bool:
+    """Whether a component would have fewer than two rows per direction of its parameters."""
+    return k * (d + 1 if COVARIANCE_TYPES[covariance_type].own_matrices else 2) > n / 2
+
+
+def _entropy_gains(shares: Floats) -> Floats:
+    """Return by how much the entropy falls if two columns are added, for each pair (a, b) with a < b."""
+    k = shares.shape[1]
+    own = _entropy(shares)
+    gain = np.full((k, k), -np.inf)
+    for a in range(k - 1):
+        gain[a, a + 1 :] = own[a] + own[a + 1 :] - _entropy(shares[:, a : a + 1] + shares[:, a + 1 :])
+    return gain
+
+
+def _entropy(shares: Floats) -> Floats:
+    return np.asarray(-(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=0))
+
+
+# ---- k-means -------------------------------------------------------------------------------------------------------
+
+
+class KMeansProposer(Proposer):
+    """k-means for every number of clusters."""
+
+    estimator = KMeans
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for k in _set_number("n_clusters", numbers, overrides, view.n):
+            model = KMeans(**(self.settings(view) | dict(overrides) | {"n_clusters": k})).fit(view.points)
+            yield Partition("kmeans", model.labels_.astype(np.int64), {"n_clusters": k} | dict(overrides), model)
+
+
+# ---- spectral clustering -------------------------------------------------------------------------------------------
+
+
+class SpectralProposer(Proposer):
+    """Spectral clustering of the graph of ten neighbours: one eigenproblem for every number of clusters."""
+
+    estimator = SpectralClustering
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        if overrides:
+            yield from self._by_hand(view, tried, overrides)
+            return
+        vectors = spectral_vectors(view, max(tried))
+        for k in tried:
+            rows = vectors[:, :k]
+            length = np.linalg.norm(rows, axis=1, keepdims=True)
+            rows = np.ascontiguousarray(rows / np.where(length > 0, length, 1.0))
+            model = KMeans(n_clusters=k, n_init=_N_INIT, random_state=view.seed, n_jobs=view.threads).fit(rows)
+            chosen = {"n_clusters": k, "affinity": "nearest_neighbors"}
+            yield Partition("spectral", model.labels_.astype(np.int64), chosen)
+
+    def _by_hand(self, view: View, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for k in tried:
+            if k > _MOST_BY_HAND and len(tried) > 1:
+                break
+            chosen = {"n_clusters": k} | dict(overrides)
+            model = SpectralClustering(**(self.settings(view) | chosen)).fit(view.points)
+            yield Partition("spectral", model.labels_.astype(np.int64), chosen, model)
+
+
+def spectral_vectors(view: View, count: int) -> Floats:
+    """Return the first eigenvectors of the normalised graph, (m, count)."""
+    graph, n = view.graph, view.n
+    labels = sparse_components(graph)
+    if n <= _DENSE_GRAPH:
+        return embed.dense_spectrum(graph.toarray(), labels, np.ones(n), count, view.threads)[0].vectors
+    operator = SparseOperator(graph, symmetric=True)
+    options: dict[str, Any] = {"tol": _EIGEN_TOL, "max_applications": 10_000, "seed": view.seed}
+    return embed.sparse_spectrum(operator, graph, labels, count, threads=view.threads, gap=False, **options)[0].vectors
+
+
+# ---- kernel k-means ------------------------------------------------------------------------------------------------
+
+
+class KernelKMeansProposer(Proposer):
+    """Kernel k-means with σ from neighbour distances, and a multiple of it."""
+
+    estimator = KernelKMeans
+
+    def settings(self, view: View) -> dict[str, Any]:
+        return super().settings(view) | {"n_init": 1}
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        by_hand = bool({"sigma", "gamma", "kernel"} & set(overrides))
+        sigma = 0.0 if by_hand else scales.estimate_sigma(view.points, n_jobs=view.threads).sigma
+        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        for factor in (1.0,) if by_hand or not sigma > 0 else _SIGMA_FACTORS:
+            scale = {"sigma": factor * sigma} if sigma > 0 else {}
+            for k in tried:
+                if k > _MOST_BY_HAND and len(tried) > 1:
+                    break
+                chosen = {"n_clusters": k} | scale | dict(overrides)
+                model = KernelKMeans(**(self.settings(view) | chosen)).fit(view.points)
+                yield Partition("kernel-kmeans", model.labels_.astype(np.int64), chosen, model)
+
+
+# ---- density -------------------------------------------------------------------------------------------------------
+
+
+def _with_noise_filled(view: View, one: Partition) -> Iterator[Partition]:
+    """Yield an answer, and the same with noise rows in the cluster of the nearest clustered row."""
+    yield one
+    if (one.labels < 0).any() and (one.labels >= 0).any():
+        labels = view.filled(one.labels)
+        yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
+
+
+class DBSCANProposer(Proposer):
+    """DBSCAN at the levels of its density trees: for each number of clusters the ε that keeps them longest."""
+
+    estimator = DBSCAN
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        if overrides:
+            yield from self._by_hand(view, overrides)
+            return
+        most = max(numbers)
+        for min_samples, tree in view.trees.items():
+            condensed = tree.condense(view.least_size)
+            source = "single-linkage" if min_samples == 1 else "dbscan"
+            for eps in levels(condensed, most).values():
+                chosen = {"eps": eps, "min_samples": min_samples}
+                yield from _with_noise_filled(view, Partition(source, labels_at(condensed, eps), chosen))
+
+    def _by_hand(self, view: View, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        min_samples = int(overrides.get("min_samples", min(5, view.n)))
+        eps = overrides.get("eps")
+        if eps is None:
+            eps = scales.estimate_eps(view.points, min_samples, n_jobs=view.threads).eps or 1.0
+        chosen = {"eps": float(eps), "min_samples": min_samples} | dict(overrides)
+        model = DBSCAN(**(self.settings(view) | chosen)).fit(view.points)
+        yield from _with_noise_filled(view, Partition("dbscan", model.labels_.astype(np.int64), chosen, model))
+
+
+class HDBSCANProposer(Proposer):
+    """HDBSCAN for several sizes of the smallest cluster, from two density trees."""
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        sizes = dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES)
+        for min_samples, tree in view.trees.items():
+            if min_samples == 1:
+                continue
+            for size in sizes:
+                condensed = tree.condense(size)
+                for how, chosen in (("eom", condensed.eom()), ("leaf", condensed.leaves())):
+                    if how == "leaf" and min_samples > 5:
+                        continue
+                    labels = condensed.select(chosen).labels
+                    setting = {"min_cluster_size": size, "min_samples": min_samples, "cluster_selection_method": how}
+                    source = "hdbscan" if how == "eom" else "hdbscan-leaf"
+                    yield from _with_noise_filled(view, Partition(source, labels, setting))
+
+
+class GenieProposer(Proposer):
+    """Genie: single linkage that does not let clusters become too unequal, for every number of clusters."""
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for min_samples, thresholds in ((1, (0.1, 0.3, 0.5)), (6, (0.3,))):
+            edges = view.spanning_tree(min_samples)[0]
+            for threshold in thresholds:
+                for k, labels in genie(edges, view.n, numbers, threshold).items():
+                    yield Partition("genie", labels, {"n_clusters": k, "gini": threshold, "min_samples": min_samples})
+
+
+class LinkageProposer(Proposer):
+    """Ward's and average linkage, cut at every number of clusters."""
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        distances = scipy.spatial.distance.squareform(np.sqrt(view.gaps), checks=False)
+        for name in ("ward", "average"):
+            tree = scipy.cluster.hierarchy.linkage(distances, name)
+            for k in numbers:
+                labels = scipy.cluster.hierarchy.fcluster(tree, k, "maxclust")
+                yield Partition(name, labels.astype(np.int64), {"n_clusters": k, "linkage": name})
+
+
+class MeanShiftProposer(Proposer):
+    """Mean Shift with bandwidths by the share of rows within one."""
+
+    estimator = MeanShift
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        if "bandwidth" in overrides:
+            yield self._partition(view, float(overrides["bandwidth"]), overrides, least=1)
+            return
+        for share in _QUANTILES:
+            width = scales.estimate_bandwidth(view.points, quantile=share, n_jobs=view.threads)
+            if width > 0:
+                yield self._partition(view, float(width), overrides, least=max(2, round(_LEAST * view.n)))
+
+    def _partition(self, view: View, width: float, overrides: Mapping[str, Any], least: int) -> Partition:
+        chosen = {"bandwidth": width} | dict(overrides)
+        model = MeanShift(**(self.settings(view) | chosen)).fit(view.points)
+        labels = model.labels_.astype(np.int64)
+        if (labels >= 0).any():
+            small = np.bincount(labels[labels >= 0])[np.maximum(labels, 0)] < least
+            kept = np.where((labels >= 0) & small, -1, labels)
+            labels = view.filled(kept) if (kept >= 0).any() and least > 1 else labels
+        return Partition("mean-shift", labels, chosen, model)
+
+
+PROPOSERS: dict[str, type[Proposer]] = {
+    "gaussian-mixture": MixtureProposer,
+    "kmeans": KMeansProposer,
+    "kernel-kmeans": KernelKMeansProposer,
+    "spectral": SpectralProposer,
+    "dbscan": DBSCANProposer,
+    "hdbscan": HDBSCANProposer,
+    "genie": GenieProposer,
+    "agglomerative": LinkageProposer,
+    "mean-shift": MeanShiftProposer,
+}
+
+
+def propose_all(view: View, numbers: Sequence[int], names: Iterable[str] = tuple(PROPOSERS)) -> list[Partition]:
+    """Collect the answers of these methods; one that cannot be fitted to these rows has none."""
+    found: list[Partition] = []
+    with collect_warnings():
+        for name in names:
+            try:
+                found += (replace(one, method=name) for one in PROPOSERS[name]().propose(view, numbers, {}))
+            except FIT_ERRORS:
+                continue
+    return found

@@ -1,0 +1,193 @@
+"""Answers of every method, the pool that joins them, and their figures: laws and brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from knoll import DBSCAN, _core
+from knoll.comparison.answers import PROPOSERS, Partition, propose_all
+from knoll.comparison.features import measure
+from knoll.comparison.fitting import content_order
+from knoll.comparison.pool import join_answers, numbers_for
+from knoll.comparison.tree_levels import labels_at, levels
+from knoll.comparison.view import View, prim
+
+
+def three(n: int = 60, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    return np.concatenate([c + rng.normal(size=(n, 2)) for c in centres])
+
+
+def view_of(X: np.ndarray, threads: int = 1) -> View:
+    return View(np.ascontiguousarray(X[content_order(X)]), 0, threads)
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    return view_of(three())
+
+
+@pytest.fixture(scope="module")
+def answers(view: View) -> list[Partition]:
+    return propose_all(view, numbers_for(view.n))
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
+
+
+def test_overlaps_are_the_squares_of_the_contingency_table():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 5, size=(7, 40)).astype(np.int32)
+    found = np.empty((7, 7))
+    _core.partition_overlaps(labels, found, 2)
+    for a, b in itertools.product(range(7), repeat=2):
+        table = np.zeros((5, 5))
+        np.add.at(table, (labels[a], labels[b]), 1)
+        assert found[a, b] == (table**2).sum()
+
+
+def prominences_by_hand(labels, edges, heights, tops, shares, k):
+    """Join components edge by edge, as lists."""
+    out = np.full((k, len(shares)), -1.0)
+    for c in range(k):
+        parts = [{i} for i in np.flatnonzero(labels == c)]
+        size = len(parts)
+        for (i, j), height in zip(edges, heights, strict=True):
+            a, b = ([p for p in parts if end in p] for end in (i, j))
+            if not a or not b or a[0] is b[0]:
+                continue
+            low, high = sorted((a[0], b[0]), key=lambda p: max((tops[r], -r) for r in p))
+            for s, share in enumerate(shares):
+                if len(low) >= share * size:
+                    out[c, s] = max(out[c, s], max(tops[r] for r in low) - height)
+            parts.remove(low)
+            high |= low
+    return out
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_inner_prominences_equal_joining_by_hand(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 14, 3
+    tops = rng.integers(0, 6, size=n).astype(float)
+    labels = rng.integers(-1, k, size=(2, n)).astype(np.int32)
+    edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.4], np.int32)
+    heights = np.minimum(tops[edges[:, 0]], tops[edges[:, 1]]) - rng.integers(0, 2, size=len(edges))
+    order = np.argsort(-heights, kind="stable")
+    edges, heights, shares = np.ascontiguousarray(edges[order]), heights[order], np.array([0.1, 0.4])
+    found = np.empty((2, 2 * k))
+    _core.inner_prominences(labels, edges, heights, tops, shares, found, 1)
+    for p in range(2):
+        expected = prominences_by_hand(labels[p], edges, heights, tops, shares, k)
+        assert np.array_equal(found[p].reshape(k, 2), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"labels": np.full((2, 4), 9, np.int32)}, "labels"), ({"edges": np.array([[0, 7]], np.int32)}, "edges"),
+     ({"heights": np.zeros(3)}, "edges"), ({"tops": np.zeros(2)}, "tops"), ({"shares": np.empty(0)}, "share")],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(change, message):
+    arguments = {
+        "labels": np.zeros((2, 4), np.int32), "edges": np.array([[0, 1]], np.int32), "heights": np.zeros(1),
+        "tops": np.zeros(4), "shares": np.array([0.5]), "prominences": np.empty((2, 1)), "threads": 1,
+    }  # fmt: skip
+    with pytest.raises((ValueError, IndexError), match=message):
+        _core.inner_prominences(**(arguments | change))
+
+
+# ---- trees ---------------------------------------------------------------------------------------------------------
+
+
+def test_prim_has_the_least_weight():
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 3))
+    distance = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
+    edges, lengths = prim(distance)
+    assert lengths.sum() == pytest.approx(minimum_spanning_tree(distance).sum())
+    assert np.array_equal(lengths, np.sort(distance[edges[:, 0], edges[:, 1]]))
+
+
+def test_levels_are_dbscan_without_its_small_clusters(view):
+    for min_samples, tree in view.trees.items():
+        condensed = tree.condense(view.least_size)
+        found = levels(condensed, 20)
+        assert 3 in found
+        for k, eps in found.items():
+            labels = labels_at(condensed, eps)
+            own = DBSCAN(eps=eps, min_samples=min_samples, border="noise").fit(view.points).labels_
+            sizes = np.bincount(own[own >= 0], minlength=1)
+            large = (own >= 0) & (sizes[np.maximum(own, 0)] >= view.least_size)
+            assert len(np.unique(labels[labels >= 0])) == k
+            assert np.array_equal(labels >= 0, large)
+            assert adjusted_rand_score(labels[large], own[large]) == 1.0
+
+
+# ---- answers and pool ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROPOSERS)
+def test_every_method_finds_three_clusters(view, answers, name):
+    truth = np.argmin(((view.points[:, None] - [[0, 0], [9, 0], [0, 9]]) ** 2).sum(-1), axis=1)
+    found = [one for one in answers if one.method == name]
+    assert max(adjusted_rand_score(truth, one.labels) for one in found) > 0.95
+
+
+def test_the_pool_joins_equal_answers(view, answers):
+    pool = join_answers(view, answers)
+    assert pool.partitions[0].n_clusters == 1
+    assert sum(map(len, pool.members)) <= len(answers) + 1
+    off = pool.ari[~np.eye(len(pool.ari), dtype=bool)]
+    assert off.max() <= 0.98
+    for one, members in zip(pool.partitions, pool.members, strict=True):
+        assert members[0] is one
+        for other in members[1:]:
+            assert adjusted_rand_score(one.labels, other.labels) > 0.98
+
+
+def test_agreement_is_the_best_index_of_a_source(view, answers):
+    pool = join_answers(view, answers)
+    at = int(np.argmax(pool.agreement.mean(axis=1)[1:])) + 1
+    for column, source in enumerate(pool.sources):
+        own = [one for members in pool.members for one in members if one.source == source]
+        best = max(adjusted_rand_score(pool.partitions[at].labels, one.labels) for one in own)
+        assert pool.agreement[at, column] == pytest.approx(best, abs=1e-12)
+
+
+def test_figures_do_not_depend_on_units_or_the_order_of_rows():
+    X = three(40, seed=3)
+    figures = []
+    for other in (X, X[np.random.default_rng(0).permutation(len(X))], 1024.0 * X):
+        view = view_of(other)
+        figures.append(measure(view, join_answers(view, propose_all(view, (2, 3, 4), ("kmeans", "dbscan"))))[0])
+    assert np.array_equal(figures[0], figures[1])
+    np.testing.assert_allclose(figures[2], figures[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.repeat([[0.0, 0.0], [5.0, 5.0]], 15, axis=0),  # two values
+        np.arange(24.0)[:, None],  # one column
+        np.random.default_rng(0).normal(size=(12, 30)),  # more columns than rows
+        np.random.default_rng(0).integers(0, 3, size=(80, 2)).astype(float),  # a lattice with copies
+        np.random.default_rng(0).normal(size=(7, 2)),  # few rows
+    ],
+    ids=["two values", "one column", "wide", "lattice", "few rows"],
+)
+def test_odd_tables_have_finite_figures_and_equal_rows_equal_labels(X):
+    view = view_of(X)
+    pool = join_answers(view, propose_all(view, numbers_for(view.n)))
+    figures, names = measure(view, pool)
+    assert figures.shape == (len(pool.partitions), len(names))
+    assert np.isfinite(figures).all()
+    same = (view.points[:, None] == view.points).all(-1)
+    for row in pool.labels:
+        assert (row[:, None] == row)[same].all()
