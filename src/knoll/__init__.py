@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AgglomerativeClustering": "knoll.hierarchy",
     "DBSCAN": "knoll.density.dbscan",
     "Gaussian": "knoll.gaussian",
     "GaussianMixture": "knoll.mixture",
     "KMeans": "knoll.kmeans",
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.density.mean_shift",
+    "OPTICS": "knoll.density.optics",
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
     "load": "knoll.models",
@@ -39,6 +41,8 @@ _MODULES = (
 
 __all__ = [
     "DBSCAN",
+    "OPTICS",
+    "AgglomerativeClustering",
     "Gaussian",
     "GaussianMixture",
     "KMeans",
@@ -81,7 +85,9 @@ if TYPE_CHECKING:
     from knoll.comparison import compare
     from knoll.density.dbscan import DBSCAN
     from knoll.density.mean_shift import MeanShift
+    from knoll.density.optics import OPTICS
     from knoll.gaussian import Gaussian
+    from knoll.hierarchy import AgglomerativeClustering
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans
     from knoll.mixture import GaussianMixture

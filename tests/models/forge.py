@@ -84,6 +84,10 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "dbscan-canberra", D(0.2, metric="canberra"), ROWS, None
     yield "dbscan-precomputed", D(0.5, metric="precomputed"), 1 - K, WEIGHTS
     yield "dbscan-graph", D(0.5, metric="precomputed"), FAR, None
+    yield "agglomerative", knoll.AgglomerativeClustering(3, compute_distances=True), ROWS, WEIGHTS
+    yield "agglomerative-average", knoll.AgglomerativeClustering(3, linkage="average"), ROWS, None
+    yield "optics", knoll.OPTICS(), ROWS, None
+    yield "optics-dbscan", knoll.OPTICS(cluster_method="dbscan", eps=2.0), ROWS, None
     yield "mean-shift", knoll.MeanShift(bandwidth=3.0), ROWS, WEIGHTS
     yield "mean-shift-gaussian", knoll.MeanShift(bandwidth=3.0, kernel="gaussian", max_iter=20), ROWS, None
     yield "mean-shift-nearest", knoll.MeanShift(bandwidth=3.0, assign="nearest", cluster_all=False), ROWS, None

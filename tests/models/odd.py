@@ -11,7 +11,17 @@ import scipy.sparse
 
 import knoll
 
-NAMES = ("Gaussian", "GaussianMixture", "KMeans", "KernelKMeans", "SpectralClustering", "DBSCAN", "MeanShift")
+NAMES = (
+    "Gaussian",
+    "GaussianMixture",
+    "KMeans",
+    "KernelKMeans",
+    "SpectralClustering",
+    "DBSCAN",
+    "MeanShift",
+    "AgglomerativeClustering",
+    "OPTICS",
+)
 
 
 class Draw:
@@ -221,7 +231,35 @@ def _mean_shift(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     ), X
 
 
-MAKE = dict(zip(NAMES, (_gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift), strict=True))
+def _agglomerative(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    linkage = draw.one("ward", "average", "complete", "single")
+    threshold = draw.one(None, None, draw.width(X))
+    return knoll.AgglomerativeClustering(
+        None if threshold is not None else min(draw.one(1, 2, 3, len(X)), len(X)),
+        distance_threshold=threshold,
+        linkage=linkage,
+        metric="euclidean" if linkage == "ward" else draw.one("euclidean", "manhattan", "cosine", "canberra"),
+        connectivity=draw.one(None, None, None, np.ones((len(X), len(X)))),
+        compute_distances=draw.one(False, True),
+    ), X
+
+
+def _optics(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    return knoll.OPTICS(
+        min_samples=draw.one(2, 3, 0.2),
+        max_eps=draw.one(np.inf, np.inf, draw.width(X)),
+        metric=draw.one("minkowski", "euclidean", "manhattan", "cosine"),
+        cluster_method=draw.one("xi", "dbscan"),
+        xi=draw.one(0.05, 0.3),
+        predecessor_correction=draw.one(True, False),
+        min_cluster_size=draw.one(None, 2, 0.5),
+    ), X
+
+
+MAKERS = (
+    _gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift, _agglomerative, _optics,
+)  # fmt: skip
+MAKE = dict(zip(NAMES, MAKERS, strict=True))
 
 
 def fit(name: str, seed: int) -> tuple[Any, Any] | None:

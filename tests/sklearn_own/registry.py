@@ -25,5 +25,7 @@ REGISTRY = {
     "GaussianMixture": _knoll("GaussianMixture", "mixture", "test_gaussian_mixture", "test_mixture"),
     "DBSCAN": _knoll("DBSCAN", "cluster", "test_dbscan"),
     "MeanShift": _knoll("MeanShift", "cluster", "test_mean_shift"),
+    "AgglomerativeClustering": _knoll("AgglomerativeClustering", "cluster", "test_hierarchical"),
+    "OPTICS": _knoll("OPTICS", "cluster", "test_optics"),
     "SpectralClustering": _knoll("SpectralClustering", "cluster", "test_spectral"),
 }

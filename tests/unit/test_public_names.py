@@ -15,9 +15,9 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift SpectralClustering __version__ compare
-        comparison datasets exceptions kernels load metrics models plots reference relations save scales
-        show_build tuning
+        AgglomerativeClustering DBSCAN Gaussian GaussianMixture KMeans KernelKMeans MeanShift OPTICS
+        SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics models plots
+        reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
         Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
@@ -26,13 +26,14 @@ PUBLIC = {
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
     """,
-    "knoll.density": "DBSCAN MeanShift",
+    "knoll.density": "DBSCAN MeanShift OPTICS",
     "knoll.exceptions": """
         ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,
     "knoll.gaussian": "Ellipse Gaussian",
+    "knoll.hierarchy": "AgglomerativeClustering",
     "knoll.kernel_kmeans": "KernelKMeans",
     "knoll.kernels": """
         Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
@@ -50,14 +51,15 @@ PUBLIC = {
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState HDBSCANState KMeansState
-        KernelKMeansState MeanShiftState SpectralGraphState SpectralState counted dbscan_climbing dbscan_graph
-        dbscan_spectral density_tree em_gmm gaussian_mle hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
-        weighted_kernel_kmeans
+        KernelKMeansState LinkageState MeanShiftState SpectralGraphState SpectralState average_linkage
+        complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm gaussian_mle hdbscan
+        kmeans mean_shift njw_spectral njw_spectral_graph run single_linkage ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside
         GraphAndClimb KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance
-        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
+        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN
+        WardIsDPMeans WardIsGaussianMerging WardIsKMeans all get
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.spectral": "SpectralClustering",

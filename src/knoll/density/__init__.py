@@ -1,8 +1,9 @@
-"""Clusters by density: DBSCAN in three formulations, and Mean Shift."""
+"""Clusters by density: DBSCAN in three formulations, OPTICS, and Mean Shift."""
 
 from __future__ import annotations
 
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
+from knoll.density.optics import OPTICS
 
-__all__ = ["DBSCAN", "MeanShift"]
+__all__ = ["DBSCAN", "OPTICS", "MeanShift"]

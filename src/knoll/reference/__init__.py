@@ -17,7 +17,8 @@ is done instead. ``counted`` returns how many distances a box evaluates.
     9     dbscan_climbing          clusters and noise, by ascent to a level
     10    mean_shift               clusters, by ascent to the end of the path
 
-The paper's future work has boxes of ours: density_tree (the components for every height) and hdbscan (on that tree).
+The paper's future work has boxes of ours: density_tree (the components for every height) and hdbscan (on that tree);
+ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from knoll.reference._em_gmm import EMState, em_gmm
 from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
 from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
+from knoll.reference._linkage import LinkageState, average_linkage, complete_linkage, single_linkage, ward
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
 from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
@@ -47,9 +49,12 @@ __all__ = [
     "HDBSCANState",
     "KMeansState",
     "KernelKMeansState",
+    "LinkageState",
     "MeanShiftState",
     "SpectralGraphState",
     "SpectralState",
+    "average_linkage",
+    "complete_linkage",
     "counted",
     "dbscan_climbing",
     "dbscan_graph",
@@ -63,5 +68,7 @@ __all__ = [
     "njw_spectral",
     "njw_spectral_graph",
     "run",
+    "single_linkage",
+    "ward",
     "weighted_kernel_kmeans",
 ]
