@@ -59,9 +59,10 @@ def test_greedy_merging_is_not_optimal_on_four_points():
     assert _ward.objective(points, labels) > 1.5 * KMeans(2, init=[[1.0], [4.9]], n_init=1).fit(points).inertia_
 
 
-@pytest.mark.parametrize(
-    "name", ["ward-is-kmeans-by-merging", "ward-is-dp-means-on-a-tree", "ward-is-gaussian-merging"]
-)
+NAMES = ("ward-is-kmeans-by-merging", "ward-is-dp-means-on-a-tree", "ward-is-gaussian-merging")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_they_hold_on_duplicates_and_far_from_zero(name):
     relation = relations.get(name)
     for data in (np.repeat(X[:15], 3, axis=0), X + 1e6, X * 1e-30, np.zeros((7, 2)), X[:2]):

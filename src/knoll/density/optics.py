@@ -338,9 +338,11 @@ def _distances_from(
     """Return a function of rows: their distances to all rows, infinite where a sparse matrix has none."""
     if metric == "precomputed":
         return lambda rows: _matrix_rows(points, rows)
-    options = dict(metric_params or {})
-    if metric == "minkowski":
+    name = core_metric(metric, metric_params, p)
+    options = dict(metric_params or {}) if name is None else {}
+    if "minkowski" in (name, metric if name is None else ""):
         options["p"] = minkowski_power(metric_params, p)
+    metric = metric if name is None else name
 
     def distances(rows: Ints) -> Floats:
         try:
