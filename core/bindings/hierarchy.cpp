@@ -1,6 +1,8 @@
 // Agglomerative clustering, and the walk of OPTICS.
 #include "convert.hpp"
 
+#include <cmath>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -24,7 +26,9 @@ void need_tree(const Out<int64_t, 2>& children, const Out<double, 1>& heights, i
 void need_weights(const std::optional<In<double, 1>>& weights, int64_t n) {
   if (!weights) return;
   need(static_cast<int64_t>(weights->shape(0)) == n, "weights must have one entry per row");
-  need_positive(view<1>(*weights), "weights must be > 0 and finite");
+  // Sums and inverses of weights must be numbers.
+  need(all_of(view<1>(*weights), [](double w) { return w >= 0x1p-1022 && w <= 0x1p900; }),
+       "weights must lie in [2^-1022, 2^900]");
 }
 
 template <class T>
@@ -40,6 +44,9 @@ nb::typed<nb::dict, nb::str, nb::object> py_ward(const In<T, 2>& x, const std::o
   WardReport report;
   call(threads, 1000.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < d; ++j)
+        need(std::abs(static_cast<double>(points(i, j))) <= 0x1p480, "x must have squares within float64");
     report = ward(points, view_or_empty<1>(weights), view<2>(children), view<1>(rise), run);
   });
   nb::dict out;
@@ -84,7 +91,8 @@ void py_link_matrix(const Triangle& distances, const std::optional<In<double, 1>
   need_weights(weights, n);
   const Linkage rule = linkage_named(linkage);
   call(threads, 10.0 * static_cast<double>(distances.shape(0)), [&](Run run) {
-    must_be_finite(View<const double, 1>(view<1>(distances)), "distances", run);
+    need(all_of(View<const double, 1>(view<1>(distances)), [](double v) { return v >= 0 && v < HUGE_VAL; }),
+         "distances must be finite and >= 0");
     link_matrix(distances.data(), view_or_empty<1>(weights), rule, view<2>(children), view<1>(heights), run);
   });
 }

@@ -39,15 +39,15 @@ _MODULES = (
     "tuning",
 )
 
-__all__ = [
-    "DBSCAN",
-    "OPTICS",
+__all__ = [  # noqa: RUF022 - in the order of sorted()
     "AgglomerativeClustering",
+    "DBSCAN",
     "Gaussian",
     "GaussianMixture",
     "KMeans",
     "KernelKMeans",
     "MeanShift",
+    "OPTICS",
     "SpectralClustering",
     "__version__",
     "compare",

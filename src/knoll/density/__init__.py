@@ -6,4 +6,4 @@ from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.density.optics import OPTICS
 
-__all__ = ["DBSCAN", "OPTICS", "MeanShift"]
+__all__ = ["DBSCAN", "MeanShift", "OPTICS"]  # noqa: RUF022 - in the order of sorted()

@@ -65,7 +65,7 @@ class _Finder:
     ) -> None:
         self.plot, self.factor = plot, factor
         self.min_samples, self.min_cluster_size = min_samples, min_cluster_size
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             ratio = plot[:-1] / plot[1:]  # ∞/∞ is NaN: neither up nor down
             self.steep_up, self.steep_down = ratio <= factor, ratio >= 1 / np.float64(factor)
         self.up, self.down = ratio < 1, ratio > 1
