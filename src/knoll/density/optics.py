@@ -10,7 +10,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from knoll import _core
@@ -28,7 +30,6 @@ __all__ = ["OPTICS"]
 
 _WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
 _BLOCK = 1 << 22  # distances computed at a time for core distances
-_WARNED_FROM = 20  # rows: on less data a warning would say nothing
 
 Walk = tuple[Ints, Floats, Floats, Ints]  # ordering, core distances, reachability, predecessor
 
@@ -192,7 +193,7 @@ class OPTICS(ClusterMixin, Estimator):
             The fitted estimator.
         """
         self._check_parameters()
-        points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
+        points = self._boolean(X, check_points(X, estimator=self, sparse=True, n_jobs=self._threads()))
         self._check_data(points)
         walk = check_memory(self.memory).cache(walk_of, ignore=["threads"])
         self.ordering_, self.core_distances_, self.reachability_, self.predecessor_ = walk(
@@ -204,7 +205,7 @@ class OPTICS(ClusterMixin, Estimator):
             self.p,
             self._threads(),
         )
-        if points.shape[0] >= _WARNED_FROM and np.isinf(self.reachability_).all():
+        if np.isinf(self.reachability_).all():
             warn_caller(
                 "OPTICS: All reachability values are inf. Set a larger max_eps or all data will be considered "
                 "outliers.",
@@ -280,6 +281,18 @@ class OPTICS(ClusterMixin, Estimator):
             raise InvalidParameter(
                 f"OPTICS: Specify an epsilon smaller than {self.max_eps}. Got {self.eps}; eps must be at most max_eps."
             )
+
+    def _boolean(self, X: Any, points: Any) -> Any:
+        """Turn points into truth values where the metric is one of those, with a warning if they were none."""
+        if not isinstance(self.metric, str) or self.metric not in PAIRWISE_BOOLEAN_FUNCTIONS:
+            return points
+        if getattr(X, "dtype", None) != np.bool_:
+            warn_caller(
+                f"Data will be converted to boolean for metric {self.metric}, to avoid this warning, you may convert "
+                "the data prior to calling fit.",
+                DataConversionWarning,
+            )
+        return points.astype(np.bool_)
 
     def _check_data(self, points: Any) -> None:
         n = points.shape[0]
