@@ -203,7 +203,7 @@ def main(most: int, seed: int, only: str) -> None:
     for case, model, X, weights in cases():
         if not re.search(only, case):
             continue
-        state = model.fit(X, sample_weight=weights).to_state()
+        state = model.fit(X, **({} if weights is None else {"sample_weight": weights})).to_state()
         every = list(lies(*state, random))
         chosen = every if len(every) <= most else [every[i] for i in random.permutation(len(every))[:most]]
         for what, header, arrays in chosen:

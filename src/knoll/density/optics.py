@@ -235,7 +235,7 @@ class OPTICS(ClusterMixin, Estimator):
             Clusters in the order of the walk; −1 is noise.
         """
         check_is_fitted(self)
-        if not isinstance(eps, numbers.Real) or not 0 <= eps <= self.max_eps:
+        if not isinstance(eps, numbers.Real) or not 0 <= float(eps) <= self.max_eps:
             raise InvalidParameter(
                 f"OPTICS: Specify an epsilon smaller than {self.max_eps}. Got {eps!r}; it must be from 0 to max_eps."
             )
@@ -273,7 +273,7 @@ class OPTICS(ClusterMixin, Estimator):
             value = getattr(self, name)
             if name == "eps" and value is None:
                 continue
-            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
+            if not isinstance(value, numbers.Real) or isinstance(value, bool) or not float(value) >= 0:
                 raise InvalidParameter(f"OPTICS: {name} must be >= 0, got {value!r}.")
         if not isinstance(self.metric, str) and not callable(self.metric):
             raise InvalidParameter(f"OPTICS: metric must be a name or a callable, got {self.metric!r}.")

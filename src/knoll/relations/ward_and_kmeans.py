@@ -45,6 +45,7 @@ class WardIsKMeans(Relation):
             before = objective(X, labels)
             apart = max(apart, abs(before - float(sums[tree.n - k])) / tree.total)
             moved = lloyd(X, None, cluster_means(X, labels), max_iter=int(parameters["max_iter"]), tol=0.0)
+            assert moved.labels is not None
             after = objective(X, np.unique(moved.labels, return_inverse=True)[1])
             climbs, improved = max(climbs, (after - before) / tree.total), improved + (after < before)
         return self._certificate(
