@@ -93,7 +93,7 @@ struct NearList {
     for (; at > 0 && at < kNear && entry < entries[at - 1]; --at) entries[at] = entries[at - 1];
     if (at < kNear) entries[at] = entry;
   }
-  // Rounding is far below this share of the cost.
+  // Rounding is far below this share of the cost (docs/numerics/hierarchy.md, H3).
   bool is_certain() const { return count > 0 && entries[0].cost < beyond * (1 - 0x1p-30); }
 };
 
@@ -172,7 +172,7 @@ class MeanIndex {
   }
 
   // Computed costs of a node's clusters are at least the box's squared distance over the largest sum of inverses: every
-  // operation is monotone under rounding.
+  // operation is monotone under rounding (docs/numerics/hierarchy.md, H1).
   double least_cost(const double* mean, double own, int32_t node) const {
     return tree_->nearest(mean, mean, node, anywhere_) / (own + node_inverse_[static_cast<size_t>(node)]);
   }
