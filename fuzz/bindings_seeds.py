@@ -250,6 +250,15 @@ def fits() -> Iterator[Any]:
                     )
                 )
             yield lambda X=data: knoll.SpectralClustering(3, affinity="nearest_neighbors", random_state=0).fit(X)
+    links = np.ones((len(small), len(small)))
+    for linkage in ("ward", "average", "complete", "single"):
+        yield lambda k=linkage: knoll.AgglomerativeClustering(3, linkage=k).fit(small)
+        yield lambda k=linkage: knoll.AgglomerativeClustering(3, linkage=k).fit(small, sample_weight=links[0] + 1)
+        yield lambda k=linkage: knoll.AgglomerativeClustering(3, linkage=k, connectivity=links).fit(small)
+    yield lambda: knoll.AgglomerativeClustering(3, linkage="average").fit(small.astype(np.float32))
+    yield lambda: knoll.AgglomerativeClustering(3).fit(small.astype(np.float32))
+    for metric in ("euclidean", "manhattan", "chebyshev"):
+        yield lambda m=metric: knoll.OPTICS(metric=m, max_eps=3.0).fit(small)
     yield lambda: knoll.DBSCAN(0.5, metric="haversine").fit(rng.uniform(-1, 1, (50, 2))).predict(small[:5] / 10)
     yield lambda: knoll.SpectralClustering(3, affinity="nearest_neighbors", n_neighbors=15, random_state=0).fit(large)
     yield lambda: knoll.KernelKMeans(3, sigma=2.0, random_state=0, max_iter=5).fit(large[:600])

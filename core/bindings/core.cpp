@@ -234,6 +234,7 @@ NB_MODULE(_core, m) {
   bind_tree(m);
   bind_tree_partitions(m);
   bind_comparison(m);
+  bind_hierarchy(m);
   bind_ascent(m);
   bind_seeding(m);
   bind_kernels(m);

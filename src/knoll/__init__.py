@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AgglomerativeClustering": "knoll.hierarchy",
     "DBSCAN": "knoll.density.dbscan",
     "DensityTree": "knoll.density.tree",
     "Gaussian": "knoll.gaussian",
@@ -19,6 +20,7 @@ _HOME = {
     "KMeans": "knoll.kmeans",
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.density.mean_shift",
+    "OPTICS": "knoll.density.optics",
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
     "load": "knoll.models",
@@ -40,6 +42,7 @@ _MODULES = (
 )
 
 __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists them
+    "AgglomerativeClustering",
     "DBSCAN",
     "DensityTree",
     "Gaussian",
@@ -48,6 +51,7 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "KMeans",
     "KernelKMeans",
     "MeanShift",
+    "OPTICS",
     "SpectralClustering",
     "__version__",
     "compare",
@@ -86,8 +90,10 @@ if TYPE_CHECKING:
     from knoll.density.dbscan import DBSCAN
     from knoll.density.hdbscan import HDBSCAN
     from knoll.density.mean_shift import MeanShift
+    from knoll.density.optics import OPTICS
     from knoll.density.tree import DensityTree
     from knoll.gaussian import Gaussian
+    from knoll.hierarchy import AgglomerativeClustering
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans
     from knoll.mixture import GaussianMixture

@@ -115,6 +115,13 @@ METHODS: dict[str, Method] = {
             pair_seconds=1e-7,
             scales=("bandwidth",),
         ),
+        Method("optics", "OPTICS", "knoll.density.OPTICS", row_seconds=2e-5),
+        Method(
+            "agglomerative",
+            "agglomerative clustering",
+            "knoll.hierarchy.AgglomerativeClustering",
+            row_seconds=3e-5,
+        ),
     )
 }  # in the order of every table
 

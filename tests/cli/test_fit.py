@@ -29,6 +29,8 @@ SETTINGS = {
     "dbscan": ["--param", "eps=0.4"],
     "hdbscan": ["--param", "noise=nearest"],
     "mean-shift": ["--param", "bandwidth=0.8"],
+    "optics": ["--param", "cluster_method=dbscan", "--param", "eps=0.6"],
+    "agglomerative": ["--param", "n_clusters=3"],
 }
 
 
@@ -55,7 +57,18 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
     np.testing.assert_allclose(made.apply(ROWS), scaled, rtol=0, atol=1e-13)
     if method != "gaussian":
         assert "3 clusters (30, 30, 30 rows)" in text
-        np.testing.assert_array_equal(model.predict(made.apply(ROWS)), model.labels_)
+        if method not in ("optics", "agglomerative"):
+            np.testing.assert_array_equal(model.predict(made.apply(ROWS)), model.labels_)
+
+
+@pytest.mark.parametrize("method", ["optics", "agglomerative"])
+def test_methods_without_predict_have_labels_and_say_so(call, table, tmp_path, method):
+    model, labels = tmp_path / "m.knoll", tmp_path / "labels.csv"
+    assert call("fit", method, table, *SETTINGS[method], "--out", model, "--labels", labels)[0] == 0
+    assert len(labels.read_text().splitlines()) == 91
+    code, _, errors = call("predict", model, table)
+    assert code == 2
+    assert "labels only the rows of its fit" in errors
 
 
 def test_methods_are_all_the_public_estimators():

@@ -22,13 +22,15 @@ EXPECTED_FAILED_CHECKS: dict[str, dict[str, str]] = {
 
 # What the contract's data asks for: defaults that find nothing in it would only raise red flags.
 PARAMETERS: dict[str, dict[str, object]] = {
+    "AgglomerativeClustering": {"n_clusters": 3, "compute_distances": True},
     "DBSCAN": {"eps": 1.5},
     "KernelKMeans": {"n_clusters": 3, "sigma": 3.0},
     "MeanShift": {"bandwidth": 3.0},
     "SpectralClustering": {"n_clusters": 3, "sigma": 4.0},
 }
-ONE_STEP = {"DBSCAN", "DensityTree", "HDBSCAN"}  # these do not iterate, so they keep no history
+ONE_STEP = {"AgglomerativeClustering", "DBSCAN", "DensityTree", "HDBSCAN", "OPTICS"}  # these do not iterate: no history
 NEGATIVE_WEIGHTS = {"DBSCAN"}  # these only count weights, so one may be negative
+UNWEIGHTED = {"OPTICS"}  # positions in its plot count rows, so a weight has no meaning
 
 
 def public_estimators() -> list[type]:

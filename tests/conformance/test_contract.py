@@ -110,6 +110,10 @@ def test_float32_in_float32_out(Estimator):
 
 @each
 def test_a_weight_is_a_number_of_repetitions(Estimator):
+    if Estimator.__name__ in contract.UNWEIGHTED:
+        with pytest.raises(TypeError, match="sample_weight"):
+            make(Estimator).fit(contract.data(n=40), sample_weight=np.ones(40))
+        return
     X = contract.data(n=300)
     weights = np.random.default_rng(1).integers(0, 4, size=len(X))
     weighted = make(Estimator).fit(X, sample_weight=weights)
@@ -133,6 +137,8 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
     ],
 )
 def test_bad_weights_are_told(Estimator, weights, words):
+    if Estimator.__name__ in contract.UNWEIGHTED:
+        return
     if Estimator.__name__ in contract.NEGATIVE_WEIGHTS:
         words = words.replace(" and >= 0", "")
         if -1.0 in weights:

@@ -91,6 +91,10 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "hdbscan-sparse", H(min_samples=2), scipy.sparse.csr_array(ROWS), None
     yield "hdbscan-canberra", H(metric="canberra"), ROWS, WEIGHTS
     yield "hdbscan-precomputed", H(metric="precomputed"), 1 - K, WEIGHTS
+    yield "agglomerative", knoll.AgglomerativeClustering(3, compute_distances=True), ROWS, WEIGHTS
+    yield "agglomerative-average", knoll.AgglomerativeClustering(3, linkage="average"), ROWS, None
+    yield "optics", knoll.OPTICS(), ROWS, None
+    yield "optics-dbscan", knoll.OPTICS(cluster_method="dbscan", eps=2.0), ROWS, None
     yield "mean-shift", knoll.MeanShift(bandwidth=3.0), ROWS, WEIGHTS
     yield "mean-shift-gaussian", knoll.MeanShift(bandwidth=3.0, kernel="gaussian", max_iter=20), ROWS, None
     yield "mean-shift-nearest", knoll.MeanShift(bandwidth=3.0, assign="nearest", cluster_all=False), ROWS, None
@@ -206,7 +210,7 @@ def main(most: int, seed: int, only: str) -> None:
     for case, model, X, weights in cases():
         if not re.search(only, case):
             continue
-        state = model.fit(X, sample_weight=weights).to_state()
+        state = model.fit(X, **({} if weights is None else {"sample_weight": weights})).to_state()
         every = list(lies(*state, random))
         chosen = every if len(every) <= most else [every[i] for i in random.permutation(len(every))[:most]]
         for what, header, arrays in chosen:

@@ -20,6 +20,8 @@ NAMES = (
     "DBSCAN",
     "MeanShift",
     "HDBSCAN",
+    "AgglomerativeClustering",
+    "OPTICS",
 )
 
 
@@ -254,7 +256,35 @@ def _hdbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     ), given
 
 
-MAKERS = (_gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift, _hdbscan)
+def _agglomerative(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    linkage = draw.one("ward", "average", "complete", "single")
+    threshold = draw.one(None, None, draw.width(X))
+    return knoll.AgglomerativeClustering(
+        None if threshold is not None else min(draw.one(1, 2, 3, len(X)), len(X)),
+        distance_threshold=threshold,
+        linkage=linkage,
+        metric="euclidean" if linkage == "ward" else draw.one("euclidean", "manhattan", "cosine", "canberra"),
+        connectivity=draw.one(None, None, None, np.ones((len(X), len(X)))),
+        compute_distances=draw.one(False, True),
+    ), X
+
+
+def _optics(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    return knoll.OPTICS(
+        min_samples=draw.one(2, 3, 0.2),
+        max_eps=draw.one(np.inf, np.inf, draw.width(X)),
+        metric=draw.one("minkowski", "euclidean", "manhattan", "cosine"),
+        cluster_method=draw.one("xi", "dbscan"),
+        xi=draw.one(0.05, 0.3),
+        predecessor_correction=draw.one(True, False),
+        min_cluster_size=draw.one(None, 2, 0.5),
+    ), X
+
+
+MAKERS = (
+    _gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift, _hdbscan, _agglomerative,
+    _optics,
+)  # fmt: skip
 MAKE = dict(zip(NAMES, MAKERS, strict=True))
 
 
@@ -274,7 +304,7 @@ def fit(name: str, seed: int) -> tuple[Any, Any] | None:
                 elif batches:
                     model.partial_fit(X, sample_weight=w).partial_fit(X)
                 else:
-                    model.fit(X, sample_weight=w)
+                    model.fit(X, **({} if w is None else {"sample_weight": w}))
             return model, X
         except Exception:  # what a fit refuses, and how, is the matter of other tests
             continue

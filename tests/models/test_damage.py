@@ -196,7 +196,7 @@ def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"class": "OrderedDict"}, "its class is 'OrderedDict', which is none of DBSCAN, "),
+        ({"class": "OrderedDict"}, "its class is 'OrderedDict', which is none of AgglomerativeClustering, DBSCAN, "),
         ({"class": "os.system"}, "which is none of"),
         ({"class": None}, "which is none of"),
         ({"class": ["KMeans"]}, "which is none of"),

@@ -27,6 +27,9 @@ from knoll.relations import (
     relaxation,
     single_linkage,
     spectral_to_dbscan,
+    ward_and_dp_means,
+    ward_and_gaussians,
+    ward_and_kmeans,
 )
 
 X = knoll.datasets.load("circles").X[::2]
@@ -120,6 +123,19 @@ def another_linkage(patch: Patch) -> None:
     patch.setattr(single_linkage, "linkage", lambda distances, method: linkage(distances, method="complete"))
 
 
+def average_instead_of_ward(module) -> Callable[[Patch], None]:
+    class Average(module.AgglomerativeClustering):
+        def __init__(self, n_clusters, compute_distances):
+            super().__init__(n_clusters, linkage="average", compute_distances=compute_distances)
+
+    return lambda patch: patch.setattr(module, "AgglomerativeClustering", Average)
+
+
+def one_cluster_more(patch: Patch) -> None:
+    plain = ward_and_dp_means._clusters_at
+    patch.setattr(ward_and_dp_means, "_clusters_at", lambda tree, price: min(tree.n, plain(tree, price) + 1))
+
+
 def a_table_without_rounds(patch: Patch) -> None:
     patch.setattr(complexity, "TABLE", tuple(dataclasses.replace(c, powers={"n": 2}) for c in complexity.TABLE))
 
@@ -139,6 +155,9 @@ PERTURBED: dict[str, Callable[[Patch], None]] = {
     "climb-to-mean-shift": a_level_too_high,
     "mean-shift-ascent": paths_backwards,
     "dbscan-is-single-linkage": another_linkage,
+    "ward-is-kmeans-by-merging": average_instead_of_ward(ward_and_kmeans),
+    "ward-is-dp-means-on-a-tree": one_cluster_more,
+    "ward-is-gaussian-merging": average_instead_of_ward(ward_and_gaussians),
     "complexity-table": a_table_without_rounds,
 }
 

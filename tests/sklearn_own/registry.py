@@ -26,5 +26,7 @@ REGISTRY = {
     "DBSCAN": _knoll("DBSCAN", "cluster", "test_dbscan"),
     "HDBSCAN": _knoll("HDBSCAN", "cluster", "test_hdbscan"),
     "MeanShift": _knoll("MeanShift", "cluster", "test_mean_shift"),
+    "AgglomerativeClustering": _knoll("AgglomerativeClustering", "cluster", "test_hierarchical"),
+    "OPTICS": _knoll("OPTICS", "cluster", "test_optics"),
     "SpectralClustering": _knoll("SpectralClustering", "cluster", "test_spectral"),
 }

@@ -29,6 +29,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "gaussian": (),
     "kmeans": (),
     "density": (),
+    "hierarchy": ("density.radius_search", "density.tree"),
     "mixture": ("gaussian.covariance", "gaussian.steps", "kmeans.lloyd"),
     "spectral": ("kmeans.assignment", "kmeans.lloyd"),
     "kernel_kmeans": ("kmeans.lloyd", "spectral.eigen"),

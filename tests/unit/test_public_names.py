@@ -15,10 +15,9 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift SpectralClustering
-        __version__ compare
-        comparison datasets exceptions kernels load metrics models plots reference relations save scales
-        show_build tuning
+        AgglomerativeClustering DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift OPTICS
+        SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics models plots
+        reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
         Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
@@ -27,13 +26,14 @@ PUBLIC = {
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian
         three_component_density wine x1500
     """,
-    "knoll.density": "DBSCAN DensityTree HDBSCAN MeanShift",
+    "knoll.density": "DBSCAN DensityTree HDBSCAN MeanShift OPTICS",
     "knoll.exceptions": """
         ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,
     "knoll.gaussian": "Ellipse Gaussian",
+    "knoll.hierarchy": "AgglomerativeClustering",
     "knoll.kernel_kmeans": "KernelKMeans",
     "knoll.kernels": """
         Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
@@ -51,14 +51,16 @@ PUBLIC = {
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
-        KMeansState KernelKMeansState MeanShiftState SpectralGraphState SpectralState TreeCentersState counted
-        dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm gaussian_mle genie hdbscan kmeans mean_shift
-        njw_spectral njw_spectral_graph run tree_centers weighted_kernel_kmeans
+        KMeansState KernelKMeansState LinkageState MeanShiftState SpectralGraphState SpectralState TreeCentersState
+        average_linkage complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm
+        gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run single_linkage tree_centers ward
+        weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside
         GraphAndClimb KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance
-        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN all get
+        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN
+        WardIsDPMeans WardIsGaussianMerging WardIsKMeans all get
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.spectral": "SpectralClustering",

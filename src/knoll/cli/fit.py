@@ -84,9 +84,10 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan and mean-shift. DATA
-    is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
-    built-in data set. The model remembers columns and scales, so that knoll predict does the same to new data.
+    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, mean-shift, optics
+    and agglomerative. DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input,
+    or the name of a built-in data set. The model remembers columns and scales, so that knoll predict does the same to
+    new data.
 
     \b
     Example:
@@ -100,7 +101,7 @@ def command(
     registered = find(method)
     assert registered is not None  # _MethodName has refused others
     estimator = registered.estimator_class()
-    if labels is not None and not hasattr(estimator, "predict"):
+    if labels is not None and not hasattr(estimator, "fit_predict"):
         raise click.UsageError(f"{estimator.__name__} is a single cluster and has no labels. Leave --labels out.")
     parameters = _parameters(estimator, params, seed, jobs, scale)
     table = read_data(data, columns, header, missing, id_column)

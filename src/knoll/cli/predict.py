@@ -78,6 +78,11 @@ def command(
         bare(read.estimator).set_params(n_jobs=jobs)
     if proba and not hasattr(read.estimator, "predict_proba"):
         raise click.ClickException(f"{class_name} has no probabilities. Leave --proba out.")
+    if not hasattr(read.estimator, "predict") and not hasattr(read.estimator, "score_samples"):
+        raise click.ClickException(
+            f"{class_name} labels only the rows of its fit. knoll fit --labels FILE writes them; for new rows take "
+            "another method, such as kmeans or dbscan."
+        )
     counts: dict[int, int] = {}
     expected = _expected(read, columns, model)
     with open_data(data, header, [*(expected or ()), *([] if id_column is None else [id_column])]) as source:

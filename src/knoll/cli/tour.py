@@ -30,7 +30,7 @@ def command(out: Path, figures: bool, force: bool) -> None:
     """Make the paper's figures, tables and relations anew, as one page.
 
     Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
-    fourteen figures, six tables and the certificates of fifteen relations, all from fits of this run. With --figures
+    fourteen figures, six tables and the certificates of eighteen relations, all from fits of this run. With --figures
     writes DIR/figure-01.png, DIR/figure-01.svg and so on.
 
     \b

@@ -18,7 +18,7 @@ is done instead. ``counted`` returns how many distances a box evaluates.
     10    mean_shift               clusters, by ascent to the end of the path
 
 The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
-genie and tree_centers.
+genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
 from knoll.reference._genie import GenieState, genie
 from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
+from knoll.reference._linkage import LinkageState, average_linkage, complete_linkage, single_linkage, ward
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
 from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
@@ -51,10 +52,13 @@ __all__ = [
     "HDBSCANState",
     "KMeansState",
     "KernelKMeansState",
+    "LinkageState",
     "MeanShiftState",
     "SpectralGraphState",
     "SpectralState",
     "TreeCentersState",
+    "average_linkage",
+    "complete_linkage",
     "counted",
     "dbscan_climbing",
     "dbscan_graph",
@@ -69,6 +73,8 @@ __all__ = [
     "njw_spectral",
     "njw_spectral_graph",
     "run",
+    "single_linkage",
     "tree_centers",
+    "ward",
     "weighted_kernel_kmeans",
 ]

@@ -28,6 +28,9 @@ from knoll.relations.relation import Limit, Relation
 from knoll.relations.relaxation import Relaxation
 from knoll.relations.single_linkage import SingleLinkage
 from knoll.relations.spectral_to_dbscan import SpectralIsDBSCAN
+from knoll.relations.ward_and_dp_means import WardIsDPMeans
+from knoll.relations.ward_and_gaussians import WardIsGaussianMerging
+from knoll.relations.ward_and_kmeans import WardIsKMeans
 
 __all__ = [
     "Certificate",
@@ -52,6 +55,9 @@ __all__ = [
     "Relaxation",
     "SingleLinkage",
     "SpectralIsDBSCAN",
+    "WardIsDPMeans",
+    "WardIsGaussianMerging",
+    "WardIsKMeans",
     "all",
     "get",
 ]
@@ -71,6 +77,9 @@ _MAP: tuple[Relation, ...] = (
     ClimbToMeanShift(),
     MeanShiftAscent(),
     SingleLinkage(),
+    WardIsKMeans(),
+    WardIsDPMeans(),
+    WardIsGaussianMerging(),
     ComplexityTable(),
 )
 
