@@ -157,3 +157,12 @@ def test_what_cannot_be_asked():
         DensityTree(metric="hamming").fit(X)
     with pytest.raises(BadData, match="sample_weight must be > 0"):
         DensityTree().fit(X, sample_weight=np.r_[0.0, np.ones(len(X) - 1)])
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_equal_rows_are_no_outliers(rows):
+    tree = DensityTree(1).fit(np.full((rows, 2), 0.3))
+    np.testing.assert_array_equal(tree.outliers(2), np.zeros(rows))
+    condensed = tree.condense(2)
+    whole = condensed.select(condensed.leaves(allow_single_cluster=True))
+    np.testing.assert_array_equal(whole.probabilities, np.ones(rows))

@@ -95,8 +95,7 @@ class CondensedTree:
         highest = self.highest_level.copy()
         for c in range(len(self.parent) - 1, 0, -1):
             highest[self.parent[c]] = max(highest[self.parent[c]], highest[c])
-        scores: Floats = 1.0 - self.level(self.row_height) / highest[self.row_cluster]
-        return scores
+        return 1.0 - _ratio(self.level(self.row_height), highest[self.row_cluster])
 
     # ---- which clusters to take ------------------------------------------------------------------------------------
 
@@ -168,5 +167,10 @@ class Selection:
         level, inside = self.tree.level(self.tree.row_height), self.labels >= 0
         found = np.zeros(len(self.labels))
         highest = self.tree.highest_level[self.clusters[self.labels[inside]]]
-        found[inside] = np.minimum(level[inside], highest) / highest
+        found[inside] = _ratio(np.minimum(level[inside], highest), highest)
         return found
+
+
+def _ratio(level: Floats, highest: Floats) -> Floats:
+    """Return λ over the highest λ of the cluster; 1 where all rows are equal, which leave at height 0 together."""
+    return np.divide(level, highest, out=np.ones_like(level), where=highest > 0)
