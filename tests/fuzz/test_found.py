@@ -16,6 +16,8 @@ from fuzz.case import make_case  # noqa: E402
 from fuzz.runner import check_case  # noqa: E402
 
 FOUND = {
+    "gaussian": [31603865, 31610202, 31610896],
+    "mixture": [31600508, 31602363, 31604848, 31606007],
     "kmeans": [
         1000034,
         1000214,
