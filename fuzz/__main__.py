@@ -30,6 +30,7 @@ FAMILIES = (
     "kernel_kmeans",
     "spectral",
     "dbscan",
+    "density_tree",
     "mean_shift",
     "scales",
     "metrics",

@@ -168,18 +168,18 @@ void py_tall_times(const In<double, 2>& a, const In<double, 2>& c, const Out<dou
 }
 
 // Compressed rows whose three arrays are consistent; `columns` is how many the matrix has.
-SparseRows sparse_rows(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value,
-                       size_t columns) {
-  const SparseRows rows{view<1>(begin), view<1>(column), view<1>(value)};
-  need(rows.begin.stride[0] == 1 && rows.column.stride[0] == 1 && rows.value.stride[0] == 1,
+Links links_of(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, const In<double, 1>& value, size_t columns) {
+  const auto column_view = view<1>(column);
+  need(view<1>(begin).stride[0] == 1 && column_view.stride[0] == 1 && view<1>(value).stride[0] == 1,
        "begin, column and value must be contiguous");
   need(begin.shape(0) >= 1 && column.shape(0) == value.shape(0), "begin, column and value must fit together");
-  const int64_t entries = rows.column.shape[0];
+  const int64_t entries = column_view.shape[0], n = static_cast<int64_t>(begin.shape(0)) - 1;
+  const Links rows{value.data(), column.data(), begin.data(), n, static_cast<int64_t>(columns)};
   const char* const rising = "begin must rise from 0 to the number of entries, and columns lie within the matrix";
-  bool rises = rows.begin(0) == 0 && rows.begin(rows.rows()) == entries;
-  for (int64_t i = 0; i < rows.rows(); ++i) rises &= rows.begin(i) <= rows.begin(i + 1);
+  bool rises = rows.begin(0) == 0 && rows.begin(n) == entries;
+  for (int64_t i = 0; i < n; ++i) rises &= rows.begin(i) <= rows.end(i);
   need(rises, rising);
-  need_range(rows.column, 0, static_cast<int64_t>(columns), rising);
+  need_range(column_view, 0, static_cast<int64_t>(columns), rising);
   return rows;
 }
 
@@ -187,7 +187,7 @@ void py_sparse_times(const In<int64_t, 1>& begin, const In<int32_t, 1>& column, 
                      const In<double, 2>& b, const Out<double, 2>& out, int threads) {
   check_memory(
       {array("begin", begin), array("column", column), array("value", value), array("b", b), array("out", out)});
-  const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
+  const Links rows = links_of(begin, column, value, b.shape(0));
   need(out.shape(0) + 1 == begin.shape(0) && out.shape(1) == b.shape(1), "out must be (rows, columns of b)");
   call(threads, product({column.shape(0), b.shape(1)}),
        [&](Run run) { sparse_times(rows, view<2>(b), view<2>(out), run); });
@@ -197,7 +197,7 @@ void py_sparse_chebyshev(const In<int64_t, 1>& begin, const In<int32_t, 1>& colu
                          double cut, int64_t degree, const In<double, 2>& b, const Out<double, 2>& out, int threads) {
   check_memory(
       {array("begin", begin), array("column", column), array("value", value), array("b", b), array("out", out)});
-  const SparseRows rows = sparse_rows(begin, column, value, b.shape(0));
+  const Links rows = links_of(begin, column, value, b.shape(0));
   need(b.shape(0) + 1 == begin.shape(0), "the matrix must be square, with one row per row of b");
   need(out.shape(0) == b.shape(0) && out.shape(1) == b.shape(1), "out must be of the shape of b");
   need(cut > -1 && cut < 1 && degree >= 1, "cut must lie between -1 and 1, degree be at least 1");
@@ -225,7 +225,7 @@ struct PySparseCholesky {
   static void make(PySparseCholesky* self, const In<int64_t, 1>& begin, const In<int32_t, 1>& column,
                    const In<double, 1>& value) {
     check_memory({array("begin", begin), array("column", column), array("value", value)});
-    const SparseRows rows = sparse_rows(begin, column, value, begin.shape(0) - 1);
+    const Links rows = links_of(begin, column, value, begin.shape(0) - 1);
     PySparseCholesky made;
     call(1, 1000 * product({begin.shape(0)}),
          [&](Run run) { made.factor = std::make_unique<SparseCholesky>(rows, run); });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -14,6 +15,15 @@
 
 namespace knoll::python {
 namespace {
+
+// Weights as core distances see them: one that reaches `mass` alone counts as `mass`. A running sum of the heaviest
+// candidates then stays below 2·mass and keeps its digits when a row is taken out again; one that had held 1e290 would
+// be nothing but rounding.
+std::vector<double> capped(View<const double, 1> weights, double mass) {
+  std::vector<double> out(static_cast<size_t>(weights.shape[0]));
+  for (int64_t i = 0; i < weights.shape[0]; ++i) out[static_cast<size_t>(i)] = std::min(weights(i), mass);
+  return out;
+}
 
 template <class T>
 nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, double min_samples,
@@ -33,9 +43,10 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
        "edges must have n - 1 rows and two columns");
   need(d >= 1, "x must have a column");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
+  need(all_of(w, [](double weight) { return weight >= 0; }), "weights must be >= 0");
   for (const auto size : {order.shape(0), bars.shape(0), core.shape(0), near.shape(0)})
     need(static_cast<int64_t>(size) == n, "order, bars, core and near must have one entry per row");
-  need_number(min_samples, "min_samples");
+  need(min_samples > 0 && std::isfinite(min_samples), "min_samples must be finite and > 0");
   need(n == 0 || static_cast<int64_t>(near.shape(1)) < n, "near must have fewer columns than there are rows");
   need(weights || static_cast<double>(near.shape(1)) + 1 == min_samples, "near must have min_samples - 1 columns");
   need(!weights || near.shape(1) == 0, "near must have no column where there are weights");
@@ -44,7 +55,9 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
   call(threads, 1000.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
     must_be_finite(w, "weights", run);
-    report = density_tree(points, min_samples, w, measure, backend, view<1>(order), view<1>(bars), view<1>(core),
+    const std::vector<double> masses = capped(w, min_samples);
+    const View<const double, 1> each = weights ? vector_view(masses.data(), n) : w;
+    report = density_tree(points, min_samples, each, measure, backend, view<1>(order), view<1>(bars), view<1>(core),
                           view<2>(near), view_or_empty<2>(edges), alpha, run);
   });
   nb::dict out;

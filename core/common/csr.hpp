@@ -7,11 +7,11 @@
 
 namespace knoll {
 
-template <class T, class I>
+template <class T, class I, class P = I>
 struct Csr {
   const T* data = nullptr;     // (entries)
   const I* indices = nullptr;  // (entries), each in [0, columns)
-  const I* indptr = nullptr;   // (rows + 1)
+  const P* indptr = nullptr;   // (rows + 1)
   int64_t rows = 0, columns = 0;
 
   int64_t begin(int64_t row) const { return static_cast<int64_t>(indptr[row]); }

@@ -70,15 +70,15 @@ void tridiagonalise(View<const double, 2> a, View<double, 1> diagonal, View<doub
 
 // Row k of L has entries where the elimination tree leads from the columns of row k of M up to k (T. A. Davis,
 // Algorithm 849: a concise sparse Cholesky factorization package, 2005).
-void SparseCholesky::count_entries(const SparseRows& m, std::vector<int32_t>& parent, Run run) {
-  const int64_t n = m.rows();
+void SparseCholesky::count_entries(const Links& m, std::vector<int32_t>& parent, Run run) {
+  const int64_t n = m.rows;
   std::vector<int32_t> seen(static_cast<size_t>(n), -1);
   begin_.assign(static_cast<size_t>(n + 1), 0);
   for (int64_t k = 0; k < n; ++k) {
     if (k % 4096 == 0) run.poll();
     seen[static_cast<size_t>(k)] = static_cast<int32_t>(k);
-    for (int64_t e = m.begin(k); e < m.begin(k + 1); ++e) {
-      for (auto i = static_cast<size_t>(m.column(e)); i < static_cast<size_t>(k) && seen[i] != k;
+    for (int64_t e = m.begin(k); e < m.end(k); ++e) {
+      for (auto i = static_cast<size_t>(m.indices[e]); i < static_cast<size_t>(k) && seen[i] != k;
            i = static_cast<size_t>(parent[i])) {
         if (parent[i] < 0) parent[i] = static_cast<int32_t>(k);
         ++begin_[i + 1];
@@ -91,8 +91,8 @@ void SparseCholesky::count_entries(const SparseRows& m, std::vector<int32_t>& pa
 
 // Row k of L solves L_{<k} D y = M_{<k,k}; its pattern is walked from the leaves of the tree upward, so that an entry
 // is complete when it is used.
-SparseCholesky::SparseCholesky(const SparseRows& m, Run run) {
-  const auto n = static_cast<size_t>(m.rows());
+SparseCholesky::SparseCholesky(const Links& m, Run run) {
+  const auto n = static_cast<size_t>(m.rows);
   std::vector<int32_t> parent(n, -1), seen(n, -1), path(n), pattern(n);
   count_entries(m, parent, run);
   row_.resize(static_cast<size_t>(begin_[n]));
@@ -105,10 +105,10 @@ SparseCholesky::SparseCholesky(const SparseRows& m, Run run) {
     const auto number = static_cast<int32_t>(k);
     size_t top = n;
     seen[k] = number;
-    for (int64_t e = m.begin(static_cast<int64_t>(k)); e < m.begin(static_cast<int64_t>(k) + 1); ++e) {
-      auto i = static_cast<size_t>(m.column(e));
+    for (int64_t e = m.begin(static_cast<int64_t>(k)); e < m.end(static_cast<int64_t>(k)); ++e) {
+      auto i = static_cast<size_t>(m.indices[e]);
       if (i > k) continue;
-      y[i] += m.value(e);
+      y[i] += m.data[e];
       size_t length = 0;
       for (; seen[i] != number; i = static_cast<size_t>(parent[i])) {
         path[length++] = static_cast<int32_t>(i);

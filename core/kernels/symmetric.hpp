@@ -24,7 +24,7 @@ void tridiagonalise(View<const double, 2> a,       // in  (n, n)
 // caller chooses an order of little fill.
 class SparseCholesky {
  public:
-  SparseCholesky(const SparseRows& m, Run run);  // throws std::invalid_argument where a pivot is not positive
+  SparseCholesky(const Links& m, Run run);  // throws std::invalid_argument where a pivot is not positive
 
   int64_t n() const { return static_cast<int64_t>(pivot_.size()); }
   int64_t entries() const { return static_cast<int64_t>(value_.size()); }  // of L below its diagonal
@@ -33,7 +33,7 @@ class SparseCholesky {
   void solve(View<double, 2> x, Run run) const;
 
  private:
-  void count_entries(const SparseRows& m, std::vector<int32_t>& parent, Run run);
+  void count_entries(const Links& m, std::vector<int32_t>& parent, Run run);
 
   std::vector<int64_t> begin_;  // (n + 1): of the columns of L
   std::vector<int32_t> row_;    // rising within a column

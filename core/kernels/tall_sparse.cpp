@@ -41,18 +41,18 @@ Block packed(View<const double, 2> b, Run run) {
 // sums[j] = Σ_e value[e]·b(column[e], first + j), j < W: entries in order, one accumulator per column, so the bits do
 // not depend on the panel's width.
 template <int W>
-void row_sums(const SparseRows& m, int64_t i, const Block& b, int64_t first, double* sums) {
+void row_sums(const Links& m, int64_t i, const Block& b, int64_t first, double* sums) {
   double acc[W] = {};
-  for (int64_t e = m.begin.data[i]; e < m.begin.data[i + 1]; ++e) {
-    const double v = m.value.data[e];
-    const double* other = b.row(m.column.data[e]) + first;
+  for (int64_t e = m.begin(i); e < m.end(i); ++e) {
+    const double v = m.data[e];
+    const double* other = b.row(m.indices[e]) + first;
     // W independent sums in registers; a product and a sum, since this file is compiled for every machine alike.
     for (int j = 0; j < W; ++j) acc[j] += v * other[j];
   }
   for (int j = 0; j < W; ++j) sums[j] = acc[j];
 }
 
-void row_times(const SparseRows& m, int64_t i, const Block& b, const std::vector<TallWidth>& cuts, double* sums) {
+void row_times(const Links& m, int64_t i, const Block& b, const std::vector<TallWidth>& cuts, double* sums) {
   for (const auto& [first, width] : cuts) {
     if (width == 12)
       row_sums<12>(m, i, b, first, sums + first);
@@ -65,10 +65,10 @@ void row_times(const SparseRows& m, int64_t i, const Block& b, const std::vector
 
 }  // namespace
 
-void sparse_times(const SparseRows& m, View<const double, 2> b, View<double, 2> out, Run run) {
+void sparse_times(const Links& m, View<const double, 2> b, View<double, 2> out, Run run) {
   const Block block = packed(b, run);
   const auto cuts = tall_widths(b.shape[1]);
-  for_chunks(m.rows(), kRows, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(m.rows, kRows, run, [&](int64_t, int64_t begin, int64_t end) {
     run.poll();
     std::vector<double> sums(static_cast<size_t>(block.step));
     for (int64_t i = begin; i < end; ++i) {
@@ -82,7 +82,7 @@ void sparse_times(const SparseRows& m, View<const double, 2> b, View<double, 2> 
 // T_{j+1} = 2 x(M) T_j − T_{j−1} acts on the block, and on the number T_j(x(1)) ≥ 1 beside it. Their quotient is the
 // answer, so both are multiplied by 2^−100 when the number exceeds 2^100: no degree overflows, and a power of two
 // rounds nothing.
-void sparse_chebyshev(const SparseRows& m, double cut, int64_t degree, View<const double, 2> b, View<double, 2> out,
+void sparse_chebyshev(const Links& m, double cut, int64_t degree, View<const double, 2> b, View<double, 2> out,
                       Run run) {
   const double middle = (cut - 1) / 2, half = (cut + 1) / 2, one = (1 - middle) / half;
   const auto cuts = tall_widths(b.shape[1]);
@@ -93,7 +93,7 @@ void sparse_chebyshev(const SparseRows& m, double cut, int64_t degree, View<cons
     double next = (power == 0 ? 1 : 2) * one * number - number_before, scale = 1;
     // docs/numerics/spectral.md, L5.
     if (next > 0x1p100) scale = 0x1p-100;
-    for_chunks(m.rows(), kRows, run, [&](int64_t, int64_t begin, int64_t end) {
+    for_chunks(m.rows, kRows, run, [&](int64_t, int64_t begin, int64_t end) {
       run.poll();
       std::vector<double> sums(static_cast<size_t>(now.step));
       for (int64_t i = begin; i < end; ++i) {
@@ -112,7 +112,7 @@ void sparse_chebyshev(const SparseRows& m, double cut, int64_t degree, View<cons
       for (double& value : before.data) value *= scale;
     }
   }
-  for_chunks(m.rows(), kRows, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(m.rows, kRows, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t j = 0; j < b.shape[1]; ++j) out(i, j) = now.row(i)[j] / number;
   });

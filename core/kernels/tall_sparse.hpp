@@ -4,21 +4,16 @@
 
 #include <cstdint>
 
+#include "common/csr.hpp"
 #include "common/run.hpp"
 #include "common/view.hpp"
 
 namespace knoll {
 
-// Compressed rows: row i has the entries begin[i] … begin[i + 1] − 1. Contiguous; columns lie within the matrix.
-struct SparseRows {
-  View<const int64_t, 1> begin;   // (rows + 1)
-  View<const int32_t, 1> column;  // (entries)
-  View<const double, 1> value;    // (entries)
+// A matrix of links between rows: there may be more than 2³¹ of them.
+using Links = Csr<double, int32_t, int64_t>;
 
-  int64_t rows() const { return begin.shape[0] - 1; }
-};
-
-void sparse_times(const SparseRows& m,      // in  (n, p)
+void sparse_times(const Links& m,           // in  (n, p)
                   View<const double, 2> b,  // in  (p, w)
                   View<double, 2> out,      // out (n, w)
                   Run run);
@@ -26,7 +21,7 @@ void sparse_times(const SparseRows& m,      // in  (n, p)
 // out = T_q(x(M)) B / T_q(x(1)), T_q Chebyshev's polynomial of degree q ≥ 1 and x the line that maps [−1, cut] to
 // [−1, 1]: of a symmetric M with eigenvalues in [−1, 1] those up to the cut are damped, those above it grow with their
 // distance from it, and 1 stays 1.
-void sparse_chebyshev(const SparseRows& m,      // in  (n, n)
+void sparse_chebyshev(const Links& m,           // in  (n, n)
                       double cut,               // in  (−1, 1)
                       int64_t degree,           // in
                       View<const double, 2> b,  // in  (n, w)

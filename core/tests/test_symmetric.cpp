@@ -50,10 +50,9 @@ struct Chain {
       begin.push_back(static_cast<int64_t>(column.size()));
     }
   }
-  SparseRows rows() const {
-    const auto entries = static_cast<int64_t>(column.size());
-    return {vector_view(begin.data(), static_cast<int64_t>(begin.size())), vector_view(column.data(), entries),
-            vector_view(value.data(), entries)};
+  Links rows() const {
+    const auto n = static_cast<int64_t>(begin.size()) - 1;
+    return {value.data(), column.data(), begin.data(), n, n};
   }
 };
 

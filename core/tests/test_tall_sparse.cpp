@@ -16,10 +16,9 @@ struct Sparse {
   std::vector<int32_t> column;
   std::vector<double> value;
 
-  SparseRows rows() const {
-    return {vector_view(begin.data(), static_cast<int64_t>(begin.size())),
-            vector_view(column.data(), static_cast<int64_t>(column.size())),
-            vector_view(value.data(), static_cast<int64_t>(value.size()))};
+  Links rows() const {
+    const auto n = static_cast<int64_t>(begin.size()) - 1;
+    return {value.data(), column.data(), begin.data(), n, n};
   }
 };
 
@@ -47,13 +46,13 @@ std::vector<double> numbers(int64_t n, unsigned seed) {
 
 using Long = std::vector<long double>;
 
-Long times(const SparseRows& m, const Long& b, int64_t w) {
-  Long out(static_cast<size_t>(m.rows() * w), 0);
-  for (int64_t i = 0; i < m.rows(); ++i)
-    for (int64_t e = m.begin(i); e < m.begin(i + 1); ++e)
+Long times(const Links& m, const Long& b, int64_t w) {
+  Long out(static_cast<size_t>(m.rows * w), 0);
+  for (int64_t i = 0; i < m.rows; ++i)
+    for (int64_t e = m.begin(i); e < m.end(i); ++e)
       for (int64_t j = 0; j < w; ++j)
         out[static_cast<size_t>(i * w + j)] +=
-            static_cast<long double>(m.value(e)) * b[static_cast<size_t>(m.column(e) * w + j)];
+            static_cast<long double>(m.data[e]) * b[static_cast<size_t>(m.indices[e] * w + j)];
   return out;
 }
 

@@ -204,8 +204,8 @@ def a_precomputed_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
     Where a cluster is empty and several rows are equally far from their means, the smallest coordinates decide which
     row it starts again from; a matrix has none. Rows of equal similarities, as x and −x under (xᵀy)², are one row of a
     matrix, whose copies move together. There empty clusters are kept in both fits, and no single row is moved.
-    Of several single moves with exactly the same gain, the row of smallest coordinates is moved, too; then the two
-    searches may end in different optima, and each must be an optimum of the other.
+    Of several single moves with the same gain, the row of smallest coordinates is moved, too. Where the gains of two
+    rows are equal on the way, the two searches may end in different optima, and each must be an optimum of the other.
     """
     if not case.ordinary or model.kernel == "heaviside" or isinstance(case.parameters["init"], str):
         return None
@@ -228,12 +228,49 @@ def a_precomputed_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
 
 
 def _both_optima(case: Case, matrix: Any, model: Any, other: Any) -> bool:
-    """Whether single moves were searched, and no step from the labels of one fit improves them in the other."""
-    if not model.local_search or not other.local_search:
+    """Whether single moves of equal gain were met, and no step improves the labels of one fit in the other."""
+    if not model.local_search or not other.local_search or not _moves_tie(case, matrix, model):
         return False
     again = case.fit(init=other.labels_, **({"sigma": model.sigma_} if model.sigma_ else {}))
     matrix_again = case.fit(matrix, kernel="precomputed", sigma=None, eps=None, init=model.labels_)
     return np.array_equal(again.labels_, other.labels_) and np.array_equal(matrix_again.labels_, model.labels_)
+
+
+def _moves_tie(case: Case, K: Any, model: Any) -> bool:
+    """Follow the best single moves from where the alternation ends: whether the gains of two rows are ever equal."""
+    widths = {"sigma": model.sigma_} if model.sigma_ else {}
+    labels = case.fit(local_search=False, **widths).labels_[case.present]
+    w, K = case.mass[case.present], K[np.ix_(case.present, case.present)]
+    for _ in range(len(labels)):
+        gains = _gains(labels, w, K, case.parameters["n_clusters"])  # (n, k)
+        order = np.argsort(gains.max(axis=1))[::-1]
+        best, second = (gains[i].max() if len(order) > at else -np.inf for at, i in enumerate(order[:2]))
+        if best <= 1e-12 * np.abs(K).max() * w.sum():
+            return False
+        if best - second <= 1e-6 * best:
+            return True
+        labels = labels.copy()
+        labels[order[0]] = int(gains[order[0]].argmax())
+    return False
+
+
+def _gains(labels: Any, w: Any, K: Any, k: int) -> Any:
+    """Return by how much J falls where one row is moved to another cluster, from the definition, (n, k)."""
+
+    def within(own: Any) -> float:
+        return float(own @ K @ own / own.sum()) if own.any() else 0.0
+
+    members = [w * (labels == c) for c in range(k)]
+    now = [within(own) for own in members]
+    gains = np.full((len(labels), k), -np.inf)
+    for i, c in enumerate(labels.tolist()):
+        one = np.zeros(len(w))
+        one[i] = w[i]
+        left = within(members[c] - one) - now[c]
+        for other in range(k):
+            if other != c and np.count_nonzero(members[c]) > 1:
+                gains[i, other] = left + within(members[other] + one) - now[other]
+    return gains
 
 
 def _equally_far(case: Case, K: Any) -> bool:

@@ -158,7 +158,7 @@ def centres_lie_in_the_box(case: Case, model: Any) -> str | None:
     rows = case.X[case.present].astype(np.float64)
     low, high = rows.min(axis=0), rows.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
-    slack = size * (1e-6 if case.X.dtype == np.float32 else 1e-15) + 1e-300
+    slack = size * (1e-6 if case.X.dtype == np.float32 else 1e-15) + size.max() * 2.0**-900 + 4 * 5e-324
     centers = model.cluster_centers_.astype(np.float64)
     if bool(model.bin_seeding) and model.n_iter_ == 0:
         return None

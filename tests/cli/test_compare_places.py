@@ -93,6 +93,21 @@ def test_a_place_that_cannot_be_written_to(table, call):
     assert errors.endswith("Choose another path with --out.\n")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [OSError("libfont.so: cannot open shared object file"), FileNotFoundError(2, "No such file", "/x/page.html")],
+)
+def test_an_error_of_an_import_is_not_one_of_the_folder(table, tmp_path, monkeypatch, call, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("knoll.cli._compare_files.comparison_page", fail)
+    code, _, errors = call("compare", table, "--out", tmp_path / "out", "--quiet", *QUICK)
+    assert code == 1
+    assert errors.startswith(f"knoll: internal error ({type(error).__name__}: ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_full_disk_leaves_nothing(table, tmp_path):
     """A limit on the size of files stands for a disk without room: writing fails half-way."""
     code = (

@@ -225,7 +225,8 @@ def test_missing_values(call, model, tmp_path):
     assert out == ""
     assert errors == (
         f"knoll: {new} has 3 missing values in 3 of 5 rows, the first in row 2, column 'a'. Use --missing drop "
-        "(leave out such rows) or --missing median (fill in the median of the column).\n"
+        "(leave out such rows) or --missing median (fill in the median of the column). Infinite, or beyond float64: "
+        "1 of these values.\n"
     )
     code, out, errors = call("predict", model, new, "--missing", "drop")
     assert code == 0

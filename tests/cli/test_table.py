@@ -190,6 +190,21 @@ def test_infinities_are_missing_values(tmp_path):
         fill_missing(read_table(write(tmp_path, array_file(np.save, np.array([[1.0], [np.inf]])))))
 
 
+def test_numbers_beyond_float64_are_named(tmp_path, call):
+    """They count as missing, but are not gaps in the file."""
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,1e309\n1,2\n3,\n4,5\n")
+    code, _, errors = call("fit", "kmeans", table, "--out", tmp_path / "m.knoll")
+    assert code == 2
+    assert "2 missing values in 2 of 4 rows" in errors
+    assert errors.endswith("Infinite, or beyond float64: 1 of these values.\n")
+    code, text, errors = call(
+        "fit", "kmeans", table, "--param", "n_clusters=2", "--missing", "drop", "--out", tmp_path / "m.knoll"
+    )
+    assert code == 0
+    assert "these rows were left out; 1 of these values infinite, or beyond float64" in text + errors
+
+
 def test_a_latin_file_keeps_its_letters(tmp_path):
     assert read_table(write(tmp_path, "größe,y\n1,2\n".encode("latin-1"))).columns == ("größe", "y")
 

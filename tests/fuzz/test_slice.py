@@ -22,6 +22,7 @@ CASES = {
     "kernel_kmeans": 200,
     "spectral": 200,
     "dbscan": 250,
+    "density_tree": 200,
     "mean_shift": 250,
     "scales": 200,
     "metrics": 200,

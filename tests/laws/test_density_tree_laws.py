@@ -159,3 +159,24 @@ def test_what_cannot_be_asked():
         DensityTree(metric="no metric").fit(X)
     with pytest.raises(InvalidParameter, match="alpha must be > 0"):
         DensityTree(alpha=0.0).fit(X)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_equal_rows_are_no_outliers(rows):
+    tree = DensityTree(1).fit(np.full((rows, 2), 0.3))
+    np.testing.assert_array_equal(tree.outliers(2), np.zeros(rows))
+    condensed = tree.condense(2)
+    whole = condensed.select(condensed.leaves(allow_single_cluster=True))
+    np.testing.assert_array_equal(whole.probabilities, np.ones(rows))
+
+
+def test_weights_of_any_size_end():
+    """A running sum that once held 1e290 is rounding: the search for a core distance must not trust it."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-400, 200, size=(200, 1)).astype(float)
+    weights = 10.0 ** rng.uniform(-290, 292, size=200)
+    tree, capped = (DensityTree(5).fit(X, sample_weight=w) for w in (weights, np.minimum(weights, 5.0)))
+    np.testing.assert_array_equal(tree.core_distances_, capped.core_distances_)
+    np.testing.assert_array_equal(tree.bars_, capped.bars_)
+    lone = weights >= 5
+    np.testing.assert_array_equal(tree.core_distances_[lone], 0.0)

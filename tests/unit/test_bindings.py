@@ -182,6 +182,25 @@ def test_an_ascent_can_end(level, tol, max_steps, words):
         _core.ascent_paths(X, None, X[:3].copy(), 1.0, level, tol, max_steps, False, 1)
 
 
+@pytest.mark.parametrize(
+    ("least", "weight", "words"),
+    [
+        (-1.0, 1.0, "min_samples must be finite and > 0"),
+        (0.0, 1.0, "min_samples must be finite and > 0"),
+        (-np.inf, 1.0, "min_samples must be finite and > 0"),
+        (np.nan, 1.0, "min_samples must be finite and > 0"),
+        (4.0, -1.7e308, "weights must be >= 0"),
+        (4.0, np.nan, "weights must be >= 0"),
+    ],
+)
+def test_a_core_distance_has_a_mass(least, weight, words):
+    weights = np.ones(40)
+    weights[3] = weight
+    out = rows(40), np.empty(40), np.empty(40), np.empty((40, 0), np.int32)
+    with pytest.raises(ValueError, match=words):
+        _core.density_tree(X, least, weights, "euclidean", 2.0, *out, 1)
+
+
 @pytest.mark.parametrize("trials", [0, -1, 2**16, 2**63 - 1])
 def test_trials_are_few(trials):
     with pytest.raises(ValueError, match="trials"):

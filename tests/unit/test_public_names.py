@@ -15,8 +15,8 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        AgglomerativeClustering DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift OPTICS
-        SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics models plots
+        AgglomerativeClustering DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift
+        OPTICS SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics models plots
         reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
@@ -53,8 +53,8 @@ PUBLIC = {
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
         KMeansState KernelKMeansState LinkageState MeanShiftState SpectralGraphState SpectralState TreeCentersState
         average_linkage complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm
-        gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run single_linkage tree_centers ward
-        weighted_kernel_kmeans
+        gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run single_linkage tree_centers
+        ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside

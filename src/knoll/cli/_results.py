@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +17,8 @@ from knoll.cli._files import CannotWrite, check_folder, part_name
 from knoll.cli._manifest import names_of, owned
 
 __all__ = ["check_results", "whole_results"]
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)  # of a write to an open file
 
 
 def check_results(out: Path, names: Sequence[str], force: bool, table: str | None = None) -> None:
@@ -69,22 +73,44 @@ def whole_results(out: Path, force: bool) -> Iterator[Path]:
             old.mkdir()
         except OSError as error:
             raise CannotWrite(out, error) from error
-        yield new
-        with _locked(out):
-            try:
-                _exchange(new, old, out, force)
-            except click.ClickException as error:  # another program wrote here; the results are kept
-                kept = Path(tempfile.mkdtemp(prefix="results.", dir=out))
-                os.replace(new, kept)
-                raise click.ClickException(f"{error.message} The results of this run are in {kept}.") from None
+        with _writing(out, scratch):
+            yield new
+        _move_in(new, old, out, force)
         shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise CannotWrite(out, error, kept=old if any(old.rglob("*.*")) else None) from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
         for folder in (old / "models", old, scratch, *made):
             with contextlib.suppress(OSError):  # not empty: our results, or older ones that could not be put back
                 folder.rmdir()
+
+
+@contextlib.contextmanager
+def _writing(out: Path, scratch: Path) -> Iterator[None]:
+    """Report that files of the scratch folder cannot be written; other errors, as those of an import, pass."""
+    try:
+        yield
+    except OSError as error:
+        if _lies_in(error.filename, scratch) or (error.filename is None and error.errno in _NO_SPACE):
+            raise CannotWrite(out, error) from error
+        raise
+
+
+def _lies_in(name: Any, folder: Path) -> bool:
+    return isinstance(name, str | Path) and Path(os.path.realpath(name)).is_relative_to(os.path.realpath(folder))
+
+
+def _move_in(new: Path, old: Path, out: Path, force: bool) -> None:
+    """Exchange the files while no other run does; where another program wrote here, keep the new ones beside them."""
+    try:
+        with _locked(out):
+            try:
+                _exchange(new, old, out, force)
+            except click.ClickException as error:
+                kept = Path(tempfile.mkdtemp(prefix="results.", dir=out))
+                os.replace(new, kept)
+                raise click.ClickException(f"{error.message} The results of this run are in {kept}.") from None
+    except OSError as error:
+        raise CannotWrite(out, error, kept=old if any(old.rglob("*.*")) else None) from error
 
 
 def _made(out: Path) -> list[Path]:

@@ -105,9 +105,7 @@ class CondensedTree:
             highest[self.parent[c]] = max(highest[self.parent[c]], highest[c])
         cluster = self.row_cluster if cluster is None else cluster
         level = self.level(self.row_height if height is None else height)
-        with np.errstate(invalid="ignore"):
-            share = np.where(highest[cluster] > 0, level / highest[cluster], 1.0)
-        return np.maximum(1.0 - share, 0.0)
+        return np.maximum(1.0 - _ratio(level, highest[cluster]), 0.0)
 
     def leave(self, attached: Attached) -> tuple[Ints, Floats]:
         """Return the smallest cluster of each query and the height at which it leaves it.
@@ -321,7 +319,10 @@ class Selection:
         level, inside = self.tree.level(height), labels >= 0
         found = np.zeros(len(labels))
         highest = self.tree.highest_level[self.clusters[labels[inside]]]
-        with np.errstate(invalid="ignore"):
-            share = np.minimum(level[inside], highest) / highest
-        found[inside] = np.where(highest > 0, share, 1.0)
+        found[inside] = _ratio(np.minimum(level[inside], highest), highest)
         return found
+
+
+def _ratio(level: Floats, highest: Floats) -> Floats:
+    """Return λ over the highest λ of the cluster; 1 where all rows are equal, which leave at height 0 together."""
+    return np.divide(level, highest, out=np.ones_like(level), where=highest > 0)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core, scales
 from knoll._common.cost import Cost
 from knoll._common.loop import make_history
-from knoll._common.rescale import RadiusRescaling, exponent_of, near_one, times_power
+from knoll._common.rescale import RadiusRescaling, as_dtype, exponent_of, near_one, times_power
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
 from knoll._typing import Bools, Floats, Ints
@@ -197,7 +197,7 @@ class MeanShift(ClusterMixin, Estimator):
 
         if self._nearest:
             # rounded to the dtype of the data before rows are assigned to them: predict has no others
-            modes = centers = scaling.down(scaling.up(self._thin_out(ends, density.eps)).astype(points.dtype))
+            modes = centers = scaling.down(as_dtype(scaling.up(self._thin_out(ends, density.eps)), points.dtype))
             mode_labels = np.arange(len(modes))
         else:
             joined, mode_labels = self._join(ends, present, density)
@@ -213,7 +213,7 @@ class MeanShift(ClusterMixin, Estimator):
             self.labels_[present] = mode_labels[joined.inverse]
             if not present.all():
                 self.labels_[~present] = self._nearest_mode(ends.points[~present], density, scaling)
-        self.climbed_ = ends.unscaled(scaling, rows).astype(points.dtype)
+        self.climbed_ = as_dtype(ends.unscaled(scaling, rows), points.dtype)
         self.n_steps_ = ends.steps
         self.n_iter_ = int(ends.steps.max())
         if self.bandwidth_ == 0 and len(points) >= _WARNED_FROM and len(self.cluster_centers_) > 1:

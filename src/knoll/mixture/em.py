@@ -423,6 +423,17 @@ def _shares(blocks: Iterable[Block], state: MixtureState, threads: int) -> Itera
             yield rows, resp[:, :k]
 
 
+def _in_axes(rows: Floats, axes: Floats) -> Floats:
+    """Return A·row for each row, (m, d), summed over the columns one by one.
+
+    BLAS and `einsum` add up in an order that depends on the layout and on the number of rows.
+    """
+    found = np.zeros((len(rows), len(axes)))
+    for j in range(rows.shape[1]):
+        found += rows[:, j, None] * axes[:, j]
+    return found
+
+
 def _covariances_in(
     shares: Shares, centering: Centering, threads: int, components: list[int], means: Floats, axes: Floats
 ) -> Floats:
@@ -434,8 +445,7 @@ def _covariances_in(
     for block, resp in shares():
         points = (np.asarray(block.points, dtype=np.float64) - centering.origin) * centering.scale
         for i, c in enumerate(components):
-            # in one order, whatever BLAS does
-            rows = np.einsum("ij,nj->ni", axes[i], points - means[i], optimize=False)
+            rows = _in_axes(points - means[i], axes[i])
             share = np.ascontiguousarray(resp[:, c : c + 1])
             stats, before = partial_resp(Block(rows, block.weights), share, white, threads), totals[i]
             totals[i] = stats if before is None else merge(before, stats, threads)

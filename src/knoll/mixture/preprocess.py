@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._common.blocks import Block, BlockSource, regrid
 from knoll._common.loop import StepReport, iterate
-from knoll._common.rescale import Rescaling, exponent_of, present_rows, times_power, weight_exponent
+from knoll._common.rescale import Rescaling, exponent_of, exponents_of, present_rows, times_power, weight_exponent
 from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian import steps
@@ -82,11 +82,9 @@ def summarize(
     block = sample = Block(points, weights)
     scaling = Rescaling()
     pooled = _pooled(lambda: iter([block]), block, threads)
-    variances = pooled.covariance.diagonal()
-    largest = float(variances.max())
     corners = np.zeros((0, points.shape[1]))
-    plain = 4.0**-_EXTREME < largest < 4.0**_EXTREME and variances.min() > 4.0**-_EXTREME * largest
-    if not plain or unit > 2.0**_EXTREME * np.sqrt(largest):
+    reach = _reach(len(points), 1.0 if weights is None else float(weights.max() / weights.min()))
+    if not _is_plain(pooled, reach, unit):
         refuse_not_finite(points, estimator)
         corners = _corners(points)
         scaling = Rescaling.by_column(corners[0], corners[1], unit, one_unit)
@@ -98,7 +96,6 @@ def summarize(
         corners = _corners(points)
     origin = _origin(scaling.down(points[:: _stride(len(points))]), pooled)
     centering = Centering.of(pooled, _least(unit, scaling), origin)
-    reach = _reach(len(points), 1.0 if weights is None else float(weights.max() / weights.min()))
     return MixtureRows(
         lambda: iter([block]), sample, block, centering, scaling, corners, points.dtype, count, reach, threads
     )
@@ -158,6 +155,20 @@ def _pooled(blocks: Blocks, first: Block, threads: int) -> steps.GaussianState:
         return steps.finish(functools.reduce(lambda a, b: steps.merge(a, b, threads), sums), state, threads)
 
     return iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled)[0]
+
+
+def _is_plain(pooled: steps.GaussianState, reach: int, unit: float) -> bool:
+    """Whether the moments show that `Rescaling.by_column` leaves the rows as they are, without a pass for the corners.
+
+    The largest magnitude of a column is at least its standard deviation, and at most |mean| + 2^(reach/2) of them.
+    """
+    deviations, means = np.sqrt(np.maximum(pooled.covariance.diagonal(), 0.0)), np.abs(pooled.mean)
+    if not (np.isfinite(deviations).all() and np.isfinite(means).all() and deviations.all()):
+        return False
+    low = exponents_of(deviations)
+    high = np.maximum(exponents_of(means), low + reach // 2 + 1) + 1
+    within = high.max() < _EXTREME and low.max() > 2 - _EXTREME and exponent_of(unit) < 2 * _EXTREME
+    return bool(within and high.max() - low.min() < _EXTREME - 2)
 
 
 def _stride(rows: int) -> int:

@@ -24,6 +24,7 @@ __all__ = ["given_links", "graph_of", "link_rows", "neighbours_of"]
 
 _MOST = 2**28  # links of a graph, at most
 _BLOCK = 2**21  # distances at a time
+_FARTHEST = float(np.finfo(np.float64).max)
 
 
 def neighbours_of(points: NDArray[Any], k: int, threads: int, owner: str) -> tuple[Any, Floats]:
@@ -70,8 +71,7 @@ def _nearest(queries: _Rows, rows: _Rows, k: int, threads: int, owner: str) -> t
         height = max(1, _BLOCK // n_near)
         for begin in range(0, len(left), height):
             chunk = left[begin : begin + height]
-            distances, near = np.empty((len(chunk), n_near)), np.empty((len(chunk), n_near), dtype=np.int64)
-            index.knn(points if len(chunk) == len(points) else points[chunk], n_near, distances, near, threads)
+            distances, near = _knn(index, points if len(chunk) == len(points) else points[chunk], n_near, threads)
             radius[chunk] = _reach(distances, near, rows.counts, k)
             complete = (distances[:, -1] > radius[chunk]) | (n_near == n)  # all ties are among them
             row, column = np.nonzero((distances <= radius[chunk][:, None]) & complete[:, None])
@@ -86,6 +86,13 @@ def _nearest(queries: _Rows, rows: _Rows, k: int, threads: int, owner: str) -> t
         left = np.concatenate(later) if later else np.empty(0, dtype=np.intp)
         n_near = min(4 * n_near, n)
     return _ones(pairs, (len(points), n)), radius
+
+
+def _knn(index: Any, points: Floats, n_near: int, threads: int) -> tuple[Floats, Ints]:
+    """Find the nearest rows; distances beyond float64 tie at its largest number, so that a radius is finite."""
+    distances, near = np.empty((len(points), n_near)), np.empty((len(points), n_near), dtype=np.int64)
+    index.knn(points, n_near, distances, near, threads)
+    return np.minimum(distances, _FARTHEST, out=distances), near
 
 
 def _reach(distances: Floats, near: Ints, counts: Floats | None, k: int) -> Floats:
@@ -137,8 +144,9 @@ def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int)
         rows = np.flatnonzero(classes == which)
         counts = np.empty(len(rows))
         # distances that are subnormal were rounded to a unit, which the core compares without that rounding
-        largest = min(np.nextafter(radius[rows].max(), np.inf), np.finfo(np.float64).max)
+        largest = np.nextafter(radius[rows].max(), _FARTHEST)
         index.count(points[rows].astype(np.float64, copy=False), largest, np.inf, None, counts, threads)
+        counts[radius[rows] >= _FARTHEST] = len(queries)
         # asked for in powers of two: little is asked in vain
         size = np.ceil(np.log2(np.maximum(counts, 1))).astype(int)
         size[counts == 0] = -1
@@ -147,8 +155,7 @@ def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int)
             group, height = rows[size == power], max(1, _BLOCK // n_near)
             for begin in range(0, len(group), height):
                 chunk = group[begin : begin + height]
-                distances, near = np.empty((len(chunk), n_near)), np.empty((len(chunk), n_near), dtype=np.int64)
-                index.knn(points[chunk].astype(np.float64, copy=False), n_near, distances, near, threads)
+                distances, near = _knn(index, points[chunk].astype(np.float64, copy=False), n_near, threads)
                 row, column = np.nonzero(distances <= radius[chunk][:, None])
                 pairs.append((near[row, column], chunk[row]))
     return _ones(pairs, (len(queries), len(points)))

@@ -9,8 +9,10 @@ from knoll._common.cost import Cost, Seconds
 from knoll._common.sparse import is_sparse
 from knoll.kernels import Gaussian
 from knoll.kernels.timing import knn_seconds, pair_seconds
-from knoll.spectral.affinity import AffinityParams
+from knoll.neighbors.graph import neighbours_of
+from knoll.spectral.affinity import OWNER, AffinityParams
 from knoll.spectral.eigen import GUARD, GUARD_SPARSE, most_columns
+from knoll.spectral.graph import sparse_components
 from knoll.spectral.low_rank import fourier_grid, most_rank
 from knoll.spectral.route import plan_route
 from knoll.spectral.solve import operator_for, solves_whole
@@ -24,6 +26,7 @@ _LINK = 1.5e-9  # seconds of a link in a column of a sparse product
 _FILL = 30  # entries of a factor for each row, at most: others are not factorised
 _WHOLE = 2.5e-10  # seconds for each of n³ of LAPACK's whole spectrum
 _ROW = 1.5e-5  # seconds of a row in validation and the partition step, for ten starts
+_SEARCH = 2.0  # seconds that a search for all neighbours may take here
 _BUFFERS = 1 << 24  # bytes that do not grow with n
 
 
@@ -31,16 +34,24 @@ _REMEDY = "affinity='nearest_neighbors', or fit a sample of the rows and predict
 
 
 def estimate(
-    params: AffinityParams, points: Any, m: int, *, n_init: int, operator: str, solver: str | None, threads: int
+    params: AffinityParams,
+    points: Any,
+    m: int,
+    *,
+    n_init: int,
+    operator: str,
+    solver: str | None,
+    threads: int,
+    gap: bool,
 ) -> Cost:
-    """Estimate a fit of m eigenpairs on validated points (or a graph)."""
+    """Estimate a fit of m eigenpairs, and of the next one where `gap` is true, on validated points (or a graph)."""
     n = points.shape[0]
     block = min(n, m + 1 + GUARD)
     basis = 8 * n * (3 * most_columns(n, n, block) + 14 * block)  # it grows by doubling, beside a few blocks
     tall = 14 * n * 6 * block * block * _FLOP  # of one application
     partition = n * _ROW * (1 + n_init / 10)
     if params.graph:
-        return _of_graph(params, points, m, block, basis, tall, partition, solver)
+        return _of_graph(params, points, m, block, basis, tall, partition, solver, threads, gap)
     begun = time.process_time()
     kernel, sigma, _ = params.kernel(points, None, threads)
     chosen = time.process_time() - begun  # what σ took
@@ -87,23 +98,43 @@ def _of_graph(
     tall: float,
     partition: float,
     solver: str | None,
+    threads: int,
+    gap: bool,
 ) -> Cost:
-    """Estimate the fit of a graph, precomputed or of neighbours."""
+    """Estimate the fit of a graph, precomputed or of neighbours.
+
+    The indicators of connected components are eigenvectors. Where they are all that is wanted, no basis is built.
+    """
     n, link_bytes = points.shape[0], 160
     if params.name == "nearest_neighbors":
         k, link_bytes = min(int(params.n_neighbors), n), 60
-        columns = min(n, m + 1 + GUARD_SPARSE)
-        basis = 8 * n * (3 * most_columns(n, n, columns) + 14 * columns)
         links, made = 2.0 * k * n, n * (knn_seconds(points, min(k + 1, n)) + k * 4e-7)
     elif is_sparse(points):
         links, made = float(points.nnz), points.nnz * 2e-7
     else:
         links, made = float(n) * n, n * n * 1e-8
+    components, counts = _components(params, points, made, threads), _APPLICATIONS
+    if components >= m + gap:
+        basis, counts = 8 * n * 4 * (m + 1), (1, 1, 2)
+    elif params.name == "nearest_neighbors":
+        columns = min(n, m + 2 - components + GUARD_SPARSE)
+        basis = 8 * n * (3 * most_columns(n, n, columns) + 14 * columns)
     memory = basis + int(links * link_bytes) + (12 * _FILL + 200) * n + _BUFFERS
     if solves_whole(solver, m, n):
         seconds = _seconds(made + _WHOLE * n**3 + partition + 0.02, 0.0)
         return Cost("stored", memory + 56 * n * n, links, seconds, _REMEDY)
-    return Cost("stored", memory, links, _seconds(made + partition, links * block * _LINK + tall), _REMEDY)
+    return Cost("stored", memory, links, _seconds(made + partition, links * block * _LINK + tall, counts), _REMEDY)
+
+
+def _components(params: AffinityParams, points: Any, made: float, threads: int) -> int:
+    """Count the connected components of the graph; 1, the most expensive case, where they are not quick to find."""
+    if params.name == "precomputed" and is_sparse(points):
+        return int(sparse_components(points).max()) + 1
+    k = int(params.n_neighbors)
+    if params.name != "nearest_neighbors" or made > _SEARCH or k > points.shape[0]:
+        return 1
+    links, _ = neighbours_of(points, k, threads, OWNER)
+    return int(sparse_components(links + links.T).max()) + 1
 
 
 def _seconds(fixed: float, application: float, counts: tuple[int, int, int] = _APPLICATIONS) -> Seconds:

@@ -419,7 +419,8 @@ class SpectralClustering(ClusterMixin, Estimator):
         points, _ = validate_points(X, params, None, threads, reset=True)
         m = self._columns(points.shape[0], self._most_clusters(points.shape[0]))
         options = {"n_init": int(self.n_init), "operator": self.operator, "solver": self.eigen_solver}
-        return estimate(params, points, m, threads=threads, **options)  # type: ignore[arg-type]
+        gap = self.n_clusters == "auto"
+        return estimate(params, points, m, threads=threads, gap=gap, **options)  # type: ignore[arg-type]
 
     def _keep(self, affinity: Affinity, result: EigenResult, w: Floats, found: Clusters) -> None:
         """Set the fitted attributes."""

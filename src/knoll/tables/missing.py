@@ -29,6 +29,7 @@ class MissingValues:
     medians: Sequence[float] | None = None
     values: int = 0
     rows: int = 0
+    infinite: int = 0  # of the values, such as 1e309 or inf
 
     def __post_init__(self) -> None:
         if self.rule not in MISSING:
@@ -41,13 +42,14 @@ class MissingValues:
         if complete.all():
             return X, complete
         self.values += int(gaps.sum())
+        self.infinite += int(np.isinf(X).sum())
         self.rows += int((~complete).sum())
         if self.rule == "error":
             row, column = (int(index) for index in np.argwhere(gaps)[0])
             raise BadData(
                 f"{self.name} has {self.found(first + len(X))}, the first in row {first + row + 1}, "
                 f"column {self.columns[column]!r}. Use --missing drop (leave out such rows) or --missing median "
-                "(fill in the median of the column)."
+                f"(fill in the median of the column).{self.reason()}"
             )
         if self.rule == "drop":
             return X[complete], complete
@@ -56,6 +58,10 @@ class MissingValues:
     def found(self, n_rows: int) -> str:
         """Return how many values were missing in the rows so far."""
         return f"{self.values} missing value{'s' * (self.values > 1)} in {self.rows} of {n_rows} rows"
+
+    def reason(self) -> str:
+        """Return a sentence on values that are numbers in the file, and missing all the same."""
+        return f" Infinite, or beyond float64: {self.infinite} of these values." if self.infinite else ""
 
     def _medians(self, X: Floats, gaps: Bools) -> Sequence[float]:
         if self.medians is not None:
@@ -74,7 +80,7 @@ def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
         return table, ""
     found = missing.found(len(table.X))
     if rule == "median":
-        return replace(table, X=X), f"{found}: filled in with the median of the column"
+        return replace(table, X=X), f"{found}: filled in with the median of the column{_remark(missing)}"
     if not len(X):
         raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
     kept = replace(
@@ -84,4 +90,8 @@ def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
         ids=None if table.ids is None else table.ids[keep],
         truth=None if table.truth is None else table.truth[keep],
     )
-    return kept, f"{found}: these rows were left out"
+    return kept, f"{found}: these rows were left out{_remark(missing)}"
+
+
+def _remark(missing: MissingValues) -> str:
+    return f"; {missing.infinite} of these values infinite, or beyond float64" if missing.infinite else ""
