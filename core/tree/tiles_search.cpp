@@ -54,26 +54,30 @@ class PanelLists {
   const double* keys(int64_t position) const { return keys_.get() + position * k_; }
   const int32_t* rows(int64_t position) const { return rows_.get() + position * k_; }
 
-  void offer(int64_t position, double d2, int32_t row) {
+  // Returns whether the radius may have fallen.
+  bool offer(int64_t position, double d2, int32_t row) {
     double* const keys = keys_.get() + position * k_;
     int32_t* const rows = rows_.get() + position * k_;
     const auto after = [&](int64_t at) { return keys[at] > d2 || (keys[at] == d2 && rows[at] > row); };
-    if (!after(k_ - 1) && rows[k_ - 1] >= 0) return;
+    if (!after(k_ - 1) && rows[k_ - 1] >= 0) return false;
     int64_t at = k_ - 1;
     for (; at > 0 && after(at - 1); --at) keys[at] = keys[at - 1], rows[at] = rows[at - 1];
     keys[at] = d2, rows[at] = row;
+    return true;
   }
 
-  // What other threads read without a lock. Radii only fall, so a stale value costs time, never a row.
-  void publish(int64_t panel) {
-    double most = -1;
-    for_bits(panels_.used[static_cast<size_t>(panel)], [&](int l) {
-      const int64_t position = panel * kPairPanel + l;
-      most = std::max(most, radius(position));
-      std::atomic_ref(low_[static_cast<size_t>(position)])
-          .store(panels_.bounds.row(panels_.norms[static_cast<size_t>(position)], radius(position)).low,
+  // What other threads read without a lock, after the lists of some lanes have changed. Radii only fall, so a stale
+  // value costs time, never a row.
+  void publish(int64_t panel, uint32_t lanes) {
+    for_bits(lanes, [&](int l) {
+      const auto position = static_cast<size_t>(panel * kPairPanel + l);
+      std::atomic_ref(low_[position])
+          .store(panels_.bounds.row(panels_.norms[position], radius(panel * kPairPanel + l)).low,
                  std::memory_order_relaxed);
     });
+    double most = -1;
+    for_bits(panels_.used[static_cast<size_t>(panel)],
+             [&](int l) { most = std::max(most, radius(panel * kPairPanel + l)); });
     std::atomic_ref(reach_[static_cast<size_t>(panel)])
         .store(panels_.bounds.reach(std::min(most, std::numeric_limits<double>::max())), std::memory_order_relaxed);
   }
@@ -120,7 +124,7 @@ class TilesSearch : public ReachabilitySearch {
         for (int64_t other = std::max<int64_t>(panel - kBeside, 0);
              other <= std::min(panel + kBeside, panels_.count - 1); ++other)
           meet_beside(block, panel, other, lists, d2.data());
-        lists.publish(panel);
+        lists.publish(panel, panels_.used[static_cast<size_t>(panel)]);
       }
     });
     // Then every other pair of panels once, for the rows of both.
@@ -218,22 +222,26 @@ class TilesSearch : public ReachabilitySearch {
     }
     if ((rows | columns) == 0) return;
     block.distances(other, need, d2);
+    uint32_t changed = 0;
     if (rows != 0) {
       const typename PanelLists<T>::Lock lock(lists, panel);
       for (int l = 0; l < block.size(); ++l)
         for_bits(tile.possible[l], [&](int t) {
-          lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t)));
+          if (lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t))))
+            changed |= uint32_t{1} << l;
         });
-      lists.publish(panel);
-      for (int l = 0; l < block.size(); ++l) block.set_radius(l, lists.radius(panel * kPairPanel + l));
+      if (changed != 0) lists.publish(panel, changed);
+      for_bits(changed, [&](int l) { block.set_radius(l, lists.radius(panel * kPairPanel + l)); });
     }
     if (columns != 0) {
       const typename PanelLists<T>::Lock lock(lists, other);
+      changed = 0;
       for (int l = 0; l < block.size(); ++l)
         for_bits(tile.sure[l], [&](int t) {
-          lists.offer(other * kPairPanel + t, d2[l * kPairPanel + t], static_cast<int32_t>(block.query(l)));
+          if (lists.offer(other * kPairPanel + t, d2[l * kPairPanel + t], static_cast<int32_t>(block.query(l))))
+            changed |= uint32_t{1} << t;
         });
-      lists.publish(other);
+      if (changed != 0) lists.publish(other, changed);
     }
   }
 
