@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,26 +23,27 @@ constexpr int64_t kWeighted = 16;  // rows of a list where there are weights
 constexpr int64_t kGrain = 1 << 14;
 constexpr int64_t kPollEvery = 1 << 16;
 
-// Edges upward by key: keys as integers, and both ends in one number.
+// Edges upward by height: both ends in one number.
 struct SortedEdges {
-  LargeArray<uint64_t> keys;
-  LargeArray<int64_t> ends;  // a·2³² + b
+  LargeArray<uint64_t> heights;  // as integers
+  LargeArray<int64_t> ends;      // a·2³² + b
   int64_t count;
 
-  SortedEdges(std::vector<TreeEdge> edges, Run run)
-      : keys(make_large_array<uint64_t>(edges.size())),
+  SortedEdges(std::vector<TreeEdge> edges, const ReachabilitySearch& search, Run run)
+      : heights(make_large_array<uint64_t>(edges.size())),
         ends(make_large_array<int64_t>(edges.size())),
         count(static_cast<int64_t>(edges.size())) {
     for_chunks(count, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (auto e = static_cast<size_t>(begin); e < static_cast<size_t>(end); ++e) {
-        keys[e] = std::bit_cast<uint64_t>(edges[e].key + 0.0);  // keys are ≥ 0: their bits order like them
+        // Distances are ≥ 0, so their bits order like them, and a distance orders like its key.
+        heights[e] = std::bit_cast<uint64_t>(search.distance(edges[e].key) + 0.0);
         ends[e] = int64_t{edges[e].a} << 32 | edges[e].b;
       }
     });
     std::vector<TreeEdge>().swap(edges);
-    radix_sort(keys.get(), ends.get(), count, run);
+    radix_sort(heights.get(), ends.get(), count, run);
   }
-  double key(int64_t e) const { return std::bit_cast<double>(keys[static_cast<size_t>(e)]); }
+  double height(int64_t e) const { return std::bit_cast<double>(heights[static_cast<size_t>(e)]); }
   int32_t a(int64_t e) const { return static_cast<int32_t>(ends[static_cast<size_t>(e)] >> 32); }
   int32_t b(int64_t e) const { return static_cast<int32_t>(ends[static_cast<size_t>(e)] & 0xffffffff); }
 };
@@ -135,16 +137,15 @@ void arrange(const std::vector<int32_t>& rows, const TreeNodes& nodes, View<int6
   }
 }
 
-// Rows in an order in which every component is an interval, and the bars between them.
-std::vector<int32_t> chain_rows(const ReachabilitySearch& search, const SortedEdges& edges, View<double, 1> bars,
+// Rows in an order in which every component is an interval, and the bars between them. row_of (n): by position.
+std::vector<int32_t> chain_rows(const int32_t* row_of, int64_t n, const SortedEdges& edges, View<double, 1> bars,
                                 Run run) {
   constexpr int64_t kAhead = 16;
-  const int64_t n = search.size();
   Chains chains(n);
   for (int64_t e = 0; e < edges.count; ++e) {
     if (e % kPollEvery == 0) run.poll();
     if (e + kAhead < edges.count) chains.prefetch(edges.a(e + kAhead)), chains.prefetch(edges.b(e + kAhead));
-    chains.join(edges.a(e), edges.b(e), search.distance(edges.key(e)));
+    chains.join(edges.a(e), edges.b(e), edges.height(e));
   }
   std::vector<int32_t> rows;
   rows.reserve(static_cast<size_t>(n));
@@ -152,7 +153,7 @@ std::vector<int32_t> chain_rows(const ReachabilitySearch& search, const SortedEd
     if (!chains.is_root(p)) continue;  // one chain, unless distances are infinite
     for (int32_t q = p; q >= 0; q = chains.next(q)) {
       bars(static_cast<int64_t>(rows.size())) = chains.bar(q);
-      rows.push_back(static_cast<int32_t>(search.row(q)));
+      rows.push_back(row_of[q]);
     }
   }
   return rows;
@@ -216,8 +217,10 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     }
   });
   lists.core.reset();
-  const std::vector<int32_t> rows = chain_rows(*search, SortedEdges(std::move(tree.edges), run), bars, run);
+  auto edges = std::make_unique<const SortedEdges>(std::move(tree.edges), *search, run);
   search.reset();
+  const std::vector<int32_t> rows = chain_rows(row_of.get(), n, *edges, bars, run);
+  edges.reset();
   arrange(rows, tree_nodes(bars, run), order, bars, run);
   for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
