@@ -18,12 +18,12 @@ void partition_overlaps(View<const int32_t, 2> labels,  // in  (p, m) ≥ 0
 // highest `top` of its rows as its peak. When two components meet, the prominence of the lower is its peak less the
 // height of the edge. For each cluster: the largest prominence of a component that has at least a share of the rows of
 // the cluster, for each share; −1 where no such component was met.
-void inner_prominences(View<const int32_t, 2> labels,   // in  (p, m) −1: not in a cluster
-                       View<const int32_t, 2> edges,    // in  (e, 2) in descending order of height
-                       View<const double, 1> heights,   // in  (e)
-                       View<const double, 1> tops,      // in  (m)
-                       View<const double, 1> shares,    // in  (s)
-                       View<double, 2> prominences,     // out (p, clusters·s)
+void inner_prominences(View<const int32_t, 2> labels,  // in  (p, m) −1: not in a cluster
+                       View<const int32_t, 2> edges,   // in  (e, 2) in descending order of height
+                       View<const double, 1> heights,  // in  (e)
+                       View<const double, 1> tops,     // in  (m)
+                       View<const double, 1> shares,   // in  (s)
+                       View<double, 2> prominences,    // out (p, clusters·s)
                        Run run);
 
 }  // namespace knoll

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numeric>
 
+#include "common/large_array.hpp"
 #include "common/parallel.hpp"
+#include "common/prefetch.hpp"
+#include "common/radix_sort.hpp"
 #include "common/tile.hpp"
 #include "neighbors/index.hpp"
 
@@ -65,42 +67,19 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
     largest_ = std::max(largest_, largest);
   });
   rows_.resize(static_cast<size_t>(n_));
-  std::iota(rows_.begin(), rows_.end(), 0);
   if (n_ == 0) return;
-  cut(embedded.get(), run);
-
+  make_nodes();
   tiles_ = doubles(leaves_ * dims_ * kPoints);
   boxes_ = doubles(static_cast<int64_t>(nodes_.size()) * 2 * dims_);
+  cut(embedded.get(), run);
   // For angles the tree holds unit vectors; the band is decided on the data itself.
-  if (!metric.direct()) raw_ = doubles(n_ * d);
-  leaf_node_.resize(static_cast<size_t>(leaves_));
-  for (size_t node = 0; node < nodes_.size(); ++node)
-    if (nodes_[node].child < 0) leaf_node_[static_cast<size_t>(nodes_[node].begin)] = static_cast<int32_t>(node);
-  // Leaves as column tiles with their boxes. Lanes past the last point are infinite: no radius contains them, and they
-  // do not widen the box.
-  for_chunks(leaves_, 64, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t leaf = begin; leaf < end; ++leaf) {
-      const int64_t m = points_in(leaf);
-      double* const out = tiles_.get() + leaf * dims_ * kPoints;
-      double* const low = boxes_.get() + int64_t{leaf_node(leaf)} * 2 * dims_;
-      // An empty box: the first point sets both ends.
-      std::fill(low, low + dims_, kInfinity);
-      std::fill(low + dims_, low + 2 * dims_, -kInfinity);
-      for (int64_t t = 0; t < kPoints; ++t) {
-        const int64_t i = t < m ? row(leaf * kPoints + t) : -1;
-        for (int64_t j = 0; j < dims_; ++j) {
-          const double value = i < 0 ? kInfinity : embedded[static_cast<size_t>(i * dims_ + j)];
-          out[j * kPoints + t] = value;
-          if (i < 0) continue;
-          low[j] = std::min(low[j], value);
-          low[dims_ + j] = std::max(low[dims_ + j], value);
-        }
-        if (i >= 0 && raw_)
-          for (int64_t j = 0; j < d; ++j)
-            raw_[static_cast<size_t>((leaf * kPoints + t) * d + j)] = static_cast<double>(x(i, j)) + 0.0;
-      }
-    }
-  });
+  if (!metric.direct()) {
+    raw_ = doubles(n_ * d);
+    for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        for (int64_t j = 0; j < d; ++j) raw_[static_cast<size_t>(p * d + j)] = static_cast<double>(x(row(p), j)) + 0.0;
+    });
+  }
   for (size_t node = nodes_.size(); node-- > 0;) {  // children come after their parents
     // The box of two children is the smallest around both, so bounds are never looser than the points allow.
     const int32_t child = nodes_[node].child;
@@ -114,51 +93,178 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
   }
 }
 
-// Orders rows_ and makes the nodes, level by level: the nodes of a level are cut concurrently. The comparison is a
-// total order (ties by row), so both halves are the same sets whatever std::nth_element does.
-void KdTree::cut(const double* embedded, Run run) {
-  // A binary tree over `leaves` has 2·leaves − 1 nodes: no reallocation while a level is cut.
+namespace {
+
+// A point by its coordinate along one axis, as integers that order like it. A total order, ties by row: a set of least
+// points is one set, however it is found.
+struct AxisKey {
+  uint64_t at, row_slot;  // row·2³² + slot: where the coordinates are
+
+  int32_t row() const { return static_cast<int32_t>(row_slot >> 32); }
+  int32_t slot() const { return static_cast<int32_t>(row_slot & 0xffffffff); }
+  // Without a branch: half of the comparisons with a median are true.
+  friend bool operator<(const AxisKey& a, const AxisKey& b) {
+    return (static_cast<unsigned>(a.at < b.at) |
+            (static_cast<unsigned>(a.at == b.at) & static_cast<unsigned>(a.row_slot < b.row_slot))) != 0;
+  }
+};
+AxisKey axis_key(int64_t row, int64_t slot) {
+  return {0, static_cast<uint64_t>(row) << 32 | static_cast<uint64_t>(slot)};
+}
+
+// A pivot for the nth of [begin, end): an order statistic of evenly spaced keys, one standard deviation to the far side
+// of the nth, so that it is mostly in the smaller part.
+AxisKey* choose_pivot(AxisKey* begin, const AxisKey* nth, AxisKey* end) {
+  const int64_t n = end - begin, rank = nth - begin;
+  const int64_t m = n > 4096 ? 63 : n > 512 ? 15 : 5, deviation = m / 15;
+  AxisKey* sample[63];
+  for (int64_t i = 0; i < m; ++i) sample[i] = begin + (2 * i + 1) * n / (2 * m);
+  int64_t at = rank * m / n;
+  at = std::clamp<int64_t>(2 * rank < n ? at + deviation : at - deviation, 0, m - 1);
+  std::nth_element(sample, sample + at, sample + m, [](const AxisKey* a, const AxisKey* b) { return *a < *b; });
+  return sample[at];
+}
+
+// As std::nth_element, without a branch for each key. scratch: as many keys as there are.
+void select(AxisKey* begin, AxisKey* nth, AxisKey* end, AxisKey* scratch) {
+  for (int round = 0; end - begin > 12; ++round) {
+    if (round == 64) return std::nth_element(begin, nth, end);  // an order of the keys that defeats the samples
+    std::swap(*choose_pivot(begin, nth, end), end[-1]);
+    const AxisKey pivot = end[-1];
+    // Every key is written to both sides, and one of the two advances. [begin, left) never passes the key just read.
+    AxisKey *left = begin, *right = scratch;
+    for (const AxisKey* i = begin; i < end - 1; ++i) {
+      const AxisKey key = *i;
+      const auto below = static_cast<int>(key < pivot);
+      left->at = right->at = key.at;
+      left->row_slot = right->row_slot = key.row_slot;
+      left += below;
+      right += 1 - below;
+    }
+    *left = pivot;
+    std::copy(scratch, right, left + 1);
+    if (left == nth) return;
+    (nth < left ? end : begin) = nth < left ? left : left + 1;
+  }
+  std::sort(begin, end);
+}
+
+// The longest side of the box of up to 1024 evenly spaced keys, the first of equally long ones. No bound depends on it.
+int64_t longest_side(const AxisKey* begin, const AxisKey* end, const double* coords, int64_t dims) {
+  const int64_t n = end - begin, step = (n + 1023) / 1024;
+  int64_t longest = 0;
+  double length = -1;
+  for (int64_t j = 0; j < dims; ++j) {
+    double low = kInfinity, high = -kInfinity;
+    for (int64_t i = 0; i < n; i += step) {
+      const double value = coords[int64_t{begin[i].slot()} * dims + j];
+      low = std::min(low, value), high = std::max(high, value);
+    }
+    const double side = 0.5 * high - 0.5 * low;  // cannot overflow
+    if (side > length) length = side, longest = j;
+  }
+  return longest;
+}
+
+}  // namespace
+
+// How many nodes there are and their leaves depend on n alone.
+void KdTree::make_nodes() {
   nodes_.reserve(static_cast<size_t>(2 * leaves_));
   nodes_.push_back({0, static_cast<int32_t>(leaves_), -1});
-  for (size_t first = 0; first < nodes_.size();) {
-    const size_t last = nodes_.size();
-    for (size_t node = first; node < last; ++node) {
-      const auto [from, to, none] = nodes_[node];
-      if (to - from < 2) continue;
-      nodes_[node].child = static_cast<int32_t>(nodes_.size());
-      // Whole leaves on the left: all leaves but the last are full.
-      const int32_t middle = from + (to - from + 1) / 2;
-      nodes_.push_back({from, middle, -1});
-      nodes_.push_back({middle, to, -1});
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    const auto [from, to, none] = nodes_[node];
+    if (to - from < 2) continue;
+    nodes_[node].child = static_cast<int32_t>(nodes_.size());
+    // Whole leaves on the left: all leaves but the last are full.
+    const int32_t middle = from + (to - from + 1) / 2;
+    nodes_.push_back({from, middle, -1});
+    nodes_.push_back({middle, to, -1});
+  }
+  leaf_node_.resize(static_cast<size_t>(leaves_));
+  for (size_t node = 0; node < nodes_.size(); ++node)
+    if (nodes_[node].child < 0) leaf_node_[static_cast<size_t>(nodes_[node].begin)] = static_cast<int32_t>(node);
+}
+
+// Nodes that are too large for the second cache level one level after the other, those of a level concurrently; then
+// whole subtrees, with a copy of their coordinates.
+void KdTree::cut(const double* embedded, Run run) {
+  constexpr int32_t kSubtree = 256;  // leaves
+  const auto size = static_cast<size_t>(n_);
+  const auto keys = make_large_array<AxisKey>(size), scratch = make_large_array<AxisKey>(size);
+  for_chunks(n_, kGrain, run, [&](int64_t, int64_t first, int64_t last) {
+    for (auto i = static_cast<int32_t>(first); i < last; ++i) keys[static_cast<size_t>(i)] = axis_key(i, i);
+  });
+  // Moves the points of the first child before those of the second; `coords` has the rows of the keys' slots.
+  const auto split = [&](const Node& node, const double* coords) {
+    AxisKey *const first = keys.get() + begin(node), *const last = keys.get() + end(node);
+    const double* const column = coords + longest_side(first, last, coords, dims_);
+    constexpr int64_t kAhead = 16;
+    for (AxisKey* key = first; key < last; ++key) {
+      if (last - key > kAhead) prefetch(column + int64_t{key[kAhead].slot()} * dims_, 1);
+      key->at = order_key(column[int64_t{key->slot()} * dims_]);
     }
-    for_chunks(static_cast<int64_t>(last - first), 1, run, [&](int64_t, int64_t chunk, int64_t) {
-      const Node& node = nodes_[first + static_cast<size_t>(chunk)];
-      if (node.child < 0) return;
+    select(first, keys.get() + end(nodes_[static_cast<size_t>(node.child)]), last, scratch.get() + begin(node));
+  };
+  std::vector<int32_t> roots, level{0}, large;  // of the subtrees, of a level, those to be split
+  while (!level.empty()) {
+    large.clear();
+    for (const int32_t node : level) {
+      const auto& [from, to, child] = nodes_[static_cast<size_t>(node)];
+      (to - from > kSubtree ? large : roots).push_back(node);
+    }
+    level.clear();
+    for (const int32_t node : large)
+      for (const int32_t side : {0, 1}) level.push_back(nodes_[static_cast<size_t>(node)].child + side);
+    for_chunks(static_cast<int64_t>(large.size()), 1, run, [&](int64_t, int64_t i, int64_t) {
       run.poll();
-      int32_t *from = rows_.data() + begin(node), *to = rows_.data() + end(node);
-      std::vector<double> low(static_cast<size_t>(dims_), kInfinity), high(static_cast<size_t>(dims_), -kInfinity);
-      for (const int32_t* i = from; i < to; ++i)
-        for (int64_t j = 0; j < dims_; ++j) {
-          const double value = embedded[int64_t{*i} * dims_ + j];
-          low[static_cast<size_t>(j)] = std::min(low[static_cast<size_t>(j)], value);
-          high[static_cast<size_t>(j)] = std::max(high[static_cast<size_t>(j)], value);
-        }
-      int64_t longest = 0;
-      double length = -1;
-      for (int64_t j = 0; j < dims_; ++j) {
-        // The first of equally long sides: the tree is a function of the points alone.
-        const double side = 0.5 * high[static_cast<size_t>(j)] - 0.5 * low[static_cast<size_t>(j)];  // cannot overflow
-        if (side > length) length = side, longest = j;
-      }
-      const double* const column = embedded + longest;
-      // A total order, ties by row, so the two sets do not depend on the algorithm behind nth_element.
-      std::nth_element(from, rows_.data() + end(nodes_[static_cast<size_t>(node.child)]), to,
-                       [&](int32_t a, int32_t b) {
-                         const double u = column[int64_t{a} * dims_], v = column[int64_t{b} * dims_];
-                         return u < v || (u == v && a < b);
-                       });
+      split(nodes_[static_cast<size_t>(large[static_cast<size_t>(i)])], embedded);
     });
-    first = last;
+  }
+  for_chunks(static_cast<int64_t>(roots.size()), 1, run, [&](int64_t, int64_t i, int64_t) {
+    run.poll();
+    const Node& root = nodes_[static_cast<size_t>(roots[static_cast<size_t>(i)])];
+    const int64_t from = begin(root), m = end(root) - from;
+    AxisKey* const its = keys.get() + from;
+    std::vector<double> coords(static_cast<size_t>(m * dims_));
+    for (int64_t k = 0; k < m; ++k) {
+      for (int64_t j = 0; j < dims_; ++j)
+        coords[static_cast<size_t>(k * dims_ + j)] = embedded[int64_t{its[k].row()} * dims_ + j];
+      its[k] = axis_key(its[k].row(), k);
+    }
+    std::vector<int32_t> open{roots[static_cast<size_t>(i)]};
+    while (!open.empty()) {
+      const Node& node = nodes_[static_cast<size_t>(open.back())];
+      open.pop_back();
+      if (node.child < 0) continue;
+      split(node, coords.data());
+      open.insert(open.end(), {node.child, node.child + 1});
+    }
+    std::vector<int32_t> slots(static_cast<size_t>(m));
+    for (int64_t k = 0; k < m; ++k) {
+      rows_[static_cast<size_t>(from + k)] = its[k].row();
+      slots[static_cast<size_t>(k)] = its[k].slot();
+    }
+    for (int64_t leaf = root.begin; leaf < root.end; ++leaf)
+      pack(leaf, coords.data(), slots.data() + (leaf - root.begin) * kPoints);
+  });
+}
+
+// A leaf as a column tile with its box. Lanes past the last point are infinite: no radius contains them, and they do
+// not widen the box.
+void KdTree::pack(int64_t leaf, const double* coords, const int32_t* slots) {
+  const int64_t m = points_in(leaf);
+  double* const out = tiles_.get() + leaf * dims_ * kPoints;
+  double* const box_of_leaf = boxes_.get() + int64_t{leaf_node(leaf)} * 2 * dims_;
+  for (int64_t j = 0; j < dims_; ++j) {
+    double low = kInfinity, high = -kInfinity;
+    for (int64_t t = 0; t < m; ++t) {
+      const double value = coords[int64_t{slots[t]} * dims_ + j];
+      out[j * kPoints + t] = value;
+      low = std::min(low, value), high = std::max(high, value);
+    }
+    std::fill(out + j * kPoints + m, out + (j + 1) * kPoints, kInfinity);
+    box_of_leaf[j] = low, box_of_leaf[dims_ + j] = high;
   }
 }
 

@@ -1,9 +1,9 @@
 // A balanced tree of boxes over points, whose leaves are column tiles of kPoints points.
 //
-// Nodes are cut at the median of their longest side, rounded to whole leaves, so equal points and any shape of the data
-// give the same depth. Nodes are stored level by level: the root is 0 and the children of a node are adjacent. No
-// answer depends on the cuts: `nearest` and `farthest` bound the *computed* reduced distances exactly, since every
-// operation is monotone under rounding (docs/numerics/index.md, X1).
+// Nodes are cut at the median of their longest side (of a sample of their points), rounded to whole leaves, so equal
+// points and any shape of the data give the same depth. Nodes are stored level by level: the root is 0 and the children
+// of a node are adjacent. No answer depends on the cuts: `nearest` and `farthest` bound the *computed* reduced
+// distances exactly, since every operation is monotone under rounding (docs/numerics/index.md, X1).
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,9 @@ class KdTree {
   int compare(int64_t position, int64_t other) const;
 
  private:
+  void make_nodes();
   void cut(const double* embedded, Run run);
+  void pack(int64_t leaf, const double* coords, const int32_t* slots);
 
   Metric metric_;
   int64_t n_, dims_, leaves_;

@@ -23,7 +23,7 @@ void Block<T>::fill(const int64_t* positions, int64_t count) {
   for (int l = 0; l < kPanelRows; ++l) {  // a free row has high = low = ∞: p ≥ ∞ is false, so no pair is possible
     // Three rows side by side: the kernel broadcasts three neighbouring numbers for each j.
     float* const to = rows_.data() + l / 3 * 3 * width + l % 3;
-    high_[l] = low_[l] = std::numeric_limits<float>::infinity();
+    high_[l] = low_[l] = plain_[l] = std::numeric_limits<float>::infinity();
     if (l >= count) {
       for (int64_t j = 0; j < width; ++j) to[3 * j] = 0.0f;
       continue;
@@ -31,6 +31,7 @@ void Block<T>::fill(const int64_t* positions, int64_t count) {
     const int64_t position = positions[l], panel = position / kPairPanel;
     const float* const from = queries_.columns.data() + panel * width * kPairPanel + position % kPairPanel;
     for (int64_t j = 0; j < width; ++j) to[3 * j] = from[j * kPairPanel];
+    plain_[l] = queries_.low[static_cast<size_t>(position)];
     query_[l] = queries_.rows[static_cast<size_t>(position)];
     norms_[l] = queries_.norms[static_cast<size_t>(position)];
   }
@@ -129,16 +130,30 @@ const std::vector<typename Block<T>::Candidate>& Block<T>::candidates(double r2,
   return candidates_;
 }
 
+// The panel of the next candidate, which is prefetched while this one is computed.
+template <class T>
+const float* Block<T>::ahead(int64_t panel) {
+  while (cursor_ + 1 < candidates_.size() && candidates_[cursor_].panel != panel) ++cursor_;
+  const int64_t next = cursor_ + 1 < candidates_.size() ? candidates_[cursor_ + 1].panel : panel;
+  return panels_.columns.data() + next * panels_.width * kPairPanel;
+}
+
 template <class T>
 void Block<T>::classify(int64_t panel, Tile& tile) {
   ++stats.tiles;
-  while (cursor_ + 1 < candidates_.size() && candidates_[cursor_].panel != panel) ++cursor_;
-  // The next candidate's panel is prefetched while this one is computed.
-  const int64_t next = cursor_ + 1 < candidates_.size() ? candidates_[cursor_ + 1].panel : panel;
   kernels().pairs.masks(rows_.data(), high_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel,
                         panels_.high.data() + panel * kPairPanel, panels_.low.data() + panel * kPairPanel,
-                        panels_.width, tile.sure, tile.possible,
-                        panels_.columns.data() + next * panels_.width * kPairPanel);
+                        panels_.width, tile.sure, tile.possible, ahead(panel));
+}
+
+// p < low(x) + low(y) ⟹ D > r² whichever of the two has the term of r² (docs/numerics/pairs.md, P6): the sum of the two
+// thresholds is the same. So the comparison with `high` is made with the lows of the other side's radii.
+template <class T>
+void Block<T>::classify_both(int64_t panel, const float* column_low, Tile& tile) {
+  ++stats.tiles;
+  kernels().pairs.masks(rows_.data(), plain_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel,
+                        column_low, panels_.low.data() + panel * kPairPanel, panels_.width, tile.sure, tile.possible,
+                        ahead(panel));
 }
 
 // The one distance of all pairs of a tile, in float64 lanes.

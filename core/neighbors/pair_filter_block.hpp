@@ -73,6 +73,10 @@ class Block {
   // Runs the float32 filter on the block's rows and a panel.
   void classify(int64_t panel, Tile& tile);
 
+  // As classify, for radii of both sides: tile.possible has the pairs that may be within the radius of the block's row,
+  // tile.sure those that may be within that of the panel's row, whose thresholds with its radius are column_low (32).
+  void classify_both(int64_t panel, const float* column_low, Tile& tile);
+
   // d2[l·32 + t] for the bits t of need[l]: the one distances of query l and rows of the panel.
   void distances(int64_t panel, const uint32_t* need, double* d2);
 
@@ -87,6 +91,7 @@ class Block {
   void near_balls(const Balls& balls, int64_t first, int64_t last, double reach, F&& near);
   void distances_of_all(int64_t panel, double* d2);
   void ball();
+  const float* ahead(int64_t panel);
 
   const Panels<T>& queries_;
   const Panels<T>& panels_;
@@ -95,7 +100,8 @@ class Block {
   int64_t query_[kPairPanel] = {};
   double norms_[kPairPanel] = {};
   float high_[kPanelRows] = {}, low_[kPanelRows] = {};
-  std::vector<float> rows_;  // (11, width, 3)
+  float plain_[kPanelRows] = {};  // `low` without a radius
+  std::vector<float> rows_;       // (11, width, 3)
   std::vector<double> center_;
   double radius_ = 0;
   std::vector<Candidate> candidates_;

@@ -5,20 +5,13 @@
 #include "common/parallel.hpp"
 #include "neighbors/pair_filter.hpp"
 #include "neighbors/pair_filter_block.hpp"
+#include "neighbors/row_order.hpp"
 
 namespace knoll {
 
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-// Rows of x in lexicographic order, equal ones by index.
-template <class T>
-bool before(View<const T, 2> x, int64_t a, int64_t b) {
-  for (int64_t j = 0; j < x.shape[1]; ++j)
-    if (x(a, j) != x(b, j)) return x(a, j) < x(b, j);
-  return a < b;
-}
 
 // For each block: found = make(block); found.radius(l) is the largest D that can still change query l's answer, and
 // found.offer(l, j, d2) passes a row with D ≤ radius(l). Panels come by their lower bound `gap`, upward; radii only
@@ -86,7 +79,7 @@ PairStats PairFilter<T>::nearest(View<const T, 2> queries, View<const uint8_t, 1
     // D ≤ best: nearer, the first, or equal and before it in lexicographic order.
     void offer(int l, int64_t j, double here) {
       // best starts as r2, so the first row within it wins without a comparison.
-      if (here < best[l] || at[l] < 0 || before(x, j, at[l])) best[l] = here, at[l] = j;
+      if (here < best[l] || at[l] < 0 || row_before(x, j, at[l])) best[l] = here, at[l] = j;
     }
     void finish() const {
       for (int l = 0; l < block.size(); ++l) {

@@ -23,6 +23,7 @@ namespace knoll::KNOLL_ISA {
 #include "neighbors/ascent-inl.hpp"
 #include "neighbors/index-inl.hpp"
 #include "neighbors/pair_filter-inl.hpp"
+#include "tree/search-inl.hpp"
 
 // A constant has internal linkage by default; dispatch.cpp names it from another file.
 extern const Kernels table;
@@ -46,6 +47,7 @@ const Kernels table = {
     .pairs = pair_kernels,
     .seeding = seeding_kernels,
     .gram = gram_kernels,
+    .tree = tree_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

@@ -10,6 +10,7 @@
 #include "neighbors/ascent_kernels.hpp"
 #include "neighbors/index_kernels.hpp"
 #include "neighbors/pair_kernels.hpp"
+#include "tree/kernels.hpp"
 
 namespace knoll {
 
@@ -49,6 +50,7 @@ struct Kernels {
   PairKernels pairs;
   SeedingKernels seeding;
   GramKernels gram;
+  TreeKernels tree;
 };
 
 }  // namespace knoll

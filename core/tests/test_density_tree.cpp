@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "check.hpp"
 #include "common/view.hpp"
+#include "simd/kernels.hpp"
 #include "tree/condensed_tree.hpp"
 #include "tree/density_tree.hpp"
 
@@ -22,13 +25,14 @@ struct Tree {
   bool operator==(const Tree&) const = default;
 };
 
-Tree tree_of(const std::vector<double>& x, int64_t d, int64_t min_samples, int threads) {
+Tree tree_of(const std::vector<double>& x, int64_t d, int64_t min_samples, int threads,
+             const std::string& backend = "auto") {
   const auto n = static_cast<int64_t>(x.size()) / d;
   const auto rows = static_cast<size_t>(n);
   Tree tree{std::vector<int64_t>(rows), std::vector<double>(rows), std::vector<double>(rows),
             std::vector<int32_t>(rows * static_cast<size_t>(min_samples - 1))};
   density_tree(matrix_view(x.data(), n, d), static_cast<double>(min_samples), {}, Metric(MetricName::euclidean, 2, d),
-               "auto", vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
+               backend, vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
                vector_view(tree.core.data(), n), matrix_view(tree.near.data(), n, min_samples - 1), {}, 1.0,
                Run{threads});
   return tree;
@@ -100,4 +104,101 @@ TEST("density tree: a node joins all components that meet at its height") {
   CHECK(nodes.begin == (std::vector<int32_t>{0, 2, 4, 0}));
   CHECK(nodes.end == (std::vector<int32_t>{2, 4, 6, 6}));
   CHECK(nodes.leaf_parent == (std::vector<int32_t>{0, 0, 1, 1, 2, 2}));
+}
+
+// Tables on which searches differ: a lattice has ties, blobs have empty regions, and a chain has long components.
+std::vector<double> table(const std::string& shape, int64_t n, int64_t d, std::mt19937_64& random) {
+  std::vector<double> x(static_cast<size_t>(n * d));
+  const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  for (int64_t i = 0; i < n; ++i) {
+    const auto blob = static_cast<double>(random() % 7);
+    for (int64_t j = 0; j < d; ++j)
+      x[static_cast<size_t>(i * d + j)] = shape == "lattice" ? static_cast<double>(random() % 3)
+                                          : shape == "blobs" ? uniform() + 10 * blob
+                                          : shape == "chain" ? static_cast<double>(j == 0 ? i * i : 0)
+                                                             : uniform();
+  }
+  return x;
+}
+
+TEST("density tree: the same tree by a kd-tree and by tiles") {
+  std::mt19937_64 random(3);
+  for (const std::string shape : {"uniform", "lattice", "blobs", "chain"})
+    for (const int64_t d : {1, 2, 5, 9, 20})
+      for (const int64_t min_samples : {1, 2, 10, 18}) {
+        const std::vector<double> x = table(shape, 400, d, random);
+        Tree tree = tree_of(x, d, min_samples, 2, "tree"), tiles = tree_of(x, d, min_samples, 3, "tiles");
+        CHECK(tree.order == tiles.order);
+        CHECK(tree.bars == tiles.bars);
+        CHECK(tree.core == tiles.core);
+      }
+}
+
+TEST("density tree: the choice of the search depends on the data") {
+  std::mt19937_64 random(4);
+  const int64_t n = 20000, d = 8;
+  std::vector<double> line(static_cast<size_t>(n * d)), cloud = table("uniform", n, d, random);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < d; ++j) line[static_cast<size_t>(i * d + j)] = static_cast<double>(i) + cloud[0];
+  const auto chosen = [&](const std::vector<double>& x) {
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::vector<double> bars(order.size()), core(order.size());
+    std::vector<int32_t> near(order.size() * 4);
+    return density_tree(matrix_view(x.data(), n, d), 5.0, {}, Metric(MetricName::euclidean, 2, d), "auto",
+                        vector_view(order.data(), n), vector_view(bars.data(), n), vector_view(core.data(), n),
+                        matrix_view(near.data(), n, int64_t{4}), Run{2})
+        .backend;
+  };
+  CHECK(chosen(line) == "tree");
+  CHECK(chosen(cloud) == "tiles");
+}
+
+TEST("density tree: lists of nearest points, by every instruction set") {
+  std::mt19937_64 random(5);
+  constexpr int64_t d = 3;
+  for (const Kernels* const table : all_kernels())
+    for (const int64_t k : {1, 4, 5, 9, 13, 16, 17, 31})
+      for (int round = 0; round < 20; ++round) {
+        // Column tiles; every other one is a lattice, with equal distances.
+        std::vector<double> a(d * kPoints), b(d * kPoints), box(2 * d), limits(kPoints, kInfinity);
+        for (auto* const tile : {&a, &b})
+          for (double& value : *tile)
+            value = round % 2 == 0 ? static_cast<double>(random() % 3) : static_cast<double>(random() >> 11) * 0x1p-53;
+        const auto enclose = [&](const std::vector<double>& tile) {
+          for (int64_t j = 0; j < d; ++j) {
+            const auto [low, high] = std::minmax_element(tile.begin() + j * kPoints, tile.begin() + (j + 1) * kPoints);
+            box[static_cast<size_t>(j)] = *low, box[static_cast<size_t>(d + j)] = *high;
+          }
+        };
+        const int64_t width = (k + 3) / 4 * 4;
+        std::vector<double> keys(static_cast<size_t>(kPoints * width), kInfinity), positions(keys.size());
+        enclose(a);
+        table->tree.nearest[kSumSquares](a.data(), a.data(), box.data(), d, 1, 0, 1, k, limits.data(), keys.data(),
+                                         positions.data());
+        enclose(b);
+        table->tree.nearest[kSumSquares](a.data(), b.data(), box.data(), d, 1, kPoints, 0, k, limits.data(),
+                                         keys.data(), positions.data());
+        for (int64_t l = 0; l < kPoints; ++l) {
+          const auto key = [&](int64_t position) {
+            const std::vector<double>& tile = position < kPoints ? a : b;
+            double sum = 0;
+            for (int64_t j = 0; j < d; ++j) {
+              const double difference =
+                  a[static_cast<size_t>(j * kPoints + l)] - tile[static_cast<size_t>(j * kPoints + position % kPoints)];
+              sum += difference * difference;
+            }
+            return sum;
+          };
+          std::vector<int64_t> others(2 * kPoints);
+          std::iota(others.begin(), others.end(), 0);
+          others.erase(others.begin() + l);
+          std::stable_sort(others.begin(), others.end(), [&](int64_t p, int64_t q) { return key(p) < key(q); });
+          for (int64_t rank = 0; rank < k; ++rank) {
+            const auto at = static_cast<size_t>(l * width + rank);
+            CHECK(positions[at] == static_cast<double>(others[static_cast<size_t>(rank)]));
+            CHECK(keys[at] == key(others[static_cast<size_t>(rank)]));
+          }
+          CHECK(limits[static_cast<size_t>(l)] == keys[static_cast<size_t>(l * width + k - 1)]);
+        }
+      }
 }

@@ -5,11 +5,16 @@
 
 namespace knoll {
 
+// Null where the lists of 32 rows take more than most_work cycles in the tree, as a sample of its leaves shows;
+// infinite: no sample is taken.
 template <class T>
-std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, Run run);
+std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, double most_work,
+                                                     Run run);
 
 // Euclidean only, of coordinates whose squares are well within float64.
 template <class T>
 std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, Run run);
+// The cycles of all tiles, for 32 rows.
+double work_of_tiles(int64_t n, int64_t d);
 
 }  // namespace knoll

@@ -5,18 +5,12 @@
 #include <vector>
 
 #include "common/parallel.hpp"
+#include "neighbors/row_order.hpp"
 
 namespace knoll {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;
-
-template <class T>
-bool before(View<const T, 2> x, int64_t a, int64_t b) {
-  for (int64_t j = 0; j < x.shape[1]; ++j)
-    if (x(a, j) != x(b, j)) return x(a, j) < x(b, j);
-  return a < b;
-}
 
 }  // namespace
 
@@ -73,7 +67,7 @@ void attach_borders(View<const T, 2> x, View<const int32_t, 2> near, View<const 
         copy(other, there);
         const double distance = metric.distance(here.data(), there.data());
         if (distance > least) break;  // the later ones are no nearer
-        if (closest < 0 || distance < least || before(x, other, closest)) closest = other;
+        if (closest < 0 || distance < least || row_before(x, other, closest)) closest = other;
         least = distance;
       }
       labels(row) = closest < 0 ? -1 : labels(closest);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "common/parallel.hpp"
 #include "tree/backends.hpp"
@@ -11,8 +12,9 @@
 namespace knoll {
 namespace {
 
-// From so many columns on, a search of 10 nearest rows visits most leaves of a tree.
-constexpr int64_t kTilesFrom = 8;
+// Columns from which a sample of searches in the tree decides between it and tiles, and from which its leaves would
+// take more memory than the data: then there are tiles without a sample.
+constexpr int64_t kProbeFrom = 6, kTilesFrom = 65;
 
 // Whether squares of all differences are well within float64: coordinates up to 2^450, none smaller than 2^−450.
 template <class T>
@@ -62,9 +64,12 @@ std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x,
   const bool possible = metric.name() == MetricName::euclidean && squares_well(x, run);
   if (backend == "tiles" && !possible)
     throw std::invalid_argument("tiles are for euclidean distances of ordinary size");
-  if (backend == "tiles" || (backend == "auto" && possible && x.shape[1] >= kTilesFrom))
-    return make_tiles_search(x, run);
-  return make_tree_search(x, metric, run);
+  const int64_t n = x.shape[0], d = x.shape[1];
+  if (backend == "tiles" || (backend == "auto" && possible && d >= kTilesFrom)) return make_tiles_search(x, run);
+  const bool probes = backend == "auto" && possible && d >= kProbeFrom;
+  const double most = probes ? work_of_tiles(n, d) : std::numeric_limits<double>::infinity();
+  auto tree = make_tree_search(x, metric, most, run);
+  return tree != nullptr ? std::move(tree) : make_tiles_search(x, run);
 }
 template std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const double, 2>, const Metric&,
                                                                       const std::string&, Run);

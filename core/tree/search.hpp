@@ -48,8 +48,9 @@ class LeastEdges {
 struct RoundState {
   const int32_t* component;  // (n)
   const double* core;        // (n) c(p)
-  double* cleared;           // (n) no row of another component has m(p, ·) below this; it holds for later rounds too,
-                             //     since components only grow
+  double* cleared;           // (n) no row of another component has m(p, ·) below this, but those of p's list; it holds
+                             //     for later rounds too, since components only grow
+  int32_t largest;           // the component whose rows do not search
 };
 
 class ReachabilitySearch {
@@ -68,6 +69,7 @@ class ReachabilitySearch {
   virtual double distance(double key) const = 0;
 
   // The k < n nearest other rows of each row, nearest first: near (n, k) positions. farthest (n): the key of the last.
+  // A row that is not in the list of p has a key of at least farthest(p).
   // Of equally near rows any may be kept, the same for every number of threads.
   virtual void nearest(int64_t k, int32_t* near, double* farthest, Run run) const = 0;
 
@@ -76,7 +78,8 @@ class ReachabilitySearch {
                              double mass, double* core,      // out (n)
                              Run run) const = 0;
 
-  // Offers every component an edge (p, q) of least m(p, q) to another component, unless it has an edge as small.
+  // Offers every component but the largest an edge (p, q) of least m(p, q) to another component, unless it has an edge
+  // as small; edges of the lists need not be offered.
   virtual void leave(const RoundState& state, LeastEdges& least, Run run) const = 0;
 };
 

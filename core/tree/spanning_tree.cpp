@@ -14,11 +14,10 @@ constexpr int64_t kGrain = 1 << 14;
 
 class Boruvka {
  public:
-  Boruvka(const ReachabilitySearch& search, const int32_t* near, int64_t width, const double* core, Run run)
-      : search_(search), near_(near), width_(width), core_(core), run_(run), n_(search.size()) {
+  Boruvka(const ReachabilitySearch& search, const NearestRows& rows, Run run)
+      : search_(search), rows_(rows), core_(rows.core), run_(run), n_(search.size()) {
     tree_.edges.reserve(static_cast<size_t>(std::max<int64_t>(n_ - 1, 0)));
     component_ = make_large_array<int32_t>(static_cast<size_t>(n_));
-    cleared_ = make_large_array<double>(static_cast<size_t>(n_));
   }
 
   SpanningTree run() {
@@ -31,10 +30,10 @@ class Boruvka {
  private:
   // The position of a list's entry that gives p a free edge, −1: none.
   int32_t free_end(int64_t p) const {
-    for (int64_t rank = 0; rank < width_; ++rank) {
-      const int32_t q = near_[p * width_ + rank];
+    for (int64_t rank = 0; rank < rows_.width; ++rank) {
+      const int32_t q = rows_.near[p * rows_.width + rank];
       if (core_[q] < core_[p] || (core_[q] == core_[p] && q < p))
-        return search_.key(p, q) <= core_[p] ? q : -1;  // lists may be longer than min_samples − 1
+        return rank < rows_.within || search_.key(p, q) <= core_[p] ? q : -1;
     }
     return -1;
   }
@@ -46,7 +45,6 @@ class Boruvka {
       for (int64_t p = begin; p < end; ++p) {
         ends[static_cast<size_t>(p)] = free_end(p);
         if (ends[static_cast<size_t>(p)] >= 0) sets.unite_shared(static_cast<int32_t>(p), ends[static_cast<size_t>(p)]);
-        cleared_[static_cast<size_t>(p)] = -1;
       }
     });
     for (int64_t p = 0; p < n_; ++p) {
@@ -54,23 +52,30 @@ class Boruvka {
       if (q >= 0) tree_.edges.push_back({core_[p], static_cast<int32_t>(p), q});
     }
     components_ = sets.labels(vector_view(component_.get(), n_), run_);
+    sizes_.assign(static_cast<size_t>(components_), 0);
+    for (int64_t p = 0; p < n_; ++p) ++sizes_[static_cast<size_t>(component_[static_cast<size_t>(p)])];
     open_.resize(static_cast<size_t>(n_));
     for (int64_t p = 0; p < n_; ++p) open_[static_cast<size_t>(p)] = static_cast<int32_t>(p);
   }
 
-  // Joins every component with another one; false where none has an edge.
+  // Joins every component but the largest with another one; false where none has an edge.
   bool round() {
     LeastEdges least(components_);
     offer_lists(least);
-    search_.leave({component_.get(), core_, cleared_.get()}, least, run_);
+    const auto largest = static_cast<int32_t>(std::max_element(sizes_.begin(), sizes_.end()) - sizes_.begin());
+    search_.leave({component_.get(), core_, rows_.cleared, largest}, least, run_);
     UnionFind<int32_t> sets(components_);
     const size_t before = tree_.edges.size();
     for (int32_t c = 0; c < components_; ++c) {
       const auto [key, a, b] = least.edge(c);
-      if (key < kInfinity && sets.unite(c, component_[static_cast<size_t>(b)])) tree_.edges.push_back({key, a, b});
+      if (c == largest || key == kInfinity) continue;  // what the largest was offered need not be its least edge
+      if (sets.unite(c, component_[static_cast<size_t>(b)])) tree_.edges.push_back({key, a, b});
     }
     std::vector<int32_t> label(static_cast<size_t>(components_));
     components_ = sets.labels(vector_view(label.data(), components_), run_);
+    std::vector<int64_t> sizes(static_cast<size_t>(components_));
+    for (size_t c = 0; c < label.size(); ++c) sizes[static_cast<size_t>(label[c])] += sizes_[c];
+    sizes_.swap(sizes);
     for_chunks(n_, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         component_[static_cast<size_t>(p)] = label[static_cast<size_t>(component_[static_cast<size_t>(p)])];
@@ -85,13 +90,13 @@ class Boruvka {
     for_chunks(rows, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int32_t p = open_[static_cast<size_t>(i)], here = component_[static_cast<size_t>(p)];
-        for (int64_t rank = 0; rank < width_; ++rank) {
-          const int32_t q = near_[p * width_ + rank], there = component_[static_cast<size_t>(q)];
+        for (int64_t rank = 0; rank < rows_.width; ++rank) {
+          const int32_t q = rows_.near[p * rows_.width + rank], there = component_[static_cast<size_t>(q)];
           if (here == there) continue;
           stays[static_cast<size_t>(i)] = 1;
           const double bound = std::max(core_[p], core_[q]);
           if (bound >= least.key(here) && bound >= least.key(there)) continue;
-          const double key = std::max(bound, search_.key(p, q));
+          const double key = rank < rows_.within ? bound : std::max(bound, search_.key(p, q));
           least.offer(here, key, p, q);
           least.offer(there, key, q, p);
         }
@@ -104,23 +109,21 @@ class Boruvka {
   }
 
   const ReachabilitySearch& search_;
-  const int32_t* const near_;
-  const int64_t width_;
+  const NearestRows& rows_;
   const double* const core_;
   const Run run_;
   const int64_t n_;
   int64_t components_ = 0;
   LargeArray<int32_t> component_;  // (n)
-  LargeArray<double> cleared_;     // (n)
+  std::vector<int64_t> sizes_;     // (components)
   std::vector<int32_t> open_;      // rows with a list entry in another component
   SpanningTree tree_;
 };
 
 }  // namespace
 
-SpanningTree spanning_tree(const ReachabilitySearch& search, const int32_t* near, int64_t width, const double* core,
-                           Run run) {
-  return Boruvka(search, near, width, core, run).run();
+SpanningTree spanning_tree(const ReachabilitySearch& search, const NearestRows& rows, Run run) {
+  return Boruvka(search, rows, run).run();
 }
 
 }  // namespace knoll

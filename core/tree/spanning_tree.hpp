@@ -3,7 +3,9 @@
 // 1. Free edges. Every edge of p has m(p, ·) ≥ c(p). If q is among the min_samples − 1 nearest of p and c(q) ≤ c(p),
 //    then m(p, q) = c(p): a least edge of p, known without a search. All rows take theirs at once; pairs (c, position)
 //    fall along them, so they form no cycle.
-// 2. Rounds. Each component's bound is the least edge that the lists hold; the search offers what is smaller. Where
+// 2. Rounds. Each component's bound is the least edge that the lists hold; the search offers what is smaller. The first
+//    min_samples − 1 entries of p's list have key(p, q) ≤ c(p), so m(p, q) = max(c(p), c(q)) without a distance. The
+//    largest component does not search: all others take their least edges, so their number still falls by half. Where
 //    keys are equal, the least edges of several components may form a cycle of equal keys (each is ≤ the one before
 //    it), so an edge that joins nothing new is left out and what remains is still a minimum spanning tree.
 //
@@ -31,8 +33,15 @@ struct SpanningTree {
   int64_t components_after_lists = 0;  // that remained after the free edges
 };
 
-// near (n, width): positions, nearest first; core (n).
-SpanningTree spanning_tree(const ReachabilitySearch& search, const int32_t* near, int64_t width, const double* core,
-                           Run run);
+// What the lists of nearest rows are, by position.
+struct NearestRows {
+  const int32_t* near;  // (n, width) positions, nearest first
+  int64_t width;
+  int64_t within;      // so many first entries have key(p, ·) ≤ c(p)
+  const double* core;  // (n) c(p)
+  double* cleared;     // in, out (n) a row that is not in the list of p has at least this key; RoundState::cleared
+};
+
+SpanningTree spanning_tree(const ReachabilitySearch& search, const NearestRows& rows, Run run);
 
 }  // namespace knoll

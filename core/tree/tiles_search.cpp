@@ -1,10 +1,13 @@
 // The search over filtered tiles: all pairs of panels in float32, what the filter cannot decide by the one distance.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "common/exact_sum.hpp"
+#include "common/large_array.hpp"
 #include "common/parallel.hpp"
 #include "neighbors/index.hpp"
 #include "neighbors/pair_filter_block.hpp"
@@ -15,11 +18,93 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// The k nearest rows of the rows of all panels, ascending by (D, row): a total order, so they do not depend on the
+// order in which rows are offered. Several threads may offer rows at once, to one panel one at a time.
+template <class T>
+class PanelLists {
+ public:
+  PanelLists(const Panels<T>& panels, int64_t k)
+      : panels_(panels),
+        k_(k),
+        keys_(make_large_array<double>(panels.rows.size() * static_cast<size_t>(k))),
+        rows_(make_large_array<int32_t>(panels.rows.size() * static_cast<size_t>(k))),
+        low_(panels.low),
+        reach_(static_cast<size_t>(panels.count), kInfinity),
+        locks_(std::make_unique<std::atomic_flag[]>(static_cast<size_t>(panels.count))) {
+    std::fill_n(keys_.get(), panels.rows.size() * static_cast<size_t>(k), kInfinity);
+    std::fill_n(rows_.get(), panels.rows.size() * static_cast<size_t>(k), -1);
+  }
+
+  class Lock {
+   public:
+    Lock(PanelLists& lists, int64_t panel) : flag_(lists.locks_[static_cast<size_t>(panel)]) {
+      while (flag_.test_and_set(std::memory_order_acquire)) {
+      }
+    }
+    ~Lock() { flag_.clear(std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    std::atomic_flag& flag_;
+  };
+
+  // The D up to which a row can still enter.
+  double radius(int64_t position) const { return keys_[static_cast<size_t>((position + 1) * k_ - 1)]; }
+  const double* keys(int64_t position) const { return keys_.get() + position * k_; }
+  const int32_t* rows(int64_t position) const { return rows_.get() + position * k_; }
+
+  // Returns whether the radius may have fallen.
+  bool offer(int64_t position, double d2, int32_t row) {
+    double* const keys = keys_.get() + position * k_;
+    int32_t* const rows = rows_.get() + position * k_;
+    const auto after = [&](int64_t at) { return keys[at] > d2 || (keys[at] == d2 && rows[at] > row); };
+    if (!after(k_ - 1) && rows[k_ - 1] >= 0) return false;
+    int64_t at = k_ - 1;
+    for (; at > 0 && after(at - 1); --at) keys[at] = keys[at - 1], rows[at] = rows[at - 1];
+    keys[at] = d2, rows[at] = row;
+    return true;
+  }
+
+  // What other threads read without a lock, after the lists of some lanes have changed. Radii only fall, so a stale
+  // value costs time, never a row.
+  void publish(int64_t panel, uint32_t lanes) {
+    for_bits(lanes, [&](int l) {
+      const auto position = static_cast<size_t>(panel * kPairPanel + l);
+      std::atomic_ref(low_[position])
+          .store(panels_.bounds.row(panels_.norms[position], radius(panel * kPairPanel + l)).low,
+                 std::memory_order_relaxed);
+    });
+    double most = -1;
+    for_bits(panels_.used[static_cast<size_t>(panel)],
+             [&](int l) { most = std::max(most, radius(panel * kPairPanel + l)); });
+    std::atomic_ref(reach_[static_cast<size_t>(panel)])
+        .store(panels_.bounds.reach(std::min(most, std::numeric_limits<double>::max())), std::memory_order_relaxed);
+  }
+  // Rows farther apart than this, in units of x̂, are not within the radius of a row of the panel.
+  double reach(int64_t panel) {
+    return std::atomic_ref(reach_[static_cast<size_t>(panel)]).load(std::memory_order_relaxed);
+  }
+  void copy_low(int64_t panel, float* out) {
+    for (int l = 0; l < kPairPanel; ++l)
+      out[l] = std::atomic_ref(low_[static_cast<size_t>(panel * kPairPanel + l)]).load(std::memory_order_relaxed);
+  }
+
+ private:
+  const Panels<T>& panels_;
+  int64_t k_;
+  LargeArray<double> keys_;    // (positions, k)
+  LargeArray<int32_t> rows_;   // (positions, k)
+  std::vector<float> low_;     // (positions) thresholds with the radius; infinite at free positions
+  std::vector<double> reach_;  // (panels)
+  std::unique_ptr<std::atomic_flag[]> locks_;
+};
+
 // Positions are rows here. Keys are squared distances, so coordinates must have squares within float64.
 template <class T>
 class TilesSearch : public ReachabilitySearch {
  public:
-  TilesSearch(View<const T, 2> x, Run run) : x_(x), pairs_(x, run), panels_(x, choose_pivot(x, run), run) {}
+  TilesSearch(View<const T, 2> x, Run run) : x_(x), panels_(x, choose_pivot(x, run), run) {}
 
   const char* backend() const override { return "tiles"; }
   int64_t size() const override { return x_.shape[0]; }
@@ -27,25 +112,39 @@ class TilesSearch : public ReachabilitySearch {
   double key(int64_t p, int64_t q) const override { return one_distance(x_, p, x_, q); }
   double distance(double key) const override { return std::sqrt(key); }
 
-  // k + 1 nearest, and the row itself is left out. It may be absent where k + 1 others equal it.
   void nearest(int64_t k, int32_t* near, double* farthest, Run run) const override {
-    const int64_t n = size(), step = std::max<int64_t>(int64_t{1} << 20, 1) / (k + 1) + 1;
-    std::vector<double> d2(static_cast<size_t>(std::min(n, step) * (k + 1)));
-    std::vector<int64_t> found(d2.size());
-    for (int64_t begin = 0; begin < n; begin += step) {  // a piece at a time: the lists of all rows need not be at once
-      const int64_t rows = std::min(step, n - begin);
-      const bool all = rows == n;
-      pairs_.knn(all ? x_ : x_.rows(begin, begin + rows), matrix_view(d2.data(), rows, k + 1),
-                 matrix_view(found.data(), rows, k + 1), run);
-      for (int64_t i = 0; i < rows; ++i) {
-        int64_t kept = 0;
-        for (int64_t rank = 0; rank <= k && kept < k; ++rank) {
-          const auto at = static_cast<size_t>(i * (k + 1) + rank);
-          if (found[at] == begin + i) continue;
-          near[(begin + i) * k + kept++] = static_cast<int32_t>(found[at]);
-          farthest[begin + i] = d2[at];
-        }
+    PanelLists<T> lists(panels_, k);
+    // Neighbouring panels first, which are near: radii from which the filter can begin.
+    for_chunks(panels_.count, 4, run, [&](int64_t, int64_t begin, int64_t end) {
+      Block<T> block(panels_, panels_);
+      std::vector<double> d2(kPairPanel * kPairPanel);
+      for (int64_t panel = begin; panel < end; ++panel) {
+        run.poll();
+        block.fill_panel(panel);
+        for (int64_t other = std::max<int64_t>(panel - kBeside, 0);
+             other <= std::min(panel + kBeside, panels_.count - 1); ++other)
+          meet_beside(block, panel, other, lists, d2.data());
+        lists.publish(panel, panels_.used[static_cast<size_t>(panel)]);
       }
+    });
+    // Then every other pair of panels once, for the rows of both.
+    for_chunks(panels_.count, 1, run, [&](int64_t, int64_t panel, int64_t) {
+      Block<T> block(panels_, panels_);
+      std::vector<double> d2(kPairPanel * kPairPanel);
+      block.fill_panel(panel);
+      adopt_radii(block, panel, lists);
+      for (const auto& candidate : block.candidates(kInfinity, nullptr, panel + kBeside + 1)) {
+        // gap bounds the distance from below (P8).
+        if (candidate.gap > std::max(lists.reach(panel), lists.reach(candidate.panel))) continue;
+        run.poll();
+        meet_both(block, panel, candidate.panel, lists, d2.data());
+      }
+    });
+    for (size_t position = 0; position < panels_.rows.size(); ++position) {
+      const int64_t row = panels_.rows[position], at = static_cast<int64_t>(position);
+      if (row < 0) continue;
+      std::copy_n(lists.rows(at), k, near + row * k);
+      farthest[row] = lists.radius(at);
     }
   }
 
@@ -84,7 +183,8 @@ class TilesSearch : public ReachabilitySearch {
     std::vector<int64_t> positions;  // of the rows that may have an edge below the best of their component
     for (size_t position = 0; position < panels_.rows.size(); ++position) {
       const int64_t row = panels_.rows[position];
-      if (row >= 0 && std::max(state.core[row], state.cleared[row]) < least.key(state.component[row]))
+      if (row >= 0 && state.component[row] != state.largest &&
+          std::max(state.core[row], state.cleared[row]) < least.key(state.component[row]))
         positions.push_back(static_cast<int64_t>(position));
     }
     for_chunks(static_cast<int64_t>(positions.size()), kPairPanel, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -93,7 +193,62 @@ class TilesSearch : public ReachabilitySearch {
   }
 
  private:
+  static constexpr int64_t kBeside = 2;  // panels to either side
+
   int64_t row_at(int64_t panel, int t) const { return panels_.rows[static_cast<size_t>(panel * kPairPanel + t)]; }
+
+  // All pairs of two panels, for the rows of the first, which the block holds.
+  void meet_beside(Block<T>& block, int64_t panel, int64_t other, PanelLists<T>& lists, double* d2) const {
+    uint32_t need[kPairPanel] = {};
+    for (int l = 0; l < block.size(); ++l)
+      need[l] = panels_.used[static_cast<size_t>(other)] & ~(static_cast<uint32_t>(panel == other) << l);
+    block.distances(other, need, d2);
+    for (int l = 0; l < block.size(); ++l)
+      for_bits(need[l], [&](int t) {
+        lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t)));
+      });
+  }
+
+  // The pairs of two panels that the filter cannot rule out, for the rows of both.
+  void meet_both(Block<T>& block, int64_t panel, int64_t other, PanelLists<T>& lists, double* d2) const {
+    float low[kPairPanel];
+    lists.copy_low(other, low);
+    Tile tile;
+    block.classify_both(other, low, tile);
+    uint32_t need[kPairPanel] = {}, rows = 0, columns = 0;
+    for (int l = 0; l < block.size(); ++l) {
+      need[l] = tile.possible[l] | tile.sure[l];
+      rows |= tile.possible[l], columns |= tile.sure[l];
+    }
+    if ((rows | columns) == 0) return;
+    block.distances(other, need, d2);
+    uint32_t changed = 0;
+    if (rows != 0) {
+      const typename PanelLists<T>::Lock lock(lists, panel);
+      for (int l = 0; l < block.size(); ++l)
+        for_bits(tile.possible[l], [&](int t) {
+          if (lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t))))
+            changed |= uint32_t{1} << l;
+        });
+      if (changed != 0) lists.publish(panel, changed);
+      for_bits(changed, [&](int l) { block.set_radius(l, lists.radius(panel * kPairPanel + l)); });
+    }
+    if (columns != 0) {
+      const typename PanelLists<T>::Lock lock(lists, other);
+      changed = 0;
+      for (int l = 0; l < block.size(); ++l)
+        for_bits(tile.sure[l], [&](int t) {
+          if (lists.offer(other * kPairPanel + t, d2[l * kPairPanel + t], static_cast<int32_t>(block.query(l))))
+            changed |= uint32_t{1} << t;
+        });
+      if (changed != 0) lists.publish(other, changed);
+    }
+  }
+
+  void adopt_radii(Block<T>& block, int64_t panel, PanelLists<T>& lists) const {
+    const typename PanelLists<T>::Lock lock(lists, panel);
+    for (int l = 0; l < block.size(); ++l) block.set_radius(l, lists.radius(panel * kPairPanel + l));
+  }
 
   // A block of up to 32 rows against the panels, nearest first, until no panel can hold a smaller edge.
   void leave_from(const int64_t* positions, int64_t count, const RoundState& state, const std::vector<int32_t>& only,
@@ -151,11 +306,15 @@ class TilesSearch : public ReachabilitySearch {
   }
 
   View<const T, 2> x_;
-  PairFilter<T> pairs_;
   Panels<T> panels_;
 };
 
 }  // namespace
+
+// Half of the n/32 panels: a tile serves both sides. Its 11 groups of three rows take 12 products a column.
+double work_of_tiles(int64_t n, int64_t d) {
+  return static_cast<double>(n) / (2 * kPairPanel) * (350 + 72 * static_cast<double>(d));
+}
 
 template <class T>
 std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, Run run) {

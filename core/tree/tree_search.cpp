@@ -16,28 +16,38 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kLeavesAtOnce = 8;
 
-// The k least (key, position) of each lane, ascending. Keys equal to the last one do not get in.
+// The k least (key, position) of each lane, ascending, as TreeKernels::nearest has them. Keys equal to the last one do
+// not get in.
 class NearestLists {
  public:
   explicit NearestLists(int64_t k)
-      : k_(k), keys_(static_cast<size_t>(k * kPoints)), positions_(static_cast<size_t>(k * kPoints)) {}
+      : k_(k),
+        width_((k + 3) / 4 * 4),
+        keys_(static_cast<size_t>(width_ * kPoints)),
+        positions_(static_cast<size_t>(width_ * kPoints)) {}
 
-  void clear() { std::fill(keys_.begin(), keys_.end(), kInfinity); }
-  double last(int lane) const { return keys_[static_cast<size_t>((lane + 1) * k_ - 1)]; }
-  int32_t position(int lane, int64_t rank) const { return positions_[static_cast<size_t>(lane * k_ + rank)]; }
+  void clear() {
+    std::fill(keys_.begin(), keys_.end(), kInfinity);
+    std::fill(positions_.begin(), positions_.end(), 0.0);
+  }
+  int64_t length() const { return k_; }
+  double* keys() { return keys_.data(); }
+  double* positions() { return positions_.data(); }
+  double last(int lane) const { return keys_[static_cast<size_t>(lane * width_ + k_ - 1)]; }
+  int32_t position(int lane, int64_t rank) const {
+    return static_cast<int32_t>(positions_[static_cast<size_t>(lane * width_ + rank)]);
+  }
 
-  void insert(int lane, double key, int32_t position) {
-    double* const keys = keys_.data() + lane * k_;
-    int32_t* const positions = positions_.data() + lane * k_;
+  void insert(int lane, double key, int64_t position) {
+    double *const keys = keys_.data() + lane * width_, *const positions = positions_.data() + lane * width_;
     int64_t at = k_ - 1;
     for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1], positions[at] = positions[at - 1];
-    keys[at] = key, positions[at] = position;
+    keys[at] = key, positions[at] = static_cast<double>(position);
   }
 
  private:
-  int64_t k_;
-  std::vector<double> keys_;  // (kPoints, k)
-  std::vector<int32_t> positions_;
+  int64_t k_, width_;
+  std::vector<double> keys_, positions_;  // (kPoints, width); positions below 2^31 are exact in float64
 };
 
 // A leaf as a query: its points' box, and a limit for each lane beyond which no key matters.
@@ -54,6 +64,22 @@ class TreeSearch : public ReachabilitySearch {
  public:
   TreeSearch(View<const T, 2> x, const Metric& metric, Run run)
       : tree_(x, metric, run), anywhere_(metric.anywhere(tree_.largest())) {}
+
+  // The mean work of the lists of a leaf, from a sample.
+  double work(int64_t k, Run run) const {
+    const int64_t leaves = tree_.leaves(), sample = std::min<int64_t>(leaves, 64);
+    NearestLists lists(k);
+    double work = 0;
+    for (int64_t i = 0; i < sample; ++i) {
+      run.poll();
+      const int64_t leaf = (2 * i + 1) * leaves / (2 * sample);
+      lists.clear();
+      Queries queries = queries_of(leaf);
+      std::fill_n(queries.limits, queries.lanes, kInfinity);
+      work += nearest_of(leaf, queries, lists);
+    }
+    return work / static_cast<double>(sample);
+  }
 
   const char* backend() const override { return "tree"; }
   int64_t size() const override { return tree_.size(); }
@@ -76,13 +102,7 @@ class TreeSearch : public ReachabilitySearch {
         lists.clear();
         Queries queries = queries_of(leaf);
         std::fill_n(queries.limits, queries.lanes, kInfinity);
-        search(
-            queries, leaf, [](int32_t) { return false; },
-            [&](int lane, int64_t position, double key) {
-              if (position == leaf * kPoints + lane) return;
-              lists.insert(lane, key, static_cast<int32_t>(position));
-              queries.limits[lane] = lists.last(lane);
-            });
+        nearest_of(leaf, queries, lists);
         for (int lane = 0; lane < queries.lanes; ++lane) {
           const int64_t p = leaf * kPoints + lane;
           for (int64_t rank = 0; rank < k; ++rank) near[p * k + rank] = lists.position(lane, rank);
@@ -102,85 +122,107 @@ class TreeSearch : public ReachabilitySearch {
   }
 
   void leave(const RoundState& state, LeastEdges& least, Run run) const override {
-    const NodeFacts facts = facts_of(state, run);
+    const std::vector<NodeFacts> facts = facts_of(state, run);
     for_chunks(tree_.leaves(), kLeavesAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t leaf = begin; leaf < end; ++leaf) leave_from(leaf, state, facts, least, run);
+      std::vector<double> box(static_cast<size_t>(2 * tree_.dims()));
+      for (int64_t leaf = begin; leaf < end; ++leaf) leave_from(leaf, state, facts, box.data(), least, run);
     });
   }
 
  private:
   // What is the same for all points of a node.
   struct NodeFacts {
-    std::vector<int32_t> component;  // (nodes) −1: several
-    std::vector<double> least_core;  // (nodes)
+    double least_core;
+    int32_t component;  // −1: several
   };
 
-  NodeFacts facts_of(const RoundState& state, Run run) const {
+  std::vector<NodeFacts> facts_of(const RoundState& state, Run run) const {
     const auto& nodes = tree_.nodes();
-    NodeFacts facts{std::vector<int32_t>(nodes.size()), std::vector<double>(nodes.size())};
+    std::vector<NodeFacts> facts(nodes.size());
     for_chunks(tree_.leaves(), 1024, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t leaf = begin; leaf < end; ++leaf) {
         const int64_t first = leaf * kPoints;
-        int32_t component = state.component[first];
-        double core = kInfinity;
+        NodeFacts& fact = facts[static_cast<size_t>(tree_.leaf_node(leaf))];
+        fact = {kInfinity, state.component[first]};
         for (int64_t p = first; p < first + tree_.points_in(leaf); ++p) {
-          if (state.component[p] != component) component = -1;
-          core = std::min(core, state.core[p]);
+          if (state.component[p] != state.component[first]) fact.component = -1;
+          fact.least_core = std::min(fact.least_core, state.core[p]);
         }
-        const auto node = static_cast<size_t>(tree_.leaf_node(leaf));
-        facts.component[node] = component, facts.least_core[node] = core;
       }
     });
     for (size_t node = nodes.size(); node-- > 0;) {  // children come after their parents
       if (nodes[node].child < 0) continue;
       const auto child = static_cast<size_t>(nodes[node].child);
-      facts.component[node] = facts.component[child] == facts.component[child + 1] ? facts.component[child] : -1;
-      facts.least_core[node] = std::min(facts.least_core[child], facts.least_core[child + 1]);
+      const NodeFacts &left = facts[child], &right = facts[child + 1];
+      facts[node] = {std::min(left.least_core, right.least_core),
+                     left.component == right.component ? left.component : -1};
     }
     return facts;
   }
 
   // The edges of a leaf's points that are below the best of their components. A point p with c(p) at or above that has
-  // none, nor has one whose surroundings were searched as far before.
-  void leave_from(int64_t leaf, const RoundState& state, const NodeFacts& facts, LeastEdges& least, Run run) const {
+  // none, nor has one whose surroundings are known as far.
+  void leave_from(int64_t leaf, const RoundState& state, const std::vector<NodeFacts>& facts, double* box,
+                  LeastEdges& least, Run run) const {
     const int64_t first = leaf * kPoints;
     Queries queries = queries_of(leaf);
-    bool any = false;
-    int32_t only = -2;  // the component of all points that search, −1: several
+    uint32_t lanes = 0;  // that search
+    int32_t only = -2;   // the component of all of them, −1: several
     for (int lane = 0; lane < queries.lanes; ++lane) {
       const int32_t component = state.component[first + lane];
+      if (component == state.largest) continue;
       const double limit = least.key(component);
       if (std::max(state.core[first + lane], state.cleared[first + lane]) >= limit) continue;
       queries.limits[lane] = limit;
       only = only == -2 || only == component ? component : -1;
-      any = true;
+      lanes |= uint32_t{1} << lane;
     }
-    if (!any) return;
+    if (lanes == 0) return;
     run.poll();
+    enclose(queries, lanes, box);
+    bool offered = false;
     const auto shrink = [&] {
-      for (int lane = 0; lane < queries.lanes; ++lane)
-        if (queries.limits[lane] >= 0) queries.limits[lane] = least.key(state.component[first + lane]);
+      for_bits(lanes, [&](int lane) { queries.limits[lane] = least.key(state.component[first + lane]); });
+      offered = false;
     };
-    search(
+    alignas(32) double distances[kPoints * kPoints];
+    walk(
         queries, leaf,
-        [&](int32_t node) {
-          const auto at = static_cast<size_t>(node);
-          return (only >= 0 && facts.component[at] == only) || facts.least_core[at] >= queries.largest();
+        [&](int32_t node, double most) {
+          const NodeFacts& fact = facts[static_cast<size_t>(node)];
+          return (only >= 0 && fact.component == only) || fact.least_core >= most;
         },
-        [&](int lane, int64_t q, double key) {
-          const int64_t p = first + lane;
-          const int32_t here = state.component[p], there = state.component[q];
-          if (here == there) return;
-          key = std::max({key, state.core[p], state.core[q]});
-          if (key >= queries.limits[lane]) return;
-          least.offer(here, key, static_cast<int32_t>(p), static_cast<int32_t>(q));
-          least.offer(there, key, static_cast<int32_t>(q), static_cast<int32_t>(p));
-          shrink();
+        [&](int64_t other) {
+          meet(queries, other, distances, [&](int lane, int64_t q, double key) {
+            const int64_t p = first + lane;
+            const int32_t here = state.component[p], there = state.component[q];
+            if (here == there) return;
+            key = std::max({key, state.core[p], state.core[q]});
+            if (key >= queries.limits[lane]) return;
+            least.offer(here, key, static_cast<int32_t>(p), static_cast<int32_t>(q));
+            least.offer(there, key, static_cast<int32_t>(q), static_cast<int32_t>(p));
+            queries.limits[lane] = key;
+            offered = true;
+          });
+          if (offered) shrink();
         });
     shrink();
     // Limits only fall, so every row with m below the last limit was seen.
-    for (int lane = 0; lane < queries.lanes; ++lane)
-      if (queries.limits[lane] >= 0) state.cleared[first + lane] = queries.limits[lane];
+    for_bits(lanes, [&](int lane) { state.cleared[first + lane] = queries.limits[lane]; });
+  }
+
+  // The box of some lanes, in place of that of the leaf.
+  void enclose(Queries& queries, uint32_t lanes, double* box) const {
+    const int64_t d = tree_.dims();
+    for (int64_t j = 0; j < d; ++j) {
+      double low = kInfinity, high = -kInfinity;
+      for_bits(lanes, [&](int lane) {
+        low = std::min(low, queries.tile[j * kPoints + lane]);
+        high = std::max(high, queries.tile[j * kPoints + lane]);
+      });
+      box[j] = low, box[d + j] = high;
+    }
+    queries.low = box, queries.high = box + d;
   }
 
   Queries queries_of(int64_t leaf) const {
@@ -207,52 +249,92 @@ class TreeSearch : public ReachabilitySearch {
     return std::nextafter(scale == 1 ? w.outside : kInfinity, kInfinity);
   }
 
-  // found(lane, position, key) for all points whose key is below the lane's limit, which `found` may lower; nodes come
-  // nearest first, and skip(node) leaves one out. Keys equal to a limit are not of interest, so nodes of equal points
-  // are left out as soon as the limit is 0.
-  template <class Skip, class Found>
-  void search(Queries& queries, int64_t home, Skip&& skip, Found&& found) const {
+  // The lists of a leaf's points. Returns the work, in cycles of a processor with four lanes, where there are kernels.
+  double nearest_of(int64_t leaf, Queries& queries, NearestLists& lists) const {
+    const auto all = [](int32_t, double) { return false; };
+    double work = 0;
+    if (tree_.metric().has_band()) {
+      search(queries, leaf, all, [&](int lane, int64_t position, double key) {
+        if (position == leaf * kPoints + lane) return;
+        lists.insert(lane, key, position);
+        queries.limits[lane] = lists.last(lane);
+      });
+      return work;
+    }
+    walk(queries, leaf, all, [&](int64_t other) {
+      const uint32_t lanes = kernels().tree.nearest[anywhere_.reduction](
+          queries.tile, tree_.tile(other), tree_.box(tree_.leaf_node(other)), tree_.dims(), anywhere_.scale,
+          other * kPoints, other == leaf ? 1 : 0, lists.length(), queries.limits, lists.keys(), lists.positions());
+      work += work_of_visit(tree_.dims(), count_bits(lanes));
+    });
+    return work;
+  }
+  // A leaf's test of all lanes with the nodes above it, and the distances of the lanes that meet it: 8 vectors each.
+  static double work_of_visit(int64_t d, int lanes) {
+    const auto columns = static_cast<double>(d);
+    return 100 + 36 * columns + lanes * (13 + 10 * columns);
+  }
+
+  // visit(leaf) for the leaf `home` and for all that may have a point below a limit, which `visit` may lower; nodes
+  // come nearest first, and skip(node, the largest limit) leaves one out. Keys equal to a limit are not of interest, so
+  // nodes of equal points are left out as soon as the limit is 0.
+  template <class Skip, class Visit>
+  void walk(Queries& queries, int64_t home, Skip&& skip, Visit&& visit) const {
     struct Open {
-      int32_t node;
       double near;
+      int32_t node;
     } stack[80];
-    alignas(32) double distances[kPoints * kPoints];
     int top = 0;
-    const auto bound = [&](int32_t node) { return tree_.nearest(queries.low, queries.high, node, anywhere_); };
-    visit(queries, home, distances, found);
-    double limit = reduced_limit(queries.largest());
-    stack[top++] = {0, bound(0)};
+    double most = 0, limit = 0;  // the largest limit, of keys and of reduced distances
+    const auto arrive = [&](int64_t leaf) {
+      visit(leaf);
+      most = queries.largest();
+      limit = reduced_limit(most);
+    };
+    // With the bound in place of the node's points: X1 of docs/numerics/index.md.
+    const auto open = [&](int32_t node) {
+      return Open{skip(node, most) ? kInfinity : tree_.nearest(queries.low, queries.high, node, anywhere_), node};
+    };
+    arrive(home);
+    stack[top++] = open(0);
     while (top > 0) {
-      const auto [index, near] = stack[--top];
-      if (near >= limit || skip(index)) continue;
+      const auto [near, index] = stack[--top];
+      if (near >= limit || skip(index, most)) continue;
       const KdTree::Node& node = tree_.nodes()[static_cast<size_t>(index)];
       if (node.child < 0) {
-        if (node.begin == home) continue;
-        visit(queries, node.begin, distances, found);
-        limit = reduced_limit(queries.largest());
+        if (node.begin != home) arrive(node.begin);
         continue;
       }
-      const int32_t left = node.child, right = left + 1;
-      const Open a{left, bound(left)}, b{right, bound(right)};
-      const bool left_first =
-          a.near < b.near || (a.near == b.near && home < tree_.nodes()[static_cast<size_t>(right)].begin);
-      stack[top++] = left_first ? b : a;
-      stack[top++] = left_first ? a : b;
+      const Open left = open(node.child), right = open(node.child + 1);
+      const bool left_first = left.near < right.near ||
+                              (left.near == right.near && home < tree_.nodes()[static_cast<size_t>(right.node)].begin);
+      const Open &nearer = left_first ? left : right, &farther = left_first ? right : left;
+      if (farther.near < limit) stack[top++] = farther;
+      if (nearer.near < limit) stack[top++] = nearer;
     }
   }
 
+  // found(lane, position, key) for all points whose key is below the lane's limit, which `found` may lower.
+  template <class Skip, class Found>
+  void search(Queries& queries, int64_t home, Skip&& skip, Found&& found) const {
+    alignas(32) double distances[kPoints * kPoints];
+    walk(queries, home, skip, [&](int64_t leaf) { meet(queries, leaf, distances, found); });
+  }
+
   template <class Found>
-  void visit(Queries& queries, int64_t leaf, double* distances, Found&& found) const {
+  void meet(Queries& queries, int64_t leaf, double* distances, Found&& found) const {
     const int64_t m = tree_.points_in(leaf);
-    uint32_t bits[kPoints];
     if (!tree_.metric().has_band()) {
-      kernels().index.below[anywhere_.reduction](queries.tile, tree_.tile(leaf), tree_.dims(), m, anywhere_.scale,
-                                                 queries.limits, distances, bits);
-      for (int64_t t = 0; t < m; ++t)
-        for_bits(bits[t], [&](int lane) {
-          const double key = distances[t * kPoints + lane];
+      uint32_t bits[kPoints];
+      const uint32_t lanes =
+          kernels().tree.below[anywhere_.reduction](queries.tile, tree_.tile(leaf), tree_.box(tree_.leaf_node(leaf)),
+                                                    tree_.dims(), anywhere_.scale, queries.limits, distances, bits);
+      for_bits(lanes, [&](int lane) {
+        for_bits(bits[lane], [&](int t) {
+          const double key = distances[lane * kPoints + t];
           if (key < queries.limits[lane]) found(lane, leaf * kPoints + t, key);  // it may have fallen since
         });
+      });
       return;
     }
     tree_.reduced_tile(queries.tile, leaf, anywhere_, distances);
@@ -277,7 +359,7 @@ class TreeSearch : public ReachabilitySearch {
     queries.limits[lane] = std::numeric_limits<double>::max();
     const auto weight = [&](int64_t position) { return weights(tree_.row(position)); };
     search(
-        queries, leaf, [](int32_t) { return false; },
+        queries, leaf, [](int32_t, double) { return false; },
         [&](int, int64_t position, double key) {
           heap.emplace_back(key, position);
           std::push_heap(heap.begin(), heap.end());
@@ -307,10 +389,14 @@ class TreeSearch : public ReachabilitySearch {
 }  // namespace
 
 template <class T>
-std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, Run run) {
-  return std::make_unique<TreeSearch<T>>(x, metric, run);
+std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, double most_work,
+                                                     Run run) {
+  constexpr int64_t kNearest = 10;
+  auto search = std::make_unique<TreeSearch<T>>(x, metric, run);
+  if (most_work < kInfinity && x.shape[0] > kNearest && search->work(kNearest, run) > most_work) return nullptr;
+  return search;
 }
-template std::unique_ptr<ReachabilitySearch> make_tree_search(View<const double, 2>, const Metric&, Run);
-template std::unique_ptr<ReachabilitySearch> make_tree_search(View<const float, 2>, const Metric&, Run);
+template std::unique_ptr<ReachabilitySearch> make_tree_search(View<const double, 2>, const Metric&, double, Run);
+template std::unique_ptr<ReachabilitySearch> make_tree_search(View<const float, 2>, const Metric&, double, Run);
 
 }  // namespace knoll

@@ -1,0 +1,154 @@
+"""The density tree and HDBSCAN's labels from it, beside quitefastmst, fast_hdbscan, hdbscan and scikit-learn.
+
+quitefastmst (AGPL-3.0, a peer of measurements only) computes the minimum spanning tree alone, which is the harder bar:
+knoll's time has the tree and the labels. Its core distance, and that of hdbscan and fast_hdbscan, leaves out the point
+itself, so their min_samples is one less. The judge is the total weight of the spanning tree, which is unique however
+ties are broken; a contestant that shows no weights is judged by the share of rows whose label is unlike the order-free
+one: rows at saddles, where binary trees depend on the order of the rows, and errors.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.case import Case, Contestant, Data, Target, no_larger, register
+
+MIN_SAMPLES = 10
+
+
+def normal(n: int, d: int) -> dict[str, np.ndarray]:
+    return {"X": np.random.default_rng(7).normal(size=(n, d))}
+
+
+def blobs(n: int, d: int) -> dict[str, np.ndarray]:
+    from sklearn.datasets import make_blobs
+
+    X, _ = make_blobs(n, d, centers=50, cluster_std=0.5, random_state=7)
+    return {"X": np.ascontiguousarray(X)}
+
+
+def directions(n: int, d: int) -> dict[str, np.ndarray]:
+    """Embeddings: 50 directions with noise; rows of length 1, so that peers without a cosine can take part."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(50, d))[rng.integers(0, 50, n)] + 2 * rng.normal(size=(n, d))
+    return {"X": X / np.linalg.norm(X, axis=1, keepdims=True)}
+
+
+def fit_knoll(data: Data, threads: int) -> dict[str, Any]:
+    from knoll.density.tree import DensityTree
+
+    tree = DensityTree(MIN_SAMPLES, n_jobs=threads).fit(data["X"])
+    return {"labels": tree.eom(MIN_SAMPLES), "weight": tree.bars_[1:].sum()}
+
+
+def fit_quitefastmst(data: Data, threads: int) -> dict[str, Any]:
+    import quitefastmst
+
+    quitefastmst.omp_set_num_threads(threads)
+    weights, *_ = quitefastmst.mst_euclid(data["X"], MIN_SAMPLES - 1)
+    return {"weight": float(np.sum(weights))}
+
+
+def fit_fast_hdbscan(data: Data, threads: int) -> dict[str, Any]:
+    import numba
+    from fast_hdbscan import HDBSCAN
+
+    numba.set_num_threads(threads)
+    return {"labels": HDBSCAN(min_cluster_size=MIN_SAMPLES, min_samples=MIN_SAMPLES - 1).fit_predict(data["X"])}
+
+
+def fit_hdbscan(data: Data, threads: int) -> dict[str, Any]:
+    from hdbscan import HDBSCAN
+
+    model = HDBSCAN(
+        min_cluster_size=MIN_SAMPLES,
+        min_samples=MIN_SAMPLES - 1,
+        approx_min_span_tree=False,
+        core_dist_n_jobs=threads,
+    )
+    return {"labels": model.fit_predict(data["X"])}
+
+
+def fit_sklearn(data: Data, threads: int) -> dict[str, Any]:
+    from sklearn.cluster import HDBSCAN
+
+    model = HDBSCAN(min_cluster_size=MIN_SAMPLES, min_samples=MIN_SAMPLES, n_jobs=threads, copy=True)
+    return {"labels": model.fit_predict(data["X"])}
+
+
+def quality(data: Data, result: dict[str, Any]) -> dict[str, float]:
+    """Relative error of the tree's weight, and the share of rows whose labels differ; NaN where there are none."""
+    true = fit_knoll(data, 2)
+    out = {"weight error": float("nan"), "labels differ": float("nan")}
+    if "weight" in result:
+        out["weight error"] = abs(float(result["weight"]) / float(true["weight"]) - 1)
+    if "labels" in result:
+        pairs, counts = np.unique(np.stack([true["labels"], result["labels"]]), axis=1, return_counts=True)
+        best = {int(c): int(counts[pairs[0] == c].max()) for c in np.unique(pairs[0])}
+        out["labels differ"] = 1 - sum(best.values()) / len(true["labels"])
+    return out
+
+
+PEERS = {
+    "quitefastmst": Contestant("quitefastmst", fit_quitefastmst, ("quitefastmst",)),
+    "fast_hdbscan": Contestant("fast_hdbscan", fit_fast_hdbscan, ("fast_hdbscan",)),
+    "hdbscan": Contestant("hdbscan", fit_hdbscan, ("hdbscan",)),
+    "scikit-learn": Contestant("scikit-learn", fit_sklearn, ("sklearn.cluster",)),
+}
+
+
+def case(name: str, about: str, data: Any, targets: dict[str, float], **options: Any) -> None:
+    register(
+        Case(
+            name=name,
+            group="density tree",
+            about=about,
+            data=data,
+            ours=Contestant("knoll", fit_knoll, ("knoll.density.tree",)),
+            peers=tuple(PEERS[peer] for peer in targets),
+            judge=quality,
+            not_worse=no_larger("weight error", floor=1e-9),
+            targets=tuple(Target(ratio, (peer,)) for peer, ratio in targets.items()),
+            warmup=lambda data: {**data, "X": data["X"][:2000]},
+            repeats=3,
+            **options,
+        )
+    )
+
+
+case(
+    "density-tree-1e5x2",
+    "normal",
+    partial(normal, 10**5, 2),
+    {"quitefastmst": 1.5, "fast_hdbscan": 8, "hdbscan": 30, "scikit-learn": 300},
+)
+case(
+    "density-tree-1e6x2",
+    "normal",
+    partial(normal, 10**6, 2),
+    {"quitefastmst": 1.8, "fast_hdbscan": 10},
+    memory_limit=120.0,
+)
+case("density-tree-1e6x5", "normal", partial(normal, 10**6, 5), {"quitefastmst": 2, "fast_hdbscan": 12})
+case(
+    "density-tree-1e5x10",
+    "normal",
+    partial(normal, 10**5, 10),
+    {"quitefastmst": 5, "fast_hdbscan": 5, "hdbscan": 20, "scikit-learn": 30},
+)
+case("density-tree-1e5x10-blobs", "50 blobs", partial(blobs, 10**5, 10), {"quitefastmst": 3, "fast_hdbscan": 4})
+case(
+    "density-tree-5e4x32",
+    "normal",
+    partial(normal, 5 * 10**4, 32),
+    {"quitefastmst": 10, "hdbscan": 15, "scikit-learn": 15},
+)
+case(
+    "density-tree-2e4x768",
+    "50 directions, rows of length 1",
+    partial(directions, 2 * 10**4, 768),
+    {"hdbscan": 5, "scikit-learn": 5},
+)
