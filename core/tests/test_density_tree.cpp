@@ -146,7 +146,7 @@ TEST("density tree: the choice of the search depends on the data") {
     std::vector<int32_t> near(order.size() * 4);
     return density_tree(matrix_view(x.data(), n, d), 5.0, {}, Metric(MetricName::euclidean, 2, d), "auto",
                         vector_view(order.data(), n), vector_view(bars.data(), n), vector_view(core.data(), n),
-                        matrix_view(near.data(), n, int64_t{4}), Run{2})
+                        matrix_view(near.data(), n, int64_t{4}), {}, 1.0, Run{2})
         .backend;
   };
   CHECK(chosen(line) == "tree");
