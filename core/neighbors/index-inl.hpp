@@ -102,6 +102,26 @@ static void index_bits(const double* a, const double* b, int64_t d, int64_t m, d
   }
 }
 
+// The tile, and the lanes whose reduced distance is below a limit of their own; kept apart from index_bits, whose one
+// bound stays in a register.
+template <class R>
+static void index_below(const double* a, const double* b, int64_t d, int64_t m, double scale, const double* limits,
+                        double* out, uint32_t* bits) {
+  for (int64_t t = 0; t < m; ++t) {
+    uint32_t below = 0;
+    for (int half = 0; half < 2; ++half) {
+      f64 sum[kHalf];
+      reduce_half<R>(a + half * kHalf * kLanes, b + t, d, broadcast(scale), sum);
+      for (int v = 0; v < kHalf; ++v) {
+        const int lane = (half * kHalf + v) * kLanes;
+        store(out + t * kPoints + lane, sum[v]);
+        below |= lane_bits(less(sum[v], load(limits + lane))) << lane;
+      }
+    }
+    bits[t] = below;
+  }
+}
+
 // The distances of q to four points.
 // The one distance with a number of columns that the compiler knows (docs/numerics/rounding.md, D1).
 template <int D>
@@ -252,6 +272,7 @@ static constexpr IndexKernels index_kernels = {
     .tile = {index_tile<Squares>, index_tile<ScaledSquares>, index_tile<Absolute>, index_tile<Largest>},
     .count = {index_count<Squares>, index_count<ScaledSquares>, index_count<Absolute>, index_count<Largest>},
     .bits = {index_bits<Squares>, index_bits<ScaledSquares>, index_bits<Absolute>, index_bits<Largest>},
+    .below = {index_below<Squares>, index_below<ScaledSquares>, index_below<Absolute>, index_below<Largest>},
     .count_spans = count_spans,
     .least_spans = least_spans,
     .count_each = count_each,

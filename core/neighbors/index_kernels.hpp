@@ -15,11 +15,14 @@ struct IndexKernels {
   //   tile   out[t·kPoints + l] = the reduced distance
   //   count  counts[l] += how many t have a reduced distance ≤ bound
   //   bits   bits[t] = the set of lanes l whose reduced distance is ≤ bound
+  //   below  out as `tile`, and bits[t] = the set of lanes l whose reduced distance is < limits[l]
   void (*tile[kReductions])(const double* a, const double* b, int64_t d, int64_t m, double scale, double* out);
   void (*count[kReductions])(const double* a, const double* b, int64_t d, int64_t m, double scale, double bound,
                              int64_t* counts);
   void (*bits[kReductions])(const double* a, const double* b, int64_t d, int64_t m, double scale, double bound,
                             uint32_t* bits);
+  void (*below[kReductions])(const double* a, const double* b, int64_t d, int64_t m, double scale, const double* limits,
+                             double* out, uint32_t* bits);
 
   // One point q (d ≤ 5) against spans of points that lie in columns `stride` apart; spans[2 s] and spans[2 s + 1] are
   // the ends of span s. Up to three numbers past a span are read, not used.
