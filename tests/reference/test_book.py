@@ -27,6 +27,7 @@ BOXES = [
     "mean_shift",
 ]
 OURS = ["density_tree", "hdbscan", "genie", "tree_centers"]  # of the paper's future work
+LINKAGES = ["ward", "average_linkage", "complete_linkage", "single_linkage"]  # one box, four costs
 POSITIONAL = {
     "gaussian_mle": ["X"],
     "em_gmm": ["X", "pi", "mu", "Sigma"],
@@ -42,17 +43,18 @@ POSITIONAL = {
     "hdbscan": ["X", "min_pts", "min_cluster_size"],
     "genie": ["X", "min_pts", "gini"],
     "tree_centers": ["X", "min_pts", "power"],
+    **dict.fromkeys(LINKAGES, ["X"]),
 }
 MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference.__path__)]
 
 
 def test_public_names():
     public = [n for n in reference.__all__ if not n.endswith("State")]
-    assert sorted(public) == sorted([*BOXES, *OURS, "counted", "run"])
+    assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, "counted", "run"])
     assert all(hasattr(reference, n) for n in reference.__all__)
 
 
-@pytest.mark.parametrize("box", [*BOXES, *OURS])
+@pytest.mark.parametrize("box", [*BOXES, *OURS, *LINKAGES])
 def test_signatures_are_frozen(box):
     parameters = inspect.signature(getattr(reference, box)).parameters.values()
     assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == POSITIONAL[box]
@@ -64,11 +66,12 @@ def test_examples(module):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("box", [*BOXES, *OURS])
+@pytest.mark.parametrize("box", [*BOXES, *OURS, *LINKAGES])
 def test_a_box_has_an_example_and_is_short(box):
     assert ">>>" in getattr(reference, box).__doc__
-    module = importlib.import_module(f"knoll.reference._{box}")
-    body = inspect.getsource(getattr(module, f"_{box}")).splitlines()
+    home, steps = ("linkage", "merge") if box in LINKAGES else (box, box)
+    module = importlib.import_module(f"knoll.reference._{home}")
+    body = inspect.getsource(getattr(module, f"_{steps}")).splitlines()
     assert len([line for line in body if line.strip()]) <= 40
 
 
