@@ -43,7 +43,7 @@ POSITIONAL = {
     "hdbscan": ["X", "min_pts", "min_cluster_size"],
     "genie": ["X", "min_pts", "gini"],
     "tree_centers": ["X", "min_pts", "power"],
-    **dict.fromkeys(LINKAGES, ["X"]),
+    **{box: ["X"] for box in LINKAGES},
 }
 MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference.__path__)]
 
