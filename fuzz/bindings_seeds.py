@@ -295,6 +295,11 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     value, b = rng.uniform(-0.5, 0.5, 80), rng.normal(size=(40, 4))
     yield Seed("sparse_times", (begin, column, value, b, np.empty((40, 4)), 1))
     yield Seed("sparse_chebyshev", (begin, column, value, 0.5, 5, b, np.empty((40, 4)), 2))
+    partitions = rng.integers(0, 4, size=(5, 40)).astype(np.int32)
+    edges = np.column_stack([np.arange(39), np.arange(1, 40)]).astype(np.int32)
+    yield Seed("partition_overlaps", (partitions, np.empty((5, 5)), 2))
+    shares, found = np.array([0.1, 0.3]), np.empty((5, 8))
+    yield Seed("inner_prominences", (partitions, edges, np.linspace(1, 0, 39), np.ones(40), shares, found, 1))
     square = x[:12, :1] + x[:12, :1].T
     yield Seed("tridiagonalise", (square, np.empty(12), np.empty(11), np.empty(11), np.empty((11, 12))))
     factor = Seed("SparseCholesky", (np.arange(0, 81, 2), np.repeat(np.arange(40, dtype=np.int32), 2), np.ones(80)))

@@ -58,7 +58,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_reachability_edges(const In<T, 2>& x
   out["a"] = found.a;
   out["b"] = found.b;
   out["height"] = found.height;
-  out["tied"] = found.tied;
+  out["ties"] = found.tied;
   return out;
 }
 

@@ -52,9 +52,9 @@ def _in_range(case: Case, model: Any) -> bool:
 
 
 def heights_are_ordered(case: Case, model: Any) -> str | None:
-    """Rows are listed once; a bar is no lower than the core distances of the rows at its sides; the first is inf."""
+    """Rows with a weight are listed once; a bar is no lower than the core distances beside it; the first is inf."""
     order, bars, core = model.order_, model.bars_, model.core_distances_
-    if not np.array_equal(np.sort(order), np.arange(len(case.X))):
+    if not np.array_equal(np.sort(order), np.arange(int(case.present.sum()))):
         return "order_ does not have every row once"
     if np.isnan(bars).any() or np.isnan(core).any() or not np.isposinf(bars[0]):
         return f"bars_ begin with {bars[0]!r}, or there are NaN"
@@ -129,7 +129,9 @@ def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
         return None
     order, X, weights = permuted(case)
     other = case.fit(X, weights)
-    if not np.array_equal(model.core_distances_[order], other.core_distances_):
+    of_row = np.cumsum(case.present) - 1  # attributes are of rows of positive weight
+    kept = order[case.present[order]]
+    if not np.array_equal(model.core_distances_[of_row[kept]], other.core_distances_):
         return "core_distances_ differ"
     if not np.array_equal(np.sort(model.bars_), np.sort(other.bars_)):
         return "bars_ differ"
@@ -170,8 +172,11 @@ FAMILY = Family(
         survives_clone,
     ),
     refusals=(
-        Refusal("is larger than the", lambda case: case.mass.sum() < case.parameters["min_samples"], "too few rows"),
-        Refusal("sample_weight must be > 0", lambda case: not case.present.all(), "rows of weight 0"),
+        Refusal(
+            "else no row has a core distance",
+            lambda case: case.mass.sum() < case.parameters["min_samples"],
+            "too few rows",
+        ),
         Refusal("cosine", lambda case: case.parameters.get("metric") == "cosine", "rows of length 0"),
     ),
 )

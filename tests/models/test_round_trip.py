@@ -299,7 +299,7 @@ def test_only_fitted_estimators_of_knoll(tmp_path):
 
     with pytest.raises(InvalidType, match="takes a fitted estimator of knoll, got 'model'"):
         knoll.save("model", tmp_path / "m.knoll")
-    with pytest.raises(InvalidType, match="Mine is no class that a model file can name: DBSCAN, "):
+    with pytest.raises(InvalidType, match="Mine is no class that a model file can name: AgglomerativeClustering, "):
         knoll.save(Mine(2).fit(ROWS), tmp_path / "m.knoll")
     with pytest.raises(NotFittedError):
         knoll.save(knoll.KMeans(2), tmp_path / "m.knoll")

@@ -46,6 +46,7 @@ def test_the_walk_is_scikit_learns(seed, metric, max_eps):
         np.testing.assert_allclose(*theirs.reachability_[list(pair)], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:OPTICS. All reachability values are inf")
 @settings(max_examples=80, deadline=None)
 @given(
     arrays.arrays(

@@ -23,7 +23,7 @@ from knoll.comparison.view import View
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData, KnollError
-from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.kernels.operators import SparseOperator
 from knoll.kmeans.estimator import KMeans
@@ -101,7 +101,7 @@ class MixtureProposer(Proposer):
     estimator = GaussianMixture
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "diag", "tied")
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else estimated_types()
         tried = _set_number("n_components", numbers, overrides, view.n)
         for name in types:
             best, model = np.inf, None

@@ -140,7 +140,7 @@ def spanning_edges(tree: DensityTree, distinct: DistinctTree) -> tuple[Labels, L
     if edges is not None:
         kept = _simple(distinct.inverse[edges[edges[:, 0] >= 0]].astype(np.int32))
         found = _core.reachability_edges(distinct.points, *options, kept, starts, near, tree._threads())
-        if not found["tied"]:
+        if not found["ties"]:
             return np.array(found["a"], np.int32), np.array(found["b"], np.int32)
     kept = _simple(_edges_of_sorted_rows(tree, distinct))
     starts, near = _rows_by_search(distinct, name, power, tree._threads())

@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise_distances
 
 from knoll import _core
 from knoll._common.blocks import Block
-from knoll._common.rescale import Rescaling, largest_of, times_power
+from knoll._common.rescale import Rescaling, exponent_of, largest_of, times_power
 from knoll._system import free_memory
 from knoll._typing import Floats
 from knoll.density.radius_search import core_metric
@@ -103,6 +103,8 @@ def _single(points: NDArray[Any], metric: str, threads: int) -> MergeTree:
 def _link(distances: Floats, weights: Floats | None, linkage: str, threads: int) -> MergeTree:
     n = (1 + int(np.sqrt(1 + 8 * len(distances)))) // 2
     tree = MergeTree.empty(n)
+    if weights is not None:  # means do not depend on a common factor; sums of the largest stay within float64
+        weights = np.maximum(times_power(weights, -exponent_of(weights)), np.finfo(np.float64).tiny)
     _core.link_matrix(distances, weights, linkage, tree.children, tree.heights, threads)
     return tree
 
