@@ -1,7 +1,7 @@
 """The judge: the adjusted Rand index that an answer would have with the true clusters, predicted from its figures.
 
-Two sums of trees were trained on generated tables with known clusters (`python -m battery.train`): one predicts the index itself,
-the other how near the answer is to the best of its table. Answers are ranked by their mean. A monotone curve, from
+Two sums of trees are trained on generated tables with known clusters (`python -m battery.train`): one predicts the
+index itself, the other how near the answer is to the best of its table. Answers are ranked by their mean. A curve, from
 tables that were not trained on, turns the first into a probability-like confidence. The tables never saw real data.
 """
 
