@@ -28,6 +28,7 @@ void bind_kmeans(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_index(nb::module_& m);
 void bind_tree(nb::module_& m);
+void bind_comparison(nb::module_& m);
 void bind_ascent(nb::module_& m);
 void bind_seeding(nb::module_& m);
 void bind_kernels(nb::module_& m);

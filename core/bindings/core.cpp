@@ -232,6 +232,7 @@ NB_MODULE(_core, m) {
   bind_mixture(m);
   bind_index(m);
   bind_tree(m);
+  bind_comparison(m);
   bind_ascent(m);
   bind_seeding(m);
   bind_kernels(m);

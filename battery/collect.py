@@ -1,0 +1,129 @@
+"""Answers of generated or given sets with their figures and their real adjusted Rand index: what the judge learns from."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from battery.generator import STRUCTURED, STRUCTURELESS, Floats, Ints, Sample, draw
+from knoll.comparison.features import features_of
+from knoll.comparison.fitting import content_order, drawn_rows
+from knoll.comparison.pool import GRID, SOURCES, make_pool
+from knoll.comparison.view import View
+
+VIEW = 2000
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The answers of one set."""
+
+    kind: str
+    features: Floats  # (p, f)
+    ari: Floats  # (p,) real, the best over the labelings
+    clusters: Ints  # (p,)
+    between: Floats  # (p, p) adjusted Rand index of each pair of answers
+    names: tuple[str, ...]
+    sources: tuple[str, ...]  # (p,)
+
+
+def scaled(X: Floats) -> Floats:
+    """Scale columns: each by itself where there are many or their spreads differ much, else all alike."""
+    X = X - X.mean(axis=0)
+    spread = X.std(axis=0)
+    positive = spread[spread > 0]
+    if X.shape[1] > 3 or (len(positive) and positive.max() > 5 * positive.min()):
+        return np.asarray(X / np.where(spread > 0, spread, 1.0))
+    return np.asarray(X / (np.sqrt((spread**2).mean()) or 1.0))
+
+
+def ari(truth: Ints, labels: Ints) -> float:
+    """Score labels; rows of noise in the truth are left out, noise in the answer is one more cluster."""
+    from knoll.metrics import adjusted_rand_score
+
+    known = truth >= 0
+    return float(adjusted_rand_score(truth[known], labels[known]))
+
+
+def collect(
+    sample: Sample,
+    seed: int = 0,
+    *,
+    drop: float = 0.0,
+    numbers: Sequence[int] | None = None,
+    threads: int = 1,
+) -> Collected:
+    """Make the pool of a set, measure and score it; some sources are dropped at random with this probability."""
+    X = scaled(sample.X)
+    order = content_order(X)
+    rows = drawn_rows(order, VIEW, seed)
+    view = View(np.ascontiguousarray(X[rows]), seed, threads)
+    names = list(SOURCES)
+    rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
+    if rng.random() < drop:
+        gone = rng.choice(len(names), size=rng.integers(1, 5), replace=False)
+        names = [name for i, name in enumerate(names) if i not in gone]
+    pool = make_pool(view, numbers, names)
+    features, columns = features_of(view, pool)
+    every = _nearest(X, rows)
+    scores = [max(ari(y, p.labels[every]) for y in sample.labelings) for p in pool.partitions]
+    if not sample.structured:
+        scores = [1.0 if p.n_clusters == 1 else 0.0 for p in pool.partitions]
+    return Collected(
+        sample.kind,
+        features,
+        np.array(scores),
+        np.array([p.n_clusters for p in pool.partitions]),
+        pool.ari,
+        columns,
+        tuple(p.source for p in pool.partitions),
+    )
+
+
+def _nearest(X: Floats, rows: Ints) -> Ints:
+    """Return for each row the position of the nearest row of the view."""
+    out = np.empty(len(X), np.int64)
+    out[rows] = np.arange(len(rows))
+    left = np.setdiff1d(np.arange(len(X)), rows)
+    for chunk in np.array_split(left, max(1, len(left) // 500)):
+        if len(chunk):
+            gaps = (X[rows] ** 2).sum(axis=1) - 2 * X[chunk] @ X[rows].T
+            out[chunk] = np.argmin(gaps, axis=1)
+    return out
+
+
+def given_sets(folder: Path) -> list[Sample]:
+    """Read `*.data.gz` with `*.labels0.gz`, … of a folder and its folders; label 0 is noise."""
+    found = []
+    for path in sorted(folder.rglob("*.data.gz")):
+        stem = path.name.removesuffix(".data.gz")
+        with gzip.open(path, "rt") as file:
+            X = np.loadtxt(file, ndmin=2)
+        labelings = []
+        for label in sorted(path.parent.glob(f"{stem}.labels*.gz")):
+            with gzip.open(label, "rt") as file:
+                labelings.append(np.loadtxt(file, dtype=np.int64).ravel() - 1)
+        found.append(Sample(X, tuple(labelings), f"{path.parent.name}/{stem}"))
+    return found
+
+
+def save(path: Path, one: Collected) -> None:
+    """Write it as one file."""
+    np.savez_compressed(
+        path, kind=one.kind, features=one.features.astype(np.float32), ari=one.ari, clusters=one.clusters,
+        between=one.between.astype(np.float32), names=np.array(one.names), sources=np.array(one.sources),
+    )  # fmt: skip
+
+
+def load(path: Path) -> Collected:
+    """Read it again."""
+    with np.load(path) as file:
+        return Collected(
+            str(file["kind"]), file["features"].astype(float), file["ari"], file["clusters"],
+            file["between"].astype(float), tuple(file["names"].tolist()), tuple(file["sources"].tolist()),
+        )  # fmt: skip

@@ -1,0 +1,160 @@
+"""What is measured once on the rows that answers are judged on: neighbours, density, graph, spanning trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from knoll import _core
+from knoll._typing import Floats, Ints
+from knoll.density.tree import DensityTree
+
+__all__ = ["View"]
+
+_NEAR = 20  # neighbours of a row, at most
+_GRAPH = 10  # of them in the graph
+_DENSITY = 8  # the neighbour whose distance is the density
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows, in order of content, with what is measured on them when it is first needed."""
+
+    points: Floats  # (m, d) scaled
+    seed: int
+    threads: int
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.points)
+
+    @cached_property
+    def _nearest(self) -> tuple[Floats, Ints]:
+        k = min(_NEAR + 1, self.n)
+        distances, near = np.empty((self.n, k)), np.empty((self.n, k), np.int64)
+        index = _core.Index(self.points, 0.0, "euclidean", 2.0, "auto", self.threads)
+        index.knn(self.points, k, distances, near, self.threads)
+        return without_self(distances, near)
+
+    @property
+    def near(self) -> Ints:
+        """(m, ≤ 20) the nearest other rows."""
+        return self._nearest[1]
+
+    @property
+    def distances(self) -> Floats:
+        """(m, ≤ 20) the distances to them."""
+        return self._nearest[0]
+
+    @cached_property
+    def least_distance(self) -> float:
+        """A distance below which rows count as equal: a thousandth of the median to the nearest different row."""
+        positive = self.distances[self.distances > 0]
+        return 1e-3 * float(np.median(positive)) if len(positive) else 1.0
+
+    @cached_property
+    def log_density(self) -> Floats:
+        """(m,) −log of the distance to the eighth neighbour: the log density divided by the dimension."""
+        reach = self.distances[:, min(_DENSITY, self.distances.shape[1]) - 1]
+        return np.asarray(-np.log(np.maximum(reach, self.least_distance)))
+
+    @cached_property
+    def dimension(self) -> float:
+        """The intrinsic dimension (Levina and Bickel 2004), between 1 and the number of columns."""
+        reach = np.log(np.maximum(self.distances, self.least_distance))
+        if reach.shape[1] < 3:
+            return 1.0
+        inverse = (reach[:, -1:] - reach[:, :-1]).mean(axis=1)
+        mean = float(inverse.mean())
+        return float(np.clip(1.0 / mean if mean > 0 else np.inf, 1.0, max(1, self.points.shape[1])))
+
+    @cached_property
+    def copies(self) -> float:
+        """The share of rows that have an equal one."""
+        return float((self.distances[:, 0] <= 0).mean()) if self.distances.shape[1] else 0.0
+
+    @cached_property
+    def graph(self) -> Any:
+        """The symmetric graph of ten neighbours: weight 1 if both rows are neighbours of each other, else ½."""
+        k = min(_GRAPH, self.near.shape[1])
+        rows = np.repeat(np.arange(self.n), k)
+        ones = np.ones(len(rows))
+        links = scipy.sparse.csr_array((ones, (rows, self.near[:, :k].ravel())), shape=(self.n, self.n))
+        graph = scipy.sparse.csr_array((links + links.T) * 0.5)
+        graph.sort_indices()
+        return graph
+
+    @cached_property
+    def pairs(self) -> Ints:
+        """(e, 2) the edges of the graph, each once, the lower row first."""
+        graph = self.graph.tocoo()
+        once = graph.row < graph.col
+        return np.column_stack([graph.row[once], graph.col[once]]).astype(np.int32)
+
+    @cached_property
+    def pair_lengths(self) -> Floats:
+        """(e,) the lengths of the edges."""
+        a, b = self.pairs.T
+        return np.sqrt(((self.points[a] - self.points[b]) ** 2).sum(axis=1))
+
+    @cached_property
+    def pair_heights(self) -> Floats:
+        """(e,) the log density of an edge: the least of its ends, and less where it is longer than their reach."""
+        a, b = self.pairs.T
+        ends = np.minimum(self.log_density[a], self.log_density[b])
+        return np.minimum(ends, -np.log(np.maximum(self.pair_lengths, self.least_distance)))
+
+    @cached_property
+    def trees(self) -> dict[int, DensityTree]:
+        """Density trees, by min_samples."""
+        tried = (s for s in (1, 5, 10) if s <= max(1, self.n // 3))
+        return {s: DensityTree(min_samples=s, n_jobs=self.threads).fit(self.points) for s in tried}
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """(m, m) all squared distances."""
+        square = np.einsum("ij,ij->i", self.points, self.points)
+        gaps = square[:, None] + square - 2.0 * (self.points @ self.points.T)
+        gaps[gaps < 1e-12 * square.max(initial=0.0)] = 0.0
+        np.fill_diagonal(gaps, 0.0)
+        return np.asarray(gaps)
+
+    def spanning_tree(self, min_samples: int) -> tuple[Ints, Floats]:
+        """Return the edges of the minimum spanning tree of mutual reachability, in ascending order, and their lengths."""
+        distance = np.sqrt(self.gaps)
+        if min_samples > 1:
+            near = min(min_samples - 1, self.distances.shape[1]) - 1
+            core = self.distances[:, near]
+            distance = np.maximum(np.maximum(distance, core[:, None]), core)
+        return prim(distance)
+
+
+def without_self(distances: Floats, near: Ints) -> tuple[Floats, Ints]:
+    """Remove each row from its own neighbours; among many equal rows it may be missing: then the last one goes."""
+    n, k = near.shape
+    own = near == np.arange(n)[:, None]
+    missing = ~own.any(axis=1)
+    own[missing, -1] = True
+    return distances[~own].reshape(n, k - 1), near[~own].reshape(n, k - 1)
+
+
+def prim(distance: Floats) -> tuple[Ints, Floats]:
+    """Compute the minimum spanning tree of a full matrix; ties go to the lowest index."""
+    n = len(distance)
+    near, parent = distance[0].copy(), np.zeros(n, np.int64)
+    done = np.zeros(n, bool)
+    done[0], near[0] = True, np.inf
+    edges, lengths = np.empty((n - 1, 2), np.int32), np.empty(n - 1)
+    for step in range(n - 1):
+        new = int(np.argmin(near))
+        edges[step], lengths[step] = (parent[new], new), near[new]
+        done[new], near[new] = True, np.inf
+        closer = (distance[new] < near) & ~done
+        near[closer], parent[closer] = distance[new][closer], new
+    order = np.argsort(lengths, kind="stable")
+    return edges[order], lengths[order]
