@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from battery.generator import STRUCTURED, STRUCTURELESS, Floats, Ints, Sample, draw
-from knoll.comparison.features import features_of
+from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order, drawn_rows
-from knoll.comparison.pool import GRID, SOURCES, make_pool
+from knoll.base import collect_warnings
+from knoll.comparison.methods import FIT_ERRORS, Partition
+from knoll.comparison.pool import GRID, join_answers, numbers_for
 from knoll.comparison.view import View
+from knoll.registry import METHODS, compared
 
 VIEW = 2000
 
@@ -63,13 +66,13 @@ def collect(
     order = content_order(X)
     rows = drawn_rows(order, VIEW, seed)
     view = View(np.ascontiguousarray(X[rows]), seed, threads)
-    names = list(SOURCES)
+    names = list(compared())
     rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
     if rng.random() < drop:
         gone = rng.choice(len(names), size=rng.integers(1, 5), replace=False)
         names = [name for i, name in enumerate(names) if i not in gone]
-    pool = make_pool(view, numbers, names)
-    features, columns = features_of(view, pool)
+    pool = join_answers(view, answers(view, names, numbers or GRID))
+    features, columns = measure(view, pool)
     every = _nearest(X, rows)
     scores = [max(ari(y, p.labels[every]) for y in sample.labelings) for p in pool.partitions]
     if not sample.structured:
@@ -83,6 +86,18 @@ def collect(
         columns,
         tuple(p.source for p in pool.partitions),
     )
+
+
+def answers(view: View, names: Sequence[str], numbers: Sequence[int]) -> list[Partition]:
+    """Collect the answers of these methods; a method that cannot be fitted has none."""
+    found: list[Partition] = []
+    with collect_warnings():
+        for name in names:
+            try:
+                found += METHODS[name].make_proposer().propose(view, numbers_for(view.n, numbers), {})
+            except FIT_ERRORS:
+                continue
+    return found
 
 
 def _nearest(X: Floats, rows: Ints) -> Ints:

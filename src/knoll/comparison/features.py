@@ -16,14 +16,14 @@ from knoll._typing import Floats, Ints
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["features_of"]
+__all__ = ["measure"]
 
 _SHARES = (0.02, 0.1)  # of the rows of a cluster that a mode inside of it has at least
 _FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
 _GAUSSIAN_COLUMNS = 6  # principal components for the Gaussian figures
 
 
-def features_of(view: View, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
+def measure(view: View, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
     """Measure every answer of the pool: (p, f) and the names of the columns."""
     shared = _Shared(view, pool)
     rows = [_measure(shared, i) for i in range(len(pool.partitions))]
@@ -464,7 +464,7 @@ _COMPARED = (
 def _against_pool(pool: Pool, own: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Measure each answer against the others: agreement of the sources, and distance to the best of the pool."""
     agreement = np.sort(pool.agreement, axis=1)[:, ::-1]
-    same = np.sort(pool.same_k, axis=1)[:, ::-1]
+    same = np.sort(pool.same_number, axis=1)[:, ::-1]
     many = agreement.shape[1]
     columns = {
         "agreement": agreement.mean(axis=1),
@@ -532,3 +532,12 @@ def _ranks(values: Floats) -> Floats:
     low = np.searchsorted(order, np.round(values, 9), "left")
     high = np.searchsorted(order, np.round(values, 9), "right")
     return np.asarray((low + high) / (2 * len(values)))
+
+
+GROUPS = {
+    "agreement": tuple(name for name in ("agreement", "agreement-2", "agreement-3", "agreement-5", "agreement-high", "agreement-good", "agreement-same", "agreement-same-3", "agreement-lead", "agreement-high-lead", "agreement-rank")),
+    "density": ("drop-least", "drop-mean", "drop-median-least", "drop-median-mean", "border-least", "border-mean", "deep-share"),
+    "gap": tuple(f"gap{s}{name}" for s in (1, 6) for name in ("-least", "-mean", "-typical-least", "-typical-mean")) + ("validity1", "validity6"),
+    "inside": ("inner-mode-small", "inner-mode-large", "inner-mode-mean", "inner-cut-least", "inner-cut-mean", "inner-cut-expected", "inner-cut-drop"),
+    "sizes": ("least-share", "largest-share", "evenness", "median-size", "least-size", "small"),
+}  # figures that one sentence is about

@@ -1,68 +1,102 @@
-"""Scores of the answers: agreement of each pair, internal scores, agreement with known labels."""
+"""The judge: the adjusted Rand index that an answer would have with the true clusters, predicted from its figures.
+
+Two sums of trees were trained on generated tables with known clusters (`make judge`): one predicts the index itself,
+the other how near the answer is to the best of its table. Answers are ranked by their mean. A monotone curve, from
+tables that were not trained on, turns the first into a probability-like confidence. The tables never saw real data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from knoll import tuning
 from knoll._typing import Floats, Ints
-from knoll.comparison.result import Agreement, Candidate
-from knoll.exceptions import BadData
-from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
-from knoll.validation import refuse_masked
+from knoll.comparison.boosting import Boosted, encode
+from knoll.comparison.features import measure
+from knoll.comparison.pool import Pool
+from knoll.comparison.view import View
+
+__all__ = ["Judge", "Judgement", "ranked", "the_judge"]
+
+_GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
+_ALIKE = 0.75  # adjusted Rand index below which two answers differ
 
 
-def count_clusters(labels: Ints) -> int:
-    """Count the clusters, without noise."""
-    return len(np.unique(labels[labels >= 0]))
+@dataclass(frozen=True)
+class Judgement:
+    """The answers of a pool with their figures and scores."""
+
+    pool: Pool
+    figures: Floats  # (p, f)
+    score: Floats  # (p,) by which they are ranked
+    expected: Floats  # (p,) the adjusted Rand index with the true clusters, calibrated
+    one: float  # the score of one cluster of all rows
 
 
-def agreement_of(labels: Mapping[str, Ints]) -> Agreement:
-    """Compare every pair of answers; noise counts as one more cluster."""
-    names = tuple(labels)
-    matrix = np.eye(len(names))
-    for i, a in enumerate(names):
-        for j in range(i):
-            matrix[i, j] = matrix[j, i] = adjusted_mutual_info_score(labels[a], labels[names[j]])
-    return Agreement(names, matrix)
+@dataclass(frozen=True)
+class Judge:
+    """Two sums of trees and the curve of the confidence."""
+
+    names: tuple[str, ...]  # (f) the figures
+    thresholds: Floats  # (f, t)
+    index: Boosted
+    nearness: Boosted
+    curve: Floats  # (2, c) predicted and real index
+
+    def judge(self, view: View, pool: Pool) -> Judgement:
+        """Measure and score the answers."""
+        figures, names = measure(view, pool)
+        assert names == self.names
+        score, expected = self.score(figures)
+        return Judgement(pool, figures, score, expected, float(score[0]))
+
+    def score(self, figures: Floats) -> tuple[Floats, Floats]:
+        """Return the scores and the calibrated index of rows of figures."""
+        codes = encode(figures, self.thresholds)
+        index, nearness = self.index.predict(codes), self.nearness.predict(codes)
+        return (index + nearness) / 2, np.interp(index, *self.curve)
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the tables that come with knoll."""
+        with resources.files("knoll.comparison").joinpath("judge.npz").open("rb") as file, np.load(file) as tables:
+            return cls(
+                tuple(str(name) for name in tables["names"]),
+                tables["thresholds"],
+                Boosted.from_arrays(tables, "index"),
+                Boosted.from_arrays(tables, "nearness"),
+                tables["curve"],
+            )
 
 
-def internal_scores(
-    of_family: Callable[[Any, Floats, Ints], dict[str, float]],
-    model: Any,
-    points: Floats,
-    labels: Ints,
-    n_jobs: int | None,
-) -> dict[str, float]:
-    """Score an answer on the subsample by its own objective, and by the silhouette if there are two clusters."""
-    scores: dict[str, float] = {}
-    kept = labels >= 0
-    if count_clusters(labels) > 1 and kept.sum() > 2:
-        scores["silhouette"] = float(tuning.silhouette_samples(points[kept], labels[kept], n_jobs=n_jobs).mean())
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of extreme, unscaled numbers: the score is omitted
-        scores |= of_family(model, points, labels)
-    return {key: value for key, value in scores.items() if np.isfinite(value)}
+@cache
+def the_judge() -> Judge:
+    """Return the judge, read once."""
+    return Judge.load()
 
 
-def known_labels(truth: ArrayLike, n: int) -> Ints:
-    """Encode labels of any type, one for each of n rows, as integers."""
-    refuse_masked(truth, "truth")
-    names = np.asarray(truth)
-    if names.shape != (n,):
-        raise BadData(f"truth must have one label for each of {n} rows, got shape {names.shape}.")
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
+    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out.
+
+    Of answers with equal scores, to a thousandth, the one with fewer clusters comes first, then the earlier.
+    """
+    k = judged.pool.n_clusters
+    usable = k > 1 if allowed is None else np.isin(k, list(allowed))
+    at = np.flatnonzero(usable)
+    return at[np.lexsort((at, k[at], -np.round(judged.score[at] / _GRAIN)))]
 
 
-def truth_scores(known: Ints, candidates: Mapping[str, Candidate]) -> dict[str, dict[str, float]]:
-    """Compare every answer with known labels; noise counts as one more cluster."""
-    return {
-        name: {
-            "ari": float(adjusted_rand_score(known, found.labels)),
-            "ami": float(adjusted_mutual_info_score(known, found.labels)),
-        }
-        for name, found in candidates.items()
-    }
+def differing(judged: Judgement, order: Ints, count: int) -> list[int]:
+    """Return the first answers of an order that differ from each other."""
+    chosen: list[int] = []
+    for at in order.tolist():
+        if len(chosen) == count:
+            break
+        if all(judged.pool.ari[at, other] < _ALIKE for other in chosen):
+            chosen.append(at)
+    return chosen

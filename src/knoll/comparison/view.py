@@ -52,6 +52,12 @@ class View:
         return self._nearest[0]
 
     @cached_property
+    def first_equal(self) -> Ints:
+        """(m,) the first row that equals each row; equal rows are adjacent in order of content."""
+        new = np.r_[True, (self.points[1:] != self.points[:-1]).any(axis=1)]
+        return np.flatnonzero(new)[np.cumsum(new) - 1]
+
+    @cached_property
     def least_distance(self) -> float:
         """A distance below which rows count as equal: a thousandth of the median to the nearest different row."""
         positive = self.distances[self.distances > 0]
@@ -123,6 +129,26 @@ class View:
         gaps[gaps < 1e-12 * square.max(initial=0.0)] = 0.0
         np.fill_diagonal(gaps, 0.0)
         return np.asarray(gaps)
+
+    @property
+    def least_size(self) -> int:
+        """The least number of rows of a cluster of the density trees."""
+        return max(4, round(0.008 * self.n))
+
+    def filled(self, labels: Ints) -> Ints:
+        """Give noise rows the label of the nearest clustered row."""
+        if labels.min() >= 0:
+            return labels
+        out = labels.copy()
+        last = self.near.shape[1]
+        first = np.where(labels[self.near] >= 0, np.arange(last), last).min(axis=1)
+        quick = (labels < 0) & (first < last)
+        out[quick] = labels[self.near[quick, first[quick]]]
+        far = np.flatnonzero((labels < 0) & ~quick)
+        if len(far):
+            inside = np.flatnonzero(labels >= 0)
+            out[far] = labels[inside[np.argmin(self.gaps[np.ix_(far, inside)], axis=1)]]
+        return out
 
     def spanning_tree(self, min_samples: int) -> tuple[Ints, Floats]:
         """Return the edges of the minimum spanning tree of mutual reachability, in ascending order, and their lengths."""

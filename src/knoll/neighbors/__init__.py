@@ -1,1 +1,7 @@
-"""Neighbours of rows: the index and the graphs made from it."""
+"""Neighbours of rows: the index, the graphs made from it, and labels of the nearest row."""
+
+from __future__ import annotations
+
+from knoll.neighbors.nearest_rows import NearestRows
+
+__all__ = ["NearestRows"]
