@@ -1,4 +1,4 @@
-"""Answers of generated or given sets with their figures and their real adjusted Rand index: what the judge learns from."""
+"""Answers of generated or given sets, with their figures and their real adjusted Rand index."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from battery.generator import STRUCTURED, STRUCTURELESS, Floats, Ints, Sample, draw
+from battery.generator import Floats, Ints, Sample
 from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order, drawn_rows
-from knoll.base import collect_warnings
-from knoll.comparison.methods import FIT_ERRORS, Partition
+from knoll.comparison.methods import propose_all
 from knoll.comparison.pool import GRID, join_answers, numbers_for
 from knoll.comparison.view import View
-from knoll.registry import METHODS, compared
+from knoll.registry import compared
 
 VIEW = 2000
 
@@ -71,7 +70,7 @@ def collect(
     if rng.random() < drop:
         gone = rng.choice(len(names), size=rng.integers(1, 5), replace=False)
         names = [name for i, name in enumerate(names) if i not in gone]
-    pool = join_answers(view, answers(view, names, numbers or GRID))
+    pool = join_answers(view, propose_all(view, numbers_for(view.n, numbers or GRID), names))
     features, columns = measure(view, pool)
     every = _nearest(X, rows)
     scores = [max(ari(y, p.labels[every]) for y in sample.labelings) for p in pool.partitions]
@@ -86,18 +85,6 @@ def collect(
         columns,
         tuple(p.source for p in pool.partitions),
     )
-
-
-def answers(view: View, names: Sequence[str], numbers: Sequence[int]) -> list[Partition]:
-    """Collect the answers of these methods; a method that cannot be fitted has none."""
-    found: list[Partition] = []
-    with collect_warnings():
-        for name in names:
-            try:
-                found += METHODS[name].make_proposer().propose(view, numbers_for(view.n, numbers), {})
-            except FIT_ERRORS:
-                continue
-    return found
 
 
 def _nearest(X: Floats, rows: Ints) -> Ints:

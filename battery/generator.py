@@ -126,7 +126,7 @@ def _sizes(rng: Rng, n: int, k: int, least: int = 8) -> list[int]:
     else:
         shares = np.geomspace(1, rng.choice([0.05, 0.15]), k)
         shares /= shares.sum()
-    return [max(least, int(round(n * s))) for s in shares]
+    return [max(least, round(n * s)) for s in shares]
 
 
 def _join(parts: list[Floats]) -> tuple[Floats, Ints]:
@@ -200,9 +200,7 @@ def _triangle(rng: Rng, n: int) -> Floats:
     flip = a + b > 1
     a[flip], b[flip] = 1 - a[flip], 1 - b[flip]
     corners = np.array([[-0.9, -0.7], [0.9, -0.7], [rng.uniform(-0.6, 0.6), 0.9]])
-    return np.asarray(
-        corners[0] + a[:, None] * (corners[1] - corners[0]) + b[:, None] * (corners[2] - corners[0])
-    )
+    return np.asarray(corners[0] + a[:, None] * (corners[1] - corners[0]) + b[:, None] * (corners[2] - corners[0]))
 
 
 def _ring(rng: Rng, n: int, part: float = 1.0, thick: float | None = None) -> Floats:
@@ -359,11 +357,17 @@ def _nested(rng: Rng) -> Made:
         parts.append(x * r * (1 + thick * rng.normal(size=(m, 1)) / r))
     inner = rng.random()
     if inner < 0.5:
-        parts[0] = radius[0] * rng.uniform(0.2, 0.45) * _cloud(rng, len(parts[0]), d, str(rng.choice(["normal", "ball"])))
+        parts[0] = (
+            radius[0] * rng.uniform(0.2, 0.45) * _cloud(rng, len(parts[0]), d, str(rng.choice(["normal", "ball"])))
+        )
         if inner < 0.2 and d == 2:
             m = max(12, len(parts[0]) // 2)
             gap = np.array([radius[1] * 0.45, 0])
-            parts = [0.16 * radius[1] * rng.normal(size=(m, 2)) + gap, 0.16 * radius[1] * rng.normal(size=(m, 2)) - gap, *parts[1:]]
+            parts = [
+                0.16 * radius[1] * rng.normal(size=(m, 2)) + gap,
+                0.16 * radius[1] * rng.normal(size=(m, 2)) - gap,
+                *parts[1:],
+            ]
     if rng.random() < 0.3:
         m = max(15, int(0.15 * n))
         away = np.zeros(d)
@@ -411,7 +415,7 @@ def _moons(rng: Rng) -> Made:
     for i in range(k):
         t = np.linspace(0, np.pi, 200)
         path = np.c_[np.cos(t), np.sin(t)] * [1, 1 if i % 2 == 0 else -1]
-        path = path + [i * (1.0 if k == 2 else 1.25), 0 if i % 2 == 0 else lift]
+        path = path + np.array([i * (1.0 if k == 2 else 1.25), 0.0 if i % 2 == 0 else lift])
         parts.append(_along(rng, path, share[i], thick))
     X, y = _join(parts)
     return Made(X, [y])
@@ -594,7 +598,11 @@ def _tree_of_clusters(rng: Rng) -> Made:
     parts, coarse = [], []
     for i, c in enumerate(centres):
         own = inner if rng.random() < 0.7 else int(rng.integers(1, 6))
-        sub = _apart(rng, own, d, np.full(own, 1.2), float(rng.uniform(0.5, 2.5))) * ratio * 3 if own > 1 else np.zeros((1, d))
+        sub = (
+            _apart(rng, own, d, np.full(own, 1.2), float(rng.uniform(0.5, 2.5))) * ratio * 3
+            if own > 1
+            else np.zeros((1, d))
+        )
         sub = sub - sub.mean(axis=0)
         for s in sub:
             m = max(10, n // (outer * own))
@@ -781,7 +789,11 @@ def _none_sheet(rng: Rng) -> Made:
         X = x / np.linalg.norm(x, axis=1, keepdims=True)
     else:
         angle = 2 * np.pi * t
-        X = np.c_[(2 + np.cos(2 * np.pi * v)) * np.cos(angle), (2 + np.cos(2 * np.pi * v)) * np.sin(angle), np.sin(2 * np.pi * v)]
+        X = np.c_[
+            (2 + np.cos(2 * np.pi * v)) * np.cos(angle),
+            (2 + np.cos(2 * np.pi * v)) * np.sin(angle),
+            np.sin(2 * np.pi * v),
+        ]
     return _plain(X + thick * rng.normal(size=X.shape))
 
 

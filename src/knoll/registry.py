@@ -107,15 +107,21 @@ METHODS: dict[str, Method] = {
             scales=("eps", "min_samples"),
         ),
         Method(
-            "hdbscan", "HDBSCAN", "knoll.neighbors.NearestRows", proposer=f"{_PROPOSERS}.HDBSCANProposer",
+            "hdbscan",
+            "HDBSCAN",
+            "knoll.neighbors.NearestRows",
+            proposer=f"{_PROPOSERS}.HDBSCANProposer",
             row_seconds=1e-5,
         ),  # fmt: skip
         Method(
             "genie", "Genie", "knoll.neighbors.NearestRows", proposer=f"{_PROPOSERS}.GenieProposer", row_seconds=1e-5
         ),
         Method(
-            "agglomerative", "agglomerative clustering", "knoll.neighbors.NearestRows",
-            proposer=f"{_PROPOSERS}.LinkageProposer", pair_seconds=1e-7,
+            "agglomerative",
+            "agglomerative clustering",
+            "knoll.neighbors.NearestRows",
+            proposer=f"{_PROPOSERS}.LinkageProposer",
+            pair_seconds=1e-7,
         ),  # fmt: skip
         Method(
             "mean-shift",

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints

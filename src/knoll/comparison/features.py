@@ -16,7 +16,7 @@ from knoll._typing import Floats, Ints
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["measure"]
+__all__ = ["GROUPS", "measure"]
 
 _SHARES = (0.02, 0.1)  # of the rows of a cluster that a mode inside of it has at least
 _FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
@@ -47,9 +47,7 @@ class _Shared:
         self.density = view.log_density
         self.pairs, self.pair_heights = view.pairs, view.pair_heights
         self.trees = {s: view.spanning_tree(s) for s in (1, 6)}
-        self.tree_tops = {
-            s: -np.log(np.maximum(self._core_distance(s), view.least_distance)) for s in self.trees
-        }
+        self.tree_tops = {s: -np.log(np.maximum(self._core_distance(s), view.least_distance)) for s in self.trees}
         self.log_lengths = {s: np.log(np.maximum(t[1], view.least_distance)) for s, t in self.trees.items()}
         clusters = int(pool.filled.max()) + 1
         self.inner_modes = self._inner(np.argsort(-self.pair_heights, kind="stable"), clusters)
@@ -361,7 +359,7 @@ def _principal(x: Floats) -> Floats:
     d = x.shape[1]
     if d <= _GAUSSIAN_COLUMNS:
         return x
-    values, vectors = np.linalg.eigh(x.T @ x)
+    _values, vectors = np.linalg.eigh(x.T @ x)
     return np.asarray(x @ vectors[:, ::-1][:, :_GAUSSIAN_COLUMNS])
 
 
@@ -442,7 +440,8 @@ def _lines(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, fl
     row, line = np.nonzero(own_line & (bins >= 0) & (bins < 2 * _BINS))
     counts = np.bincount(line * 2 * _BINS + bins[row, line], minlength=2 * _BINS * k).reshape(k, 2 * _BINS)
     padded = np.pad(counts.astype(float), ((0, 0), (2, 2)))
-    smooth = 0.5 + sum(w * padded[:, i : i + 2 * _BINS] for i, w in enumerate((0.15, 0.2, 0.3, 0.2, 0.15)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 5, axis=1)  # (k, bins, 5)
+    smooth = 0.5 + windows @ np.array([0.15, 0.2, 0.3, 0.2, 0.15])
     left, right = smooth[:, :_BINS].max(axis=1), smooth[:, _BINS:].max(axis=1)
     middle = smooth[:, _BINS // 2 : 3 * _BINS // 2].min(axis=1)
     fisher = np.minimum(np.sqrt(square), 20.0)
@@ -501,9 +500,7 @@ _REFINES = 0.97  # share of the pairs of rows in one cluster of the finer answer
 _NONE = -1.0  # no finer or coarser answer in the pool
 
 
-def _refinements(
-    pool: Pool, own: Floats, columns: dict[str, Floats], at: dict[str, int]
-) -> dict[str, Floats]:
+def _refinements(pool: Pool, own: Floats, columns: dict[str, Floats], at: dict[str, int]) -> dict[str, Floats]:
     """Measure the best of the finer answers that divide clusters of an answer, and of the coarser that join them."""
     k = own[:, at["clusters"]]
     pairs = np.maximum(np.diag(pool.together), 1.0)
@@ -534,10 +531,17 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((low + high) / (2 * len(values)))
 
 
+_AGREEMENT = ("", "-2", "-3", "-5", "-high", "-good", "-same", "-same-3", "-lead", "-high-lead", "-rank")
+_GAPS = ("-least", "-mean", "-typical-least", "-typical-mean")
 GROUPS = {
-    "agreement": tuple(name for name in ("agreement", "agreement-2", "agreement-3", "agreement-5", "agreement-high", "agreement-good", "agreement-same", "agreement-same-3", "agreement-lead", "agreement-high-lead", "agreement-rank")),
-    "density": ("drop-least", "drop-mean", "drop-median-least", "drop-median-mean", "border-least", "border-mean", "deep-share"),
-    "gap": tuple(f"gap{s}{name}" for s in (1, 6) for name in ("-least", "-mean", "-typical-least", "-typical-mean")) + ("validity1", "validity6"),
-    "inside": ("inner-mode-small", "inner-mode-large", "inner-mode-mean", "inner-cut-least", "inner-cut-mean", "inner-cut-expected", "inner-cut-drop"),
+    "agreement": tuple(f"agreement{name}" for name in _AGREEMENT),
+    "density": (
+        "drop-least", "drop-mean", "drop-median-least", "drop-median-mean", "border-least", "border-mean", "deep-share",
+    ),
+    "gap": (*(f"gap{s}{name}" for s in (1, 6) for name in _GAPS), "validity1", "validity6"),
+    "inside": (
+        "inner-mode-small", "inner-mode-large", "inner-mode-mean", "inner-cut-least", "inner-cut-mean",
+        "inner-cut-expected", "inner-cut-drop",
+    ),
     "sizes": ("least-share", "largest-share", "evenness", "median-size", "least-size", "small"),
-}  # figures that one sentence is about
+}  # the figures that one sentence of the recommendation is about  # fmt: skip

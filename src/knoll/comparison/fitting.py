@@ -68,7 +68,9 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
         evidence=scores_by_number(judged, name, chosen),
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
-        scores=internal_scores(proposer.scores if native else _no_scores, _bare(model), view.points, seen, view.threads),
+        scores=internal_scores(
+            proposer.scores if native else _no_scores, _bare(model), view.points, seen, view.threads
+        ),
         stability=mean,
         stability_spread=spread,
         fitted_rows=len(rows),

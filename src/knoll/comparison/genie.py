@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knoll._typing import Ints
 
 __all__ = ["genie"]
 
 
-def genie(edges: Ints, n: int, grid: Sequence[int], threshold: float) -> dict[int, Ints]:
+def genie(edges: NDArray[np.integer], n: int, grid: Sequence[int], threshold: float) -> dict[int, Ints]:
     """Merge along the spanning tree; while the Gini index of the sizes exceeds the threshold, the smallest joins."""
     wanted = set(grid)
     out: dict[int, Ints] = {}

@@ -7,11 +7,13 @@ tables that were not trained on, turns the first into a probability-like confide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["Judge", "Judgement", "ranked", "the_judge"]
+__all__ = ["Judge", "Judgement", "differing", "ranked", "the_judge"]
 
 _GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
 _ALIKE = 0.75  # adjusted Rand index below which two answers differ
@@ -57,27 +59,46 @@ class Judge:
 
     def score(self, figures: Floats) -> tuple[Floats, Floats]:
         """Return the scores and the calibrated index of rows of figures."""
-        codes = encode(figures, self.thresholds)
-        index, nearness = self.index.predict(codes), self.nearness.predict(codes)
+        index = self.index_of(figures)
+        nearness = self.nearness.predict(encode(figures, self.thresholds))
         return (index + nearness) / 2, np.interp(index, *self.curve)
 
+    def index_of(self, figures: Floats) -> Floats:
+        """Predict the adjusted Rand index, not calibrated."""
+        return self.index.predict(encode(figures, self.thresholds))
+
+    def save(self, path: Path) -> None:
+        """Write the tables."""
+        np.savez_compressed(path, **self._tables())
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the tables; the file itself has the time at which it was written."""
+        found = hashlib.sha256()
+        for name, table in sorted(self._tables().items()):
+            found.update(name.encode() + str(table.dtype).encode() + np.ascontiguousarray(table).tobytes())
+        return found.hexdigest()
+
+    def _tables(self) -> dict[str, Any]:
+        own = {"names": np.array(self.names), "thresholds": self.thresholds, "curve": self.curve}
+        return own | self.index.arrays("index") | self.nearness.arrays("nearness")
+
     @classmethod
-    def load(cls) -> Self:
-        """Read the tables that come with knoll."""
-        with resources.files("knoll.comparison").joinpath("judge.npz").open("rb") as file, np.load(file) as tables:
-            return cls(
-                tuple(str(name) for name in tables["names"]),
-                tables["thresholds"],
-                Boosted.from_arrays(tables, "index"),
-                Boosted.from_arrays(tables, "nearness"),
-                tables["curve"],
-            )
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
+        """Make the judge of what `save` wrote."""
+        return cls(
+            tuple(str(name) for name in tables["names"]),
+            tables["thresholds"],
+            Boosted.from_arrays(tables, "index"),
+            Boosted.from_arrays(tables, "nearness"),
+            tables["curve"],
+        )
 
 
 @cache
 def the_judge() -> Judge:
-    """Return the judge, read once."""
-    return Judge.load()
+    """Return the judge that comes with knoll, read once."""
+    with resources.files("knoll.comparison").joinpath("judge.npz").open("rb") as file, np.load(file) as tables:
+        return Judge.from_tables(tables)
 
 
 def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:

@@ -8,8 +8,8 @@ answers to more rows. Where no estimator gives exactly that answer, `knoll.neigh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,11 +32,12 @@ from knoll.kmeans.estimator import KMeans
 from knoll.mixture.estimator import GaussianMixture
 from knoll.models import Relabeled
 from knoll.neighbors import NearestRows
+from knoll.registry import METHODS
 from knoll.spectral import embed
 from knoll.spectral.estimator import SpectralClustering
 from knoll.spectral.graph import sparse_components
 
-__all__ = ["FIT_ERRORS", "Partition", "Proposer"]
+__all__ = ["FIT_ERRORS", "Partition", "Proposer", "propose_all"]
 
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
@@ -340,7 +341,7 @@ def _with_noise_filled(view: View, one: Partition) -> Iterator[Partition]:
     yield one
     if (one.labels < 0).any() and (one.labels >= 0).any():
         labels = view.filled(one.labels)
-        yield Partition(one.source, labels, one.parameters | {"noise": "nearest"}, filled=True)
+        yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
 
 
 class DBSCANProposer(Proposer):
@@ -459,3 +460,16 @@ class MeanShiftProposer(Proposer):
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"peaks": float(len(model.cluster_centers_))}
+
+
+def propose_all(view: View, numbers: Sequence[int], names: Iterable[str]) -> list[Partition]:
+    """Collect the answers of these methods; one that cannot be fitted to these rows has none."""
+    found: list[Partition] = []
+    with collect_warnings():
+        for name in names:
+            try:
+                proposed = METHODS[name].make_proposer().propose(view, numbers, {})
+                found += (replace(one, method=name) for one in proposed)
+            except FIT_ERRORS:
+                continue
+    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from knoll import _core
-from knoll._typing import Floats, Ints
+from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.methods import Partition
 from knoll.comparison.view import View
 
@@ -31,8 +31,8 @@ class Pool:
 
     partitions: tuple[Partition, ...]  # (p)
     members: tuple[tuple[Partition, ...], ...]  # (p) the answers that were joined to each, itself first
-    labels: Ints  # (p, m) int32, −1: noise
-    filled: Ints  # (p, m) int32, noise in the cluster of the nearest clustered row
+    labels: Labels  # (p, m) −1: noise
+    filled: Labels  # (p, m) noise in the cluster of the nearest clustered row
     ari: Floats  # (p, p)
     together: Floats  # (p, p) pairs of rows that are in one cluster in both
     agreement: Floats  # (p, sources) the best adjusted Rand index that a source reaches with the answer
@@ -92,7 +92,7 @@ def _numbered(labels: Ints) -> Ints:
     return rank[inverse] - (1 if values[0] < 0 else 0)
 
 
-def _compare_all(labels: Ints, threads: int) -> tuple[Floats, Floats]:
+def _compare_all(labels: Labels, threads: int) -> tuple[Floats, Floats]:
     """Count the pairs of rows that two answers both join, and compute their adjusted Rand index, for every two.
 
     Noise counts as one more cluster.

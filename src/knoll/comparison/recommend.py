@@ -67,7 +67,9 @@ def reasons_for(judge: Judge, judged: Judgement, best: int, found: Candidate) ->
         "sizes": _sizes(found),
     }
     matters = _what_matters(judge, judged, best)
-    kept = [text for name, text in facts.items() if text and (matters.get(name, 0.0) >= _MATTERS or name == "agreement")]
+    kept = [
+        text for name, text in facts.items() if text and (matters.get(name, 0.0) >= _MATTERS or name == "agreement")
+    ]
     return [_summary(found), *kept]
 
 
@@ -91,7 +93,9 @@ def _agreement(agreement: Sequence[float]) -> str:
     total, agreeing = len(agreement), int((np.asarray(agreement) >= AGREES).sum())
     if total < 2:
         return ""
-    return f"{agreeing} of {total} kinds of method find about the same clusters (adjusted Rand index at least {AGREES})."
+    return (
+        f"{agreeing} of {total} kinds of method find about the same clusters (adjusted Rand index at least {AGREES})."
+    )
 
 
 def _density(figure: dict[str, float]) -> str:
@@ -99,12 +103,18 @@ def _density(figure: dict[str, float]) -> str:
     if drop <= 0.1:
         return "The density hardly drops at the border of the least separated cluster."
     times = np.exp(drop)
-    return f"At the border of the least separated cluster, neighbours are {times:.1f} times as far apart as in its core."
+    return (
+        f"At the border of the least separated cluster, neighbours are {times:.1f} times as far apart as in its core."
+    )
 
 
 def _gap(figure: dict[str, float]) -> str:
     gap = np.exp(figure["gap6-typical-least"])
-    return f"The narrowest gap between two clusters is {gap:.1f} times the typical distance of neighbours inside." if gap > 1.2 else ""
+    return (
+        f"The narrowest gap between two clusters is {gap:.1f} times the typical distance of neighbours inside."
+        if gap > 1.2
+        else ""
+    )
 
 
 def _inside(figure: dict[str, float]) -> str:
@@ -116,4 +126,6 @@ def _inside(figure: dict[str, float]) -> str:
 
 def _sizes(found: Candidate) -> str:
     sizes = np.bincount(found.labels[found.labels >= 0])
-    return f"The smallest cluster has {plural(int(sizes.min()), 'row')}." if sizes.min() < 0.02 * len(found.labels) else ""
+    return (
+        f"The smallest cluster has {plural(int(sizes.min()), 'row')}." if sizes.min() < 0.02 * len(found.labels) else ""
+    )

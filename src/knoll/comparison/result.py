@@ -162,7 +162,9 @@ class Comparison:
         """Return a short table and the recommendation."""
         lines = table_lines(self)
         advice = self.recommendation
-        lines.append(f"recommended: {advice.method}, {advice.level} ({advice.confidence:.2f}); verdict: {advice.verdict}")
+        lines.append(
+            f"recommended: {advice.method}, {advice.level} ({advice.confidence:.2f}); verdict: {advice.verdict}"
+        )
         lines += [f"  {reason}" for reason in advice.reasons]
         return "\n".join(lines)
 

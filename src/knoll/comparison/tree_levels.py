@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from knoll._typing import Floats, Ints
@@ -19,7 +21,7 @@ def levels(tree: CondensedTree, most: int) -> dict[int, float]:
     events = np.unique(np.concatenate([tree.birth[np.isfinite(tree.birth)], end]))
     events = events[events > 0]
     widest: dict[int, tuple[float, float]] = {}
-    for low, high in zip(events[:-1], events[1:]):
+    for low, high in itertools.pairwise(events):
         alive = int(((tree.birth >= high) & (end <= low)).sum())
         if 2 <= alive <= most:
             ratio = float(np.log(high / low))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from knoll import _core
-from knoll._typing import Floats, Ints
+from knoll._typing import Floats, Ints, Labels
 from knoll.density.tree import DensityTree
 
 __all__ = ["View"]
@@ -150,8 +150,8 @@ class View:
             out[far] = labels[inside[np.argmin(self.gaps[np.ix_(far, inside)], axis=1)]]
         return out
 
-    def spanning_tree(self, min_samples: int) -> tuple[Ints, Floats]:
-        """Return the edges of the minimum spanning tree of mutual reachability, in ascending order, and their lengths."""
+    def spanning_tree(self, min_samples: int) -> tuple[Labels, Floats]:
+        """Return the minimum spanning tree of mutual reachability: edges, the shortest first, and their lengths."""
         distance = np.sqrt(self.gaps)
         if min_samples > 1:
             near = min(min_samples - 1, self.distances.shape[1]) - 1
@@ -169,7 +169,7 @@ def without_self(distances: Floats, near: Ints) -> tuple[Floats, Ints]:
     return distances[~own].reshape(n, k - 1), near[~own].reshape(n, k - 1)
 
 
-def prim(distance: Floats) -> tuple[Ints, Floats]:
+def prim(distance: Floats) -> tuple[Labels, Floats]:
     """Compute the minimum spanning tree of a full matrix; ties go to the lowest index."""
     n = len(distance)
     near, parent = distance[0].copy(), np.zeros(n, np.int64)
