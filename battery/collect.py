@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from battery.generator import Floats, Ints, Sample
-from knoll.comparison.answers import PROPOSERS, propose_all
 from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order, drawn_rows
+from knoll.comparison.methods import propose_all
 from knoll.comparison.pool import GRID, join_answers, numbers_for
 from knoll.comparison.view import View
+from knoll.registry import compared
 
 VIEW = 2000
 
@@ -64,7 +65,7 @@ def collect(
     order = content_order(X)
     rows = drawn_rows(order, VIEW, seed)
     view = View(np.ascontiguousarray(X[rows]), seed, threads)
-    names = list(PROPOSERS)
+    names = list(compared())
     rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
     if rng.random() < drop:
         gone = rng.choice(len(names), size=rng.integers(1, 5), replace=False)

@@ -1,4 +1,4 @@
-"""``python -m battery.train``: draw sets, score their answers, train the judge, and write its tables.
+"""``make judge``: draw sets, score their answers, train the judge, and write its tables.
 
 The trainer is scikit-learn's histogram gradient boosting, with one thread: the same seeds give the same tables. Sets
 are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST_ONLY` are never trained on.

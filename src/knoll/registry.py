@@ -108,6 +108,23 @@ METHODS: dict[str, Method] = {
         ),
         Method("hdbscan", "HDBSCAN", "knoll.density.HDBSCAN", row_seconds=2e-5),
         Method(
+            "hdbscan",
+            "HDBSCAN",
+            "knoll.neighbors.NearestRows",
+            proposer=f"{_PROPOSERS}.HDBSCANProposer",
+            row_seconds=1e-5,
+        ),  # fmt: skip
+        Method(
+            "genie", "Genie", "knoll.neighbors.NearestRows", proposer=f"{_PROPOSERS}.GenieProposer", row_seconds=1e-5
+        ),
+        Method(
+            "agglomerative",
+            "agglomerative clustering",
+            "knoll.neighbors.NearestRows",
+            proposer=f"{_PROPOSERS}.LinkageProposer",
+            pair_seconds=1e-7,
+        ),  # fmt: skip
+        Method(
             "mean-shift",
             "Mean Shift",
             "knoll.density.MeanShift",

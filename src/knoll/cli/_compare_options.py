@@ -37,8 +37,10 @@ def _full_name(name: str) -> str:
     return name if found is None else found.name
 
 
-def parse_numbers(text: str) -> list[int]:
+def parse_numbers(text: str | None) -> list[int] | None:
     """Parse 1..15, 3, or 2,4,8."""
+    if text is None:
+        return None
     numbers: set[int] = set()
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
@@ -49,7 +51,7 @@ def parse_numbers(text: str) -> list[int]:
             raise click.UsageError(f"--k: the range '{part.strip()}' ends before it begins. Write {last}..{first}.")
         numbers |= set(range(first, last + 1))
     if min(numbers) < 1 or max(numbers) < 2:
-        raise click.UsageError(f"--k must be >= 1 and include a number >= 2, got '{text}'. The default is 1..15.")
+        raise click.UsageError(f"--k must be >= 1 and include a number >= 2, got '{text}'. For example 2..15.")
     if len(numbers) > 100:
         raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
     return sorted(numbers)

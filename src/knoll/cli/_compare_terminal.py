@@ -10,7 +10,7 @@ import numpy as np
 
 from knoll._format import plural
 from knoll.cli._terminal import echo, visible
-from knoll.comparison import Comparison
+from knoll.comparison import Candidate, Comparison
 from knoll.comparison.result import table_lines
 from knoll.registry import METHODS, display_names, title
 
@@ -28,15 +28,15 @@ def print_result(found: Comparison, out: Path, form: str) -> None:
         echo("  truth: adjusted Rand index with the known classes, which no choice rests on")
     advice = found.recommendation
     echo()
-    if advice.method is not None:
-        _print(f"Recommended: {METHODS[advice.method].title}, {_clusters(found, advice.method)}")
-    _print(display_names(advice.reasons[0]))
-    for reason in advice.reasons[1:]:
+    answer = f"{METHODS[advice.method].title}, {_clusters(found.candidates[advice.method])}"
+    _print(f"No clear clusters. The best division: {answer}" if advice.verdict == "none" else f"Recommended: {answer}")
+    _print(f"{_LEVELS[advice.level]}: expected agreement with the true clusters {advice.confidence:.2f}.")
+    for reason in advice.reasons:
         _print(display_names(reason), "  ")
-    if advice.runner_up is not None:
-        why = f" {advice.why_not}" if advice.why_not else ""
+    for other in advice.alternatives:
+        one = other.candidate
         _print(
-            f"Runner-up: {METHODS[advice.runner_up].title}, {_clusters(found, advice.runner_up)}.{display_names(why)}"
+            f"{_RELATIONS[other.relation]}: {METHODS[one.method].title}, {_clusters(one)}, expected {one.expected:.2f}."
         )
     _print(advice.caution)
     echo()
@@ -55,8 +55,11 @@ def _print(text: str, indent: str = "") -> None:
         echo(line)
 
 
-def _clusters(found: Comparison, method: str) -> str:
-    candidate = found.candidates[method]
+_LEVELS = {"clear": "Clear", "likely": "Likely", "a guess": "A guess"}
+_RELATIONS = {"finer": "A finer answer", "coarser": "A coarser answer", "different": "Another answer"}
+
+
+def _clusters(candidate: Candidate) -> str:
     sizes = sorted(np.unique(candidate.labels[candidate.labels >= 0], return_counts=True)[1].tolist(), reverse=True)
     shown = ", ".join(map(str, sizes[:8])) + (", …" if len(sizes) > 8 else "")
     noise = f", {100 * candidate.noise:.1f} % noise" if candidate.noise else ""

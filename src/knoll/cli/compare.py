@@ -33,10 +33,9 @@ EMBEDDED = "iris"
 @_options.columns()
 @_options.header()
 @_options.scale()
-@click.option("--methods", metavar="A,B,…", help="Some of gaussian-mixture (or gmm), kmeans, kernel-kmeans, spectral, "
-              "dbscan, mean-shift; all if not given.")  # fmt: skip
-@click.option("--k", default="1..15", show_default=True, metavar="A..B",
-              help="Numbers of clusters to try; with 1 the outcome may be that there are none.")  # fmt: skip
+@click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared())}; all if not given.")
+@click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
+              "recommended.")  # fmt: skip
 @_options.missing(default="error")
 @_options.id_column()
 @click.option(
@@ -80,7 +79,7 @@ def command(
 
     DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
     built-in data set; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from
-    the data, the answers are judged alike, and one is recommended, or none if the data shows no clusters. Writes
+    the data, the answers are judged alike, and one is recommended, with a verdict on whether there are clusters. Writes
     DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
     finished.
 
@@ -187,7 +186,7 @@ def _print_table(table: Table, scale: str) -> None:
 def _confirmed(
     table: Table,
     requested: list[str] | None,
-    numbers: list[int],
+    numbers: list[int] | None,
     scale: str,
     budget: float,
     seed: int,
@@ -197,13 +196,14 @@ def _confirmed(
     from knoll._system import free_memory
     from knoll.comparison.cost import estimate_costs
     from knoll.comparison.plan import make_plan
+    from knoll.comparison.pool import GRID
     from knoll.models import Preparation
 
     n, d = table.X.shape
     methods = tuple(name for name in compared() if requested is None or name in requested)
     plan = make_plan(n, d, methods, budget, True)
     points = Preparation.fit(table.X, table.columns, scale=scale).apply(table.X)
-    costs = estimate_costs(points, plan, tuple(numbers), seed, jobs)
+    costs = estimate_costs(points, plan, tuple(numbers or GRID), seed, jobs)
     seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
     total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())
     echo(f"  --exact: every method on all {n} rows, about {duration(total)} of processor time")

@@ -5,27 +5,25 @@ from __future__ import annotations
 from knoll.comparison.engine import compare
 from knoll.comparison.result import (
     Agreement,
+    Alternative,
     Candidate,
     Comparison,
     Event,
     Evidence,
     Failure,
-    Null,
     Recommendation,
     Shortcut,
-    Structure,
 )
 
 __all__ = [
     "Agreement",
+    "Alternative",
     "Candidate",
     "Comparison",
     "Event",
     "Evidence",
     "Failure",
-    "Null",
     "Recommendation",
     "Shortcut",
-    "Structure",
     "compare",
 ]

@@ -1,4 +1,4 @@
-"""The whole way: table → scaled rows → a view → settings of each method → fits → judgement → recommendation."""
+"""The whole way: table → scaled rows → a view → answers of every method → judgement → models → recommendation."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import math
 import numbers as numbers_
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from knoll._system import peak_memory
+from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.density_summary import DensitySummary, no_density, summarize_density
-from knoll.comparison.fitting import Outcome, content_order, drawn_rows, fit_method
-from knoll.comparison.methods import FIT_ERRORS, Subsample
+from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
+from knoll.comparison.judge import Judgement, differing, ranked, the_judge
+from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.plan import Plan, make_plan
+from knoll.comparison.pool import GRID, join_answers, numbers_for
 from knoll.comparison.profile import profile_of
-from knoll.comparison.recommend import recommend
-from knoll.comparison.result import Agreement, Candidate, Comparison, Event, Failure, Recommendation
+from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
+from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scores import agreement_of, known_labels, truth_scores
+from knoll.comparison.view import View
 from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
 from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
@@ -37,7 +39,7 @@ def compare(
     X: ArrayLike,
     *,
     methods: Sequence[str] | None = None,
-    k: Iterable[int] = range(1, 16),
+    k: Iterable[int] | None = None,
     scale: str = "standard",
     truth: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
@@ -55,11 +57,10 @@ def compare(
     X : array-like of shape (n_samples, n_features)
         The table: finite numbers.
     methods : sequence of str, default=None
-        Names of `knoll.registry.compared()`: "gaussian-mixture", "kmeans", "kernel-kmeans", "spectral", "dbscan",
-        "mean-shift". None is all.
-    k : iterable of int, default=range(1, 16)
-        Numbers of clusters to try. With 1 among them the outcome may be that there are no clusters; without 1 an answer
-        with one of these numbers is recommended, whatever the density shows.
+        Names of `knoll.registry.compared()`. None is all.
+    k : iterable of int, default=None
+        Numbers of clusters. An answer with one of them is recommended; with 1 among them the verdict may be that there
+        are no clusters. None tries up to 60, more sparsely above 10.
     scale : {"standard", "robust", "none"}, default="standard"
         How columns are put on one footing first.
     truth : array-like of shape (n_samples,), default=None
@@ -113,34 +114,31 @@ def compare(
     headings = _columns(X, columns, points.shape[1])
     scaling = Preparation.fit(points, headings, scale=scale)
     order = content_order(points)
-    table = profile_of(points, headings, order)
+    profile = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
     _refuse_overflow(scaled, headings, scale)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
-    watch = _Watch(progress, begun, plan)
-    work = _Work(names, numbers, given, scaled, order, plan, seed, n_jobs, watch, required)
+    rows = drawn_rows(order, plan.view, seed)
+    view = View(np.ascontiguousarray(scaled[rows]), seed, resolve_threads(n_jobs))
+    table = Table(scaled, order, plan, view)
+    work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan))
     with collect_warnings():  # each candidate has its own
         try:
-            work.run()
-            watch.tell("judge", "comparing the answers", 0.0)
-            judged = work.judge(known)
-            watch.tell("judge", "done", 1.0)
+            work.propose()
         except KeyboardInterrupt:
             work.interrupted = True
-            judged = work.judge(known)  # takes little; a second Ctrl-C ends it for good
-    agreement, advice, scored = judged
-    candidates = {name: one.candidate for name, one in work.outcomes.items()}
-    labels = np.zeros(len(points), np.int64) if advice.method is None else candidates[advice.method].labels
+        found = work.answer()  # after a Ctrl-C: of what is there; a second one ends it for good
     seconds = time.perf_counter() - begun
+    candidates = work.candidates
     return Comparison(
-        profile=table,
+        profile=profile,
         scaling=scaling,
         candidates=candidates,
         failures=tuple(work.failures),
-        agreement=agreement,
-        recommendation=advice,
-        truth_scores=scored,
-        labels=labels,
+        agreement=agreement_of({name: one.labels[rows] for name, one in candidates.items()}),
+        recommendation=found,
+        truth_scores=None if known is None else truth_scores(known, candidates),
+        labels=candidates[found.method].labels,
         seed=seed,
         budget=float(budget),
         seconds=seconds,
@@ -152,75 +150,106 @@ def compare(
 _OVER = 1.5  # times the budget: more is said
 
 
+_SHOWN = 3  # answers at most: the recommended one and others that differ from it
+_SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
+_NONE_LEAD = 0.0  # of the score of one cluster, above which the verdict is "none"
+
+
 @dataclass
 class _Work:
     """The methods one after the other; what is finished stays, whatever comes."""
 
     names: tuple[str, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...] | None
+    required: bool  # whether an answer must have one of the numbers, so that the verdict is not "none"
     given: Mapping[str, Mapping[str, Any]]
-    scaled: Floats
-    order: NDArray[np.intp]
-    plan: Plan
-    seed: int
-    n_jobs: int | None
+    table: Table
     watch: _Watch
-    required: bool  # whether an answer must have one of the numbers
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    found: list[Partition] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    candidates: dict[str, Candidate] = field(default_factory=dict)
     interrupted: bool = False
-    found: DensitySummary | None = None
 
-    def run(self) -> None:
-        """Look at the density, then fit every method."""
-        rows = drawn_rows(self.order, self.plan.view, self.seed)
-        points = self.scaled[rows]
-        self.watch.tell("density", "mixtures", 0.0)
-        self.found = self._survey(points)
-        view = Subsample(points, len(self.scaled), self.numbers, self.found, self.seed, self.n_jobs, self.required)
+    def propose(self) -> None:
+        """Collect the answers of every method for the rows of the view."""
+        view = self.table.view
+        numbers = numbers_for(view.n, GRID if self.numbers is None else self.numbers)
         for name in self.names:
-            if any(failure.method == name for failure in self.failures):
-                continue
             started = time.perf_counter()
+            self.watch.tell(name, "answers for the view", 0.0)
             try:
-                self.watch.tell(name, "choosing parameters", 0.0)
-                tell = partial(self.watch.tell, name, done=0.5)
-                outcome = fit_method(name, view, self.given.get(name, {}), self.scaled, self.order, self.plan, tell)
-                self.outcomes[name] = outcome
+                for one in METHODS[name].make_proposer().propose(view, numbers, self.given.get(name, {})):
+                    self.found.append(replace(one, method=name))
             except KeyboardInterrupt:
                 self.failures.append(Failure(name, "interrupted", time.perf_counter() - started))
                 raise
             except FIT_ERRORS as error:
                 self.failures.append(Failure(name, _reason(error), time.perf_counter() - started))
+
+    def answer(self) -> Recommendation:
+        """Judge the answers; make a candidate of the best of each method and of those shown; recommend."""
+        view = self.table.view
+        self.watch.tell("judge", "scoring the answers", 0.0)
+        judged = the_judge().judge(view, join_answers(view, self.found))
+        order = ranked(judged, self.numbers)
+        if not len(order):
+            order = ranked(judged)
+        if not len(order):
+            raise BadData(_no_answer(self.failures))
+        shown = self._shown(judged, order)
+        best = self._member(judged, shown[0])
+        self._fit_methods(judged, order, best)
+        self.watch.tell("judge", "done", 1.0)
+        return self._recommendation(judged, shown, best.method)
+
+    def _shown(self, judged: Judgement, order: Ints) -> list[int]:
+        """Return the best answer, and those that differ from it and have nearly its score."""
+        shown = differing(judged, order, _SHOWN)
+        return [at for at in shown if judged.score[shown[0]] - judged.score[at] <= _SMALL_LEAD]
+
+    def _member(self, judged: Judgement, at: int, method: str | None = None) -> Partition:
+        """Return the first answer of a group of equals, or the first of a method."""
+        return next(one for one in judged.pool.members[at] if method is None or one.method == method)
+
+    def _fit_methods(self, judged: Judgement, order: Ints, best: Partition) -> None:
+        """Make a candidate of the best answer of every method."""
+        position = {at: rank for rank, at in enumerate(order.tolist())}
+        for name in self.names:
+            of_method = [at for at in position if any(one.method == name for one in judged.pool.members[at])]
+            if not of_method:
+                if all(failure.method != name for failure in self.failures):
+                    self.failures.append(Failure(name, "it found fewer than two clusters", 0.0))
                 continue
-            if outcome.interrupted:
-                raise KeyboardInterrupt
+            at = min(of_method, key=position.__getitem__)
+            self.watch.tell(name, "fitting", 0.5)
+            chosen = best if name == best.method else self._member(judged, at, name)
+            self.candidates[name] = fit_answer(self.table, judged, at, chosen)
 
-    def _survey(self, points: Floats) -> DensitySummary:
-        """Look at the density; mixtures with parameters by hand that cannot be fitted are a failure of that method."""
+    def _recommendation(self, judged: Judgement, shown: list[int], method: str) -> Recommendation:
+        best = shown[0]
+        found = self.candidates[method]
+        alternatives = []
+        for at in shown[1:]:
+            other = fit_answer(self.table, judged, at, self._member(judged, at))
+            agreement = adjusted_rand_score(found.labels, other.labels)
+            alternatives.append(Alternative(other, relation_of(judged, best, at), float(agreement)))
+        verdict = "clusters" if self.required else verdict_of(judged, best, _NONE_LEAD)
+        confidence = found.expected
+        level = level_of(confidence)
+        return Recommendation(
+            method=method,
+            verdict=verdict,
+            confidence=confidence,
+            level=level,
+            reasons=tuple(reasons_for(the_judge(), judged, best, found)),
+            alternatives=tuple(alternatives),
+            caution=caution_for(verdict, level, len(alternatives), required=self.required),
+        )
 
-        def tick(stage: str, share: float) -> None:
-            self.watch.tell("density", stage, share)
 
-        by_hand = self.given.get("gaussian-mixture", {})
-        started = time.perf_counter()
-        try:
-            return summarize_density(points, self.numbers, by_hand, self.seed, self.n_jobs, tick)
-        except FIT_ERRORS as error:
-            if not by_hand:
-                raise
-            self.failures.append(Failure("gaussian-mixture", _reason(error), time.perf_counter() - started))
-        return summarize_density(points, self.numbers, {}, self.seed, self.n_jobs, tick)
-
-    def judge(self, known: Ints | None) -> tuple[Agreement, Recommendation, Mapping[str, Mapping[str, float]] | None]:
-        """Compare what is there, and recommend one of it."""
-        found = self.found or no_density(self.plan.view, "the run was interrupted before the density was estimated")
-        candidates = {name: one.candidate for name, one in self.outcomes.items()}
-        rows = drawn_rows(self.order, self.plan.view, self.seed)
-        agreement = agreement_of({name: one.labels[rows] for name, one in candidates.items()})
-        density_ari = {name: one.density_ari for name, one in self.outcomes.items()}
-        advice = recommend(candidates, density_ari, agreement, found, self.numbers if self.required else None)
-        return agreement, advice, None if known is None else truth_scores(known, candidates)
+def _no_answer(failures: Sequence[Failure]) -> str:
+    reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in failures)
+    return f"no method found two clusters. {reasons}" if reasons else "no method found two clusters."
 
 
 def _reason(error: Exception) -> str:
@@ -281,8 +310,10 @@ def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in known if name in requested)
 
 
-def _numbers(k: Iterable[int]) -> tuple[tuple[int, ...], bool]:
+def _numbers(k: Iterable[int] | None) -> tuple[tuple[int, ...] | None, bool]:
     """Return the numbers of clusters from 2 on, and whether one of them is required: "no clusters" counts as 1."""
+    if k is None:
+        return None, False
     try:
         numbers = sorted({int(number) for number in k})
     except (TypeError, ValueError):
@@ -318,9 +349,9 @@ def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str,
     return given
 
 
-def _refuse_too_many(numbers: tuple[int, ...], given: Mapping[str, Mapping[str, Any]], n: int) -> None:
+def _refuse_too_many(numbers: tuple[int, ...] | None, given: Mapping[str, Mapping[str, Any]], n: int) -> None:
     """Refuse more clusters than there are rows."""
-    if numbers[0] > n:
+    if numbers is not None and numbers[0] > n:
         raise InvalidParameter(f"k begins at {numbers[0]}, but there are {n} rows. Try fewer clusters.")
     for name, values in given.items():
         for parameter in ("n_clusters", "n_components"):

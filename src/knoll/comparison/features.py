@@ -16,7 +16,7 @@ from knoll._typing import Floats, Ints
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["measure"]
+__all__ = ["GROUPS", "measure"]
 
 _SHARES = (0.02, 0.1)  # of the rows of a cluster that a mode inside of it has at least
 _FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
@@ -529,3 +529,19 @@ def _ranks(values: Floats) -> Floats:
     low = np.searchsorted(order, np.round(values, 9), "left")
     high = np.searchsorted(order, np.round(values, 9), "right")
     return np.asarray((low + high) / (2 * len(values)))
+
+
+_AGREEMENT = ("", "-2", "-3", "-5", "-high", "-good", "-same", "-same-3", "-lead", "-high-lead", "-rank")
+_GAPS = ("-least", "-mean", "-typical-least", "-typical-mean")
+GROUPS = {
+    "agreement": tuple(f"agreement{name}" for name in _AGREEMENT),
+    "density": (
+        "drop-least", "drop-mean", "drop-median-least", "drop-median-mean", "border-least", "border-mean", "deep-share",
+    ),
+    "gap": (*(f"gap{s}{name}" for s in (1, 6) for name in _GAPS), "validity1", "validity6"),
+    "inside": (
+        "inner-mode-small", "inner-mode-large", "inner-mode-mean", "inner-cut-least", "inner-cut-mean",
+        "inner-cut-expected", "inner-cut-drop",
+    ),
+    "sizes": ("least-share", "largest-share", "evenness", "median-size", "least-size", "small"),
+}  # the figures that one sentence of the recommendation is about  # fmt: skip

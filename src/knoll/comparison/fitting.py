@@ -1,9 +1,8 @@
-"""One method on one table: a setting chosen on the view, fitted to the planned rows, the rest labelled, then judged."""
+"""An answer for the rows of the view as a model of the whole table: fitted to the planned rows, the others labelled."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,103 +11,103 @@ from numpy.typing import NDArray
 
 from knoll._typing import Floats, Indices, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.methods import FIT_ERRORS, Proposal, Proposer, Subsample
+from knoll.comparison.evidence import scores_by_number
+from knoll.comparison.judge import Judgement
+from knoll.comparison.methods import FIT_ERRORS, Partition, Proposer
 from knoll.comparison.plan import Plan
+from knoll.comparison.recommend import AGREES
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.scores import count_clusters, internal_scores
 from knoll.comparison.stability import stability
-from knoll.exceptions import BadData
+from knoll.comparison.view import View
 from knoll.metrics import adjusted_rand_score
 from knoll.models._relabeled import Relabeled, most_probable
+from knoll.neighbors import NearestRows
 from knoll.registry import METHODS
 
-__all__ = ["Outcome", "content_order", "drawn_rows", "fit_method"]
+__all__ = ["Table", "content_order", "drawn_rows", "fit_answer"]
 
 
 _SECOND = 10  # times the view: a fit that certifies another takes no more rows
+_FAITHFUL = 0.95  # adjusted Rand index of the model and the answer on the view, else the nearest rows are the model
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What one method gave."""
+class Table:
+    """The scaled table, and which of its rows are seen."""
 
-    candidate: Candidate
-    density_ari: float  # adjusted Rand index with the partition that the density suggests
-    interrupted: bool  # Ctrl-C came when the answer was there and not yet judged
+    scaled: Floats  # (n, d)
+    order: Indices  # (n,) by content
+    plan: Plan
+    view: View
+
+    @property
+    def view_rows(self) -> Indices:
+        """(m,) the rows of the view."""
+        return drawn_rows(self.order, self.plan.view, self.view.seed)
 
 
-def fit_method(
-    name: str,
-    view: Subsample,
-    given: Mapping[str, Any],
-    scaled: Floats,
-    order: Indices,
-    plan: Plan,
-    tell: Callable[[str], None],
-) -> Outcome:
-    """Choose a setting on the view, fit it to the planned rows, label the rest; then judge what was found."""
+def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> Candidate:
+    """Make the model of an answer, label every row, and score it."""
     started = time.perf_counter()
-    method, route = METHODS[name].make_proposer(), plan.routes[name]
+    name, view = chosen.method, table.view
+    proposer, route = METHODS[name].make_proposer(), table.plan.routes[name]
     with collect_warnings() as caught:
-        chosen = _choose(method, view, given, name)
-    tell("fitting")
-    model = chosen.model
-    rows = drawn_rows(order, route.rows, view.seed)
-    if route.rows > plan.view:
-        with collect_warnings() as caught:
-            model = method.fit(chosen, scaled[rows], view)
-    answer = chosen.relabeled(model)
-    probabilities = answer.predict_proba(scaled) if hasattr(answer, "predict_proba") else None
-    labels = _labels(answer, probabilities, scaled, rows)
-    seen = labels[drawn_rows(order, plan.view, view.seed)]
-    interrupted = False
-    scores: dict[str, float] = {}
-    mean, spread, shortcut = None, None, None
-    try:
-        tell("stability")
-        scores = internal_scores(method.scores, model, view.points, seen, view.n_jobs)
-        shortcut = _shortcut(name, method, chosen, model, labels, scaled, order, plan, view)
-        mean, spread = stability(method, chosen, view)
-    except KeyboardInterrupt:  # the answer is there: it is kept, with as much of the judgement as there is
-        interrupted = True
-    found = Candidate(
+        model, rows = _model(proposer, chosen, table, route.rows)
+    probabilities = model.predict_proba(table.scaled) if hasattr(model, "predict_proba") else None
+    labels = _labels(model, probabilities, table.scaled, rows)
+    seen = labels[table.view_rows]
+    native = not isinstance(model, NearestRows)
+    mean, spread = stability(proposer, chosen, view) if native else (None, None)
+    return Candidate(
         method=name,
-        model=answer,
+        model=model,
         labels=labels,
         probabilities=probabilities,
         parameters=_settled(chosen.parameters, model),
-        evidence=chosen.evidence,
+        evidence=scores_by_number(judged, name, chosen),
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
-        scores=scores,
+        scores=internal_scores(
+            proposer.scores if native else _no_scores, _bare(model), view.points, seen, view.threads
+        ),
         stability=mean,
         stability_spread=spread,
-        fitted_rows=route.rows,
-        how=route.how,
-        certificate=method.residual(model),
+        fitted_rows=len(rows),
+        how=route.how if len(rows) == route.rows else f"labels of the nearest of {len(rows)} rows",
+        certificate=proposer.residual(model) if native else None,
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(map(str, caught))),
-        groups=chosen.groups,
-        shortcut=shortcut,
+        groups=chosen.groups if native else None,
+        shortcut=_shortcut(proposer, chosen, model, labels, table, len(rows)) if native else None,
+        expected=float(judged.expected[at]),
+        sources=tuple(np.array(judged.pool.sources)[judged.pool.agreement[at] >= AGREES].tolist()),
     )
-    density_ari = float(adjusted_rand_score(view.density.labels, seen)) if view.density.count > 1 else 0.0
-    return Outcome(found, density_ari, interrupted)
 
 
-def _choose(method: Proposer, view: Subsample, given: Mapping[str, Any], name: str) -> Proposal:
-    """Take the setting that density_ari the clusters of the density best: the earlier of equals, the first without any.
+def _no_scores(model: Any, points: Floats, labels: Ints) -> dict[str, float]:
+    return {}
 
-    Where a number of clusters is required, settings with such a number come before all others.
-    """
-    proposals = list(method.propose(view, given))
-    if not proposals:
-        raise BadData(f"{name} found no setting to try on these rows.")
-    if view.required:
-        proposals = [one for one in proposals if count_clusters(one.labels) in view.k] or proposals
-    match = [
-        adjusted_rand_score(view.density.labels, one.labels) if view.density.count > 1 else 0.0 for one in proposals
-    ]
-    return proposals[int(np.argmax(np.round(match, 2)))]
+
+def _bare(model: Any) -> Any:
+    return model.estimator if isinstance(model, Relabeled) else model
+
+
+def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> tuple[Any, Indices]:
+    """Fit the estimator of the method; where it does not give the answer again, take the nearest rows of the view."""
+    view_rows = table.view_rows
+    if proposer.estimator is not NearestRows and not chosen.filled:
+        rows = drawn_rows(table.order, count, table.view.seed)
+        try:
+            whole = len(rows) == len(view_rows) and chosen.model is not None
+            model = chosen.with_groups(chosen.model if whole else proposer.fit(chosen, table.scaled[rows], table.view))
+            again = model.predict(table.view.points)
+        except FIT_ERRORS:
+            pass
+        else:
+            if adjusted_rand_score(chosen.labels, again) >= _FAITHFUL:
+                return model, rows
+    return NearestRows(n_jobs=table.view.threads).fit(table.view.points, chosen.labels), view_rows
 
 
 def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indices) -> Ints:
@@ -125,37 +124,26 @@ def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indi
 
 
 def _shortcut(
-    name: str,
-    method: Proposer,
-    chosen: Proposal,
-    model: Any,
-    labels: Ints,
-    scaled: Floats,
-    order: Indices,
-    plan: Plan,
-    view: Subsample,
+    proposer: Proposer, chosen: Partition, model: Any, labels: Ints, table: Table, count: int
 ) -> Shortcut | None:
-    """Certify an answer that did not see every row: does a fit to other rows part the view alike?"""
-    route, n = plan.routes[name], len(scaled)
-    if route.rows == n:
+    """Certify an answer that was not fitted to every row by a fit to other rows."""
+    n, view = len(table.scaled), table.view
+    if count == n:
         return None
-    others = drawn_rows(order, min(route.rows, _SECOND * plan.view, n), view.seed, after=route.rows)
-    judged = drawn_rows(order, plan.view, view.seed)
+    others = drawn_rows(table.order, min(count, _SECOND * view.n, n), view.seed, after=count)
     with collect_warnings():
         try:
-            again = chosen.relabeled(method.fit(chosen, scaled[others], view)).predict(scaled[judged])
+            again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], view)).predict(view.points)
         except FIT_ERRORS:  # the answer is there; it has no certificate
             return None
-    agrees = adjusted_rand_score(labels[judged], again)
-    return Shortcut(route.rows / n, len(others), float(agrees), method.residual(model))
+    agrees = adjusted_rand_score(labels[table.view_rows], again)
+    return Shortcut(count / n, len(others), float(agrees), proposer.residual(_bare(model)))
 
 
-def _settled(parameters: Mapping[str, Any], model: Any) -> dict[str, Any]:
+def _settled(parameters: Any, model: Any) -> dict[str, Any]:
     """Return the parameters as they are in the last fit: a scale may have followed the number of rows."""
-    now = {name: getattr(model, name) for name in parameters}
-    return {
-        name: parameters[name] if isinstance(value, str) and value == "auto" else value for name, value in now.items()
-    }
+    bare = _bare(model)
+    return {name: getattr(bare, name, value) for name, value in parameters.items()}
 
 
 # ---- which rows ----------------------------------------------------------------------------------------------------

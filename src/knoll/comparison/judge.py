@@ -1,7 +1,7 @@
 """The judge: the adjusted Rand index that an answer would have with the true clusters, predicted from its figures.
 
-Two sums of trees are trained on generated tables with known clusters (`python -m battery.train`): one predicts the
-index itself, the other how near the answer is to the best of its table. Answers are ranked by their mean. A curve, from
+Two sums of trees were trained on generated tables with known clusters (`make judge`): one predicts the index itself,
+the other how near the answer is to the best of its table. Answers are ranked by their mean. A monotone curve, from
 tables that were not trained on, turns the first into a probability-like confidence. The tables never saw real data.
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +23,7 @@ from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["Judge", "Judgement", "differing", "ranked"]
+__all__ = ["Judge", "Judgement", "differing", "ranked", "the_judge"]
 
 _GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
 _ALIKE = 0.75  # adjusted Rand index below which two answers differ
@@ -90,6 +92,13 @@ class Judge:
             Boosted.from_arrays(tables, "nearness"),
             tables["curve"],
         )
+
+
+@cache
+def the_judge() -> Judge:
+    """Return the judge that comes with knoll, read once."""
+    with resources.files("knoll.comparison").joinpath("judge.npz").open("rb") as file, np.load(file) as tables:
+        return Judge.from_tables(tables)
 
 
 def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:

@@ -1,89 +1,77 @@
-"""Each method in a comparison: the settings worth trying with the evidence for them, a fit at one of them, its scores.
+"""Each method in a comparison: its answers at every number of clusters, and a model of one of them for more rows.
 
-A method has a proposer, which `knoll.registry` names. `propose` fits a few settings to the subsample (rows ordered by
-content); `fit` fits one of them to as many rows as the plan allows.
+A method has a proposer, which `knoll.registry` names. `propose` yields answers for the rows of the view (in order of
+content); what is shared between them, such as an eigenproblem or a tree, is computed once. `fit` fits one of the
+answers to more rows. Where no estimator gives exactly that answer, `knoll.neighbors.NearestRows` is its model.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.cluster.hierarchy
+import scipy.spatial.distance
 
-from knoll import scales, tuning
+from knoll import scales
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.density_summary import DensitySummary
-from knoll.comparison.mixture_evidence import fit_mixtures
-from knoll.comparison.result import Evidence
-from knoll.comparison.scores import count_clusters
-from knoll.comparison.spectrum import eigengap_evidence
+from knoll.comparison.genie import genie
+from knoll.comparison.tree_levels import labels_at, levels
+from knoll.comparison.view import View
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.gaussian.covariance import COVARIANCE_TYPES
 from knoll.kernel_kmeans.estimator import KernelKMeans
+from knoll.kernels.operators import SparseOperator
 from knoll.kmeans.estimator import KMeans
 from knoll.mixture.estimator import GaussianMixture
 from knoll.models import Relabeled
+from knoll.neighbors import NearestRows
+from knoll.registry import METHODS
+from knoll.spectral import embed
 from knoll.spectral.estimator import SpectralClustering
+from knoll.spectral.graph import sparse_components
+
+__all__ = ["FIT_ERRORS", "Partition", "Proposer", "propose_all"]
 
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
-_N_INIT = 4  # of each fit with random initialisation
-_N_NEIGHBORS = 10  # the default of SpectralClustering
-_MAX_ROWS_NEIGHBORS = 100_000  # labelling a row by its neighbours takes 0.1 ms, by a kernel a twentieth of that
-_EIGEN_TOL = 1e-4  # of residuals: labels and gaps need no more
-_CORE_SHARES = (0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99)  # shares of core points, from which ε is tried
-_SMALLER_EPS = (0.9, 0.8, 0.7)  # factors of ε, tried where more rows merge clusters of the subsample
-_SIGMA_FACTORS = (1.0, 2.0, 4.0)  # tried by kernel k-means
-_QUANTILES = (0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth that are tried
+_N_INIT = 2  # of k-means
+_EM_STEPS = 40
+_DENSE_GRAPH = 700  # rows up to which all eigenpairs of the graph are computed
+_EIGEN_TOL = 1e-3  # of residuals: labels need no more
+_MOST_BY_HAND = 15  # clusters, of settings that share nothing
+_SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
+_QUANTILES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth
+_SIZES = (0.01, 0.02, 0.04, 0.08, 0.15)  # of the smallest cluster of HDBSCAN, as shares of the rows
+_LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to their neighbours
 
 
 @dataclass(frozen=True)
-class Subsample:
-    """The rows that settings are chosen on."""
+class Partition:
+    """An answer for the rows of the view."""
 
-    points: Floats  # (m, d) scaled, ordered by content
-    total: int  # rows of the whole table
-    k: tuple[int, ...]  # numbers of clusters to try
-    density: DensitySummary
-    seed: int
-    n_jobs: int | None
-    required: bool = False  # whether an answer must have one of those numbers of clusters
-
-    @property
-    def suggested_k(self) -> int | None:
-        """The number of clusters that the density suggests, if it is one to try."""
-        return self.density.count if self.density.count in self.k else None
-
-    @property
-    def common_settings(self) -> dict[str, Any]:
-        """The parameters of every estimator with random initialisation."""
-        return {"n_init": _N_INIT, "random_state": self.seed, "n_jobs": self.n_jobs}
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A setting, its labels of the subsample, and the evidence for it."""
-
+    source: str  # the method, or the variant of it
+    labels: Ints  # (m,) −1: noise
     parameters: Mapping[str, Any]
-    labels: Ints  # (m,)
-    model: Any
-    evidence: tuple[Evidence, ...]
-    groups: tuple[int, ...] | None = None
-    by_hand: bool = False  # whether scales were set by the user, and must not be adapted
+    model: Any = None  # fitted to the view, if it is there already
+    groups: tuple[int, ...] | None = None  # the cluster of each component, if components were joined
+    filled: bool = False  # whether noise rows have the cluster of the nearest clustered row
+    method: str = ""  # the name in the registry
 
-    def relabeled(self, model: Any) -> Any:
-        """Return a model at this setting with the clusters of this proposal for its labels."""
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters, without noise."""
+        return int(self.labels.max(initial=-1)) + 1
+
+    def with_groups(self, model: Any) -> Any:
+        """Return a model at this setting with the clusters of this answer for its labels."""
         return model if self.groups is None else Relabeled(model, self.groups)
-
-
-def _proposal(model: Any, parameters: Mapping[str, Any], *evidence: Evidence, by_hand: bool = False) -> Proposal:
-    return Proposal(parameters, model.labels_.astype(np.int64), model, evidence, by_hand=by_hand)
 
 
 class Proposer(ABC):
@@ -111,12 +99,17 @@ class Proposer(ABC):
                 pass
 
     @abstractmethod
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        """Yield a few settings, each fitted to the subsample."""
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        """Yield answers for the rows of the view, with these numbers of clusters where the method takes a number."""
 
-    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
-        """Fit the chosen setting to more rows."""
-        return self.estimator(**(chosen.model.get_params() | dict(chosen.parameters))).fit(points)
+    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+        """Fit the setting of an answer to other rows than the view."""
+        return self.estimator(**(self.settings(view) | dict(chosen.parameters))).fit(points)
+
+    def settings(self, view: View) -> dict[str, Any]:
+        """Return the parameters that every fit has."""
+        usual = {"n_init": _N_INIT, "random_state": view.seed, "n_jobs": view.threads}
+        return {name: value for name, value in usual.items() if name in self.estimator().get_params()}
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         """Score an answer by the objective of its own family."""
@@ -132,42 +125,72 @@ class Proposer(ABC):
         return None
 
 
+def _set_number(name: str, numbers: Sequence[int], overrides: Mapping[str, Any], rows: int) -> list[int]:
+    """Return the numbers of clusters to try: the one that the user has set, or those that the rows allow."""
+    if name not in overrides:
+        return [k for k in numbers if k <= rows]
+    k = int(overrides[name])
+    if k > rows:
+        raise BadData(
+            f"{name}={k} exceeds the {rows} rows that parameters are chosen on. Reduce it, or increase the budget."
+        )
+    return [k]
+
+
 # ---- Gaussian mixture ----------------------------------------------------------------------------------------------
 
 
 class MixtureProposer(Proposer):
-    """Mixtures by BIC, with components merged as the density suggests."""
+    """Mixtures of three covariance types, and the best of them by BIC with components joined one after the other."""
 
     estimator = GaussianMixture
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        density = subsample.density
-        model, evidence = density.model, density.bic
-        if model is None or evidence is None:  # the mixtures of the summary were not fitted to the table's columns
-            model, evidence = self._mixture(subsample, overrides)
-        components = tuple(range(int(model.n_components)))
-        options: list[tuple[int, ...] | None] = [None]
-        if "n_components" not in overrides and density.count > 1:
-            options = [density.groups, _by_majority(model.labels_, density.labels, len(components)), None]
-        counts = set()
-        for groups in dict.fromkeys(None if groups == components else groups for groups in options):
-            labels = model.labels_ if groups is None else Relabeled(model, groups).predict(subsample.points)
-            counts.add(count_clusters(labels))
-            parameters = self._parameters(model, overrides)
-            yield Proposal(parameters, labels.astype(np.int64), model, (evidence,), groups)
-        if subsample.required and "n_components" not in overrides and counts.isdisjoint(subsample.k):
-            model, evidence = self._mixture(subsample, overrides, single=False)
-            yield _proposal(model, self._parameters(model, overrides), evidence)
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "diag", "tied")
+        tried = _set_number("n_components", numbers, overrides, view.n)
+        for name in types:
+            best, model = np.inf, None
+            for k in tried:
+                if len(tried) > 1 and _too_many(name, k, *view.points.shape):
+                    break
+                try:
+                    fitted = GaussianMixture(**self._settings(view, name, k, overrides)).fit(view.points)
+                except FIT_ERRORS:
+                    if len(tried) == 1:
+                        raise
+                    continue
+                yield self._partition(f"mixture-{name}", fitted, overrides)
+                bic = float(fitted.bic(view.points))
+                if bic < best:
+                    best, model = bic, fitted
+            if model is not None and name == types[0] and "n_components" not in overrides:
+                yield from self._joined(view, model, overrides)
 
-    def _mixture(self, subsample: Subsample, overrides: Mapping[str, Any], single: bool = True) -> tuple[Any, Evidence]:
-        points, k, seed, n_jobs = subsample.points, subsample.k, subsample.seed, subsample.n_jobs
-        return fit_mixtures(points, k, overrides, seed, n_jobs, single=single)
+    def _settings(self, view: View, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": view.seed, "n_jobs": view.threads}
+        return usual | dict(overrides) | {"n_components": k, "covariance_type": name}
 
-    def _parameters(self, model: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    def _partition(self, source: str, model: Any, overrides: Mapping[str, Any], **more: Any) -> Partition:
         chosen = {"n_components": int(model.n_components), "covariance_type": model.covariance_type}
-        return chosen | dict(overrides)
+        labels = more.pop("labels", model.labels_)
+        return Partition(source, labels.astype(np.int64), chosen | dict(overrides), model, **more)
 
-    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
+    def _joined(self, view: View, model: Any, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        """Join the two components whose union lowers the entropy of the assignment most, and so on (Baudry 2010)."""
+        shares = np.asarray(model.predict_proba(view.points), dtype=np.float64)[:, : int(model.n_components)]
+        groups = np.arange(shares.shape[1])
+        while shares.shape[1] > 2:
+            gain = _entropy_gains(shares)
+            a, b = (int(i) for i in np.unravel_index(int(np.argmax(gain)), gain.shape))
+            shares[:, a] += shares[:, b]
+            shares = np.delete(shares, b, axis=1)
+            groups[groups == b] = a
+            groups[groups > b] -= 1
+            labels = np.where(model.labels_ < 0, -1, shares.argmax(axis=1))
+            joined = tuple(int(group) for group in groups)
+            yield self._partition("mixture-joined", model, overrides, labels=labels, groups=joined)
+
+    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
         old = chosen.model
         weights = old.weights_ / old.weights_.sum() if old.noise_weight_ > 0 else old.weights_
         init = {"weights_init": weights, "means_init": old.means_, "precisions_init": old.precisions_, "n_init": 1}
@@ -177,47 +200,39 @@ class MixtureProposer(Proposer):
         return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
 
 
-def _by_majority(components: NDArray[Any], labels: Ints, k: int) -> tuple[int, ...]:
-    """Return the cluster of each component that most of its rows belong to; the first for an empty component."""
-    groups = [int(np.bincount(labels[components == c], minlength=1).argmax()) for c in range(k)]
-    return tuple(np.unique(groups, return_inverse=True)[1].tolist())
+def _too_many(covariance_type: str, k: int, n: int, d: int) -> bool:
+    """Whether a component would have fewer than two rows per direction of its parameters."""
+    return k * (d + 1 if COVARIANCE_TYPES[covariance_type].own_matrices else 2) > n / 2
+
+
+def _entropy_gains(shares: Floats) -> Floats:
+    """Return by how much the entropy falls if two columns are added, for each pair (a, b) with a < b."""
+    k = shares.shape[1]
+    own = _entropy(shares)
+    gain = np.full((k, k), -np.inf)
+    for a in range(k - 1):
+        gain[a, a + 1 :] = own[a] + own[a + 1 :] - _entropy(shares[:, a : a + 1] + shares[:, a + 1 :])
+    return gain
+
+
+def _entropy(shares: Floats) -> Floats:
+    return np.asarray(-(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=0))
 
 
 # ---- k-means -------------------------------------------------------------------------------------------------------
 
 
 class KMeansProposer(Proposer):
-    """Numbers of clusters by the mean silhouette and by the density."""
+    """k-means for every number of clusters."""
 
     estimator = KMeans
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        points = subsample.points
-        requested = [int(overrides["n_clusters"])] if "n_clusters" in overrides else list(subsample.k)
-        numbers = np.array([k for k in requested if k <= len(points)])
-        if not len(numbers):
-            raise BadData(
-                f"n_clusters={requested[0]} exceeds the {len(points)} rows that parameters are chosen on. "
-                "Reduce it, or increase the budget."
-            )
-        settings = subsample.common_settings | dict(overrides)
-        models = {int(k): KMeans(**(settings | {"n_clusters": int(k)})).fit(points) for k in numbers}
-        best, curve, reason = int(numbers[0]), {"silhouette": np.full(len(numbers), np.nan)}, "all rows are equal"
-        if any(len(np.unique(model.labels_)) > 1 for model in models.values()):
-            at, curve, reason = tuning._by_silhouette(
-                points, None, numbers, list(models.values()), subsample.seed, subsample.n_jobs
-            )
-            best = int(numbers[at])
-        for k in dict.fromkeys((best, subsample.suggested_k or best)):
-            if k in models:
-                why = f"{reason}." if k == best else f"The density suggests {k} clusters; {reason}."
-                shown = Evidence(
-                    "silhouette", "n_clusters", numbers.astype(float), curve, float(k), why, "clusters",
-                    "mean silhouette",
-                )  # fmt: skip
-                yield _proposal(models[k], {"n_clusters": k} | dict(overrides), shown)
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for k in _set_number("n_clusters", numbers, overrides, view.n):
+            model = KMeans(**(self.settings(view) | dict(overrides) | {"n_clusters": k})).fit(view.points)
+            yield Partition("kmeans", model.labels_.astype(np.int64), {"n_clusters": k} | dict(overrides), model)
 
-    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
+    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
         model = KMeans(**chosen.model.get_params())
         return model.set_params(init=chosen.model.cluster_centers_, n_init=1).fit(points)
 
@@ -234,82 +249,59 @@ def _scatter(points: Floats, labels: Ints) -> float:
 # ---- spectral clustering -------------------------------------------------------------------------------------------
 
 
-def _sigma_evidence(estimate: scales.SigmaEstimate, sigma: float) -> Evidence:
-    """Return the curve that σ is chosen from, with the reason for this value."""
-    factor = sigma / estimate.sigma if estimate.sigma > 0 else 1.0
-    if factor == 1:
-        reason = f"σ = {sigma:.4g}: {estimate.reason}."
-    elif factor in _SIGMA_FACTORS:
-        reason = f"σ = {sigma:.4g}, {factor:.0f} times {estimate.sigma:.4g}: {estimate.reason}."
-    else:
-        reason = f"σ = {sigma:.4g} was set by hand; the estimate is {estimate.sigma:.4g}: {estimate.reason}."
-    distances = {"distance": estimate.curve}
-    return Evidence(
-        "neighbour distances", "sigma", estimate.share, distances, 0.5, reason, "share of the rows", "distance"
-    )
-
-
 class SpectralProposer(Proposer):
-    """σ from neighbour distances, k from the eigengap and the density."""
+    """Spectral clustering of the graph of ten neighbours: one eigenproblem for every number of clusters."""
 
     estimator = SpectralClustering
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        settings = subsample.common_settings | {"eigen_tol": _EIGEN_TOL}
-        estimate = scales.estimate_sigma(subsample.points, n_jobs=subsample.n_jobs)
-        sigma = float(overrides.get("sigma", estimate.sigma))
-        first = {"sigma": sigma, "n_clusters": "auto"} | dict(overrides)
-        scale: tuple[Evidence, ...] = (_sigma_evidence(estimate, sigma),)
-        if "affinity" in overrides or "gamma" in overrides:
-            del first["sigma"]
-            scale = ()
-        auto = SpectralClustering(**(settings | first)).fit(subsample.points)
-        found = int(auto.n_clusters_)
-        k = subsample.suggested_k
-        if (found == 1 and not subsample.required) or found in subsample.k or "n_clusters" in overrides:
-            gap = eigengap_evidence(auto, found, auto, "widest gap")
-            yield _proposal(auto, first | {"n_clusters": found}, *scale, gap)
-        else:  # not one of the numbers to try: the largest gap among those
-            gaps = auto.eigenvalues_[:-1] - auto.eigenvalues_[1:]
-            allowed = [number for number in subsample.k if number <= len(gaps)]
-            k = k or max(allowed, key=lambda number: float(gaps[number - 1]), default=subsample.k[0])
-        if "n_clusters" in overrides or k is None:
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        if overrides:
+            yield from self._by_hand(view, tried, overrides)
             return
-        for other in self._others(subsample, first | {"n_clusters": k}, overrides):
-            if k == found and "affinity" not in other:
-                continue  # it has been proposed
-            model = SpectralClustering(**(settings | other)).fit(subsample.points)
-            gap = eigengap_evidence(model, k, auto, "density" if k == subsample.suggested_k else "numbers to try")
-            yield _proposal(model, other, *(scale if "sigma" in other else ()), gap)
+        vectors = spectral_vectors(view, max(tried))
+        for k in tried:
+            rows = vectors[:, :k]
+            length = np.linalg.norm(rows, axis=1, keepdims=True)
+            rows = np.ascontiguousarray(rows / np.where(length > 0, length, 1.0))
+            model = KMeans(n_clusters=k, n_init=_N_INIT, random_state=view.seed, n_jobs=view.threads).fit(rows)
+            chosen = {"n_clusters": k, "affinity": "nearest_neighbors"}
+            yield Partition("spectral", model.labels_.astype(np.int64), chosen)
 
-    def _others(
-        self, subsample: Subsample, first: dict[str, Any], overrides: Mapping[str, Any]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the setting with this number of clusters, and one with a graph of nearest neighbours."""
-        yield first
-        if not {"sigma", "gamma", "affinity"} & set(overrides) and subsample.total <= _MAX_ROWS_NEIGHBORS:
-            graph: dict[str, Any] = {name: value for name, value in first.items() if name != "sigma"}
-            graph["affinity"] = "nearest_neighbors"
-            if len(subsample.points) < 2 * _N_NEIGHBORS:  # halves of the rows must have as many, too
-                graph["n_neighbors"] = max(2, len(subsample.points) // 2)
-            yield graph
+    def _by_hand(self, view: View, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for k in tried:
+            if k > _MOST_BY_HAND and len(tried) > 1:
+                break
+            chosen = {"n_clusters": k} | dict(overrides)
+            model = SpectralClustering(**(self.settings(view) | chosen)).fit(view.points)
+            yield Partition("spectral", model.labels_.astype(np.int64), chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"eigengap": float(model.eigengap_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
-        return SpectralClustering(n_clusters=k, sigma=sigma, n_init=_N_INIT, eigen_tol=_EIGEN_TOL, n_jobs=n_jobs)
+        return SpectralClustering(n_clusters=k, affinity="nearest_neighbors", n_init=_N_INIT, n_jobs=n_jobs)
 
     def residual(self, model: Any) -> float | None:
         return float(np.max(model.eigen_residual_))
+
+
+def spectral_vectors(view: View, count: int) -> Floats:
+    """Return the first eigenvectors of the normalised graph, (m, count)."""
+    graph, n = view.graph, view.n
+    labels = sparse_components(graph)
+    if n <= _DENSE_GRAPH:
+        return embed.dense_spectrum(graph.toarray(), labels, np.ones(n), count, view.threads)[0].vectors
+    operator = SparseOperator(graph, symmetric=True)
+    options: dict[str, Any] = {"tol": _EIGEN_TOL, "max_applications": 10_000, "seed": view.seed}
+    return embed.sparse_spectrum(operator, graph, labels, count, threads=view.threads, gap=False, **options)[0].vectors
 
 
 # ---- kernel k-means ------------------------------------------------------------------------------------------------
 
 
 class KernelKMeansProposer(Proposer):
-    """σ from neighbour distances and multiples of it."""
+    """Kernel k-means with σ from neighbour distances, and a multiple of it."""
 
     estimator = KernelKMeans
 
@@ -317,123 +309,167 @@ class KernelKMeansProposer(Proposer):
         super().check(overrides)
         KernelKMeans(**overrides)._kernel(1.0)
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        estimate = scales.estimate_sigma(subsample.points, n_jobs=subsample.n_jobs)
-        k = int(overrides.get("n_clusters", subsample.suggested_k or subsample.k[0]))
-        for factor in (1.0,) if {"sigma", "gamma", "kernel"} & set(overrides) else _SIGMA_FACTORS:
-            chosen = {"n_clusters": k, "sigma": factor * estimate.sigma} | dict(overrides)
-            shown: tuple[Evidence, ...] = (_sigma_evidence(estimate, float(chosen["sigma"])),)
-            if "gamma" in overrides or "kernel" in overrides:
-                del chosen["sigma"]
-                shown = ()
-            model = KernelKMeans(**(subsample.common_settings | chosen)).fit(subsample.points)
-            yield _proposal(model, chosen, *shown)
+    def settings(self, view: View) -> dict[str, Any]:
+        return super().settings(view) | {"n_init": 1}
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        by_hand = bool({"sigma", "gamma", "kernel"} & set(overrides))
+        sigma = 0.0 if by_hand else scales.estimate_sigma(view.points, n_jobs=view.threads).sigma
+        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        for factor in (1.0,) if by_hand or not sigma > 0 else _SIGMA_FACTORS:
+            scale = {"sigma": factor * sigma} if sigma > 0 else {}
+            for k in tried:
+                if k > _MOST_BY_HAND and len(tried) > 1:
+                    break
+                chosen = {"n_clusters": k} | scale | dict(overrides)
+                model = KernelKMeans(**(self.settings(view) | chosen)).fit(view.points)
+                yield Partition("kernel-kmeans", model.labels_.astype(np.int64), chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"objective": float(model.objective_)}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
         sigma = scales.estimate_sigma(points, n_jobs=n_jobs).sigma
-        return KernelKMeans(n_clusters=k, sigma=sigma, n_init=_N_INIT, n_jobs=n_jobs)
+        return KernelKMeans(n_clusters=k, sigma=sigma, n_init=1, n_jobs=n_jobs)
 
 
-# ---- DBSCAN --------------------------------------------------------------------------------------------------------
+# ---- density -------------------------------------------------------------------------------------------------------
+
+
+def _with_noise_filled(view: View, one: Partition) -> Iterator[Partition]:
+    """Yield an answer, and the same with noise rows in the cluster of the nearest clustered row."""
+    yield one
+    if (one.labels < 0).any() and (one.labels >= 0).any():
+        labels = view.filled(one.labels)
+        yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
 
 
 class DBSCANProposer(Proposer):
-    """ε from the curve of k-distances."""
+    """DBSCAN at the levels of its density trees: for each number of clusters the ε that keeps them longest."""
 
     estimator = DBSCAN
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
-        points = subsample.points
-        min_samples = int(overrides.get("min_samples", _min_samples(points)))
-        estimate = scales.estimate_eps(points, min_samples, n_jobs=subsample.n_jobs)
-        tried = [float(overrides.get("eps", estimate.eps))]
-        if "eps" not in overrides:
-            tried += [float(np.quantile(estimate.curve, share)) for share in _CORE_SHARES]
-        by_hand = bool({"eps", "min_samples"} & set(overrides))
-        for eps in dict.fromkeys(eps for eps in tried if eps > 0):
-            chosen = {"eps": eps, "min_samples": min_samples} | dict(overrides)
-            share = float(np.searchsorted(estimate.curve, eps, side="right")) / len(estimate.curve)
-            curve = Evidence(
-                f"{min_samples}-distances", "eps", estimate.share, {"distance": estimate.curve}, share,
-                f"{estimate.reason}; ε = {eps:.4g}.", "share of the rows", f"distance to {min_samples} rows",
-            )  # fmt: skip
-            model = DBSCAN(n_jobs=subsample.n_jobs, **chosen).fit(points)
-            yield _proposal(model, chosen, curve, by_hand=by_hand)
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        if overrides:
+            yield from self._by_hand(view, overrides)
+            return
+        most = max(numbers)
+        for min_samples, tree in view.trees.items():
+            condensed = tree.condense(view.least_size)
+            source = "single-linkage" if min_samples == 1 else "dbscan"
+            for eps in levels(condensed, most).values():
+                chosen = {"eps": eps, "min_samples": min_samples}
+                yield from _with_noise_filled(view, Partition(source, labels_at(condensed, eps), chosen))
 
-    def fit(self, chosen: Proposal, points: Floats, subsample: Subsample) -> Any:
-        if chosen.by_hand:
-            return super().fit(chosen, points, subsample)
-        # Keep the density threshold: min_samples grows with the number of rows. More rows may bridge the gaps between
-        # clusters, so ε is reduced until there are as many clusters as in the subsample.
-        settings = chosen.model.get_params()
-        settings["min_samples"] = max(2, round(settings["min_samples"] * len(points) / len(subsample.points)))
-        wanted, first = _large_clusters(chosen.labels), None
-        for factor in (1.0, *_SMALLER_EPS) if len(points) > len(subsample.points) else (1.0,):
-            model = DBSCAN(**(settings | {"eps": factor * settings["eps"]})).fit(points)
-            first = first or model
-            if _large_clusters(model.labels_) == wanted:
-                return model
-        return first
+    def _by_hand(self, view: View, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        min_samples = int(overrides.get("min_samples", min(5, view.n)))
+        eps = overrides.get("eps")
+        if eps is None:
+            eps = scales.estimate_eps(view.points, min_samples, n_jobs=view.threads).eps or 1.0
+        chosen = {"eps": float(eps), "min_samples": min_samples} | dict(overrides)
+        model = DBSCAN(**(self.settings(view) | chosen)).fit(view.points)
+        yield from _with_noise_filled(view, Partition("dbscan", model.labels_.astype(np.int64), chosen, model))
+
+    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+        """Fit to more rows at the same density threshold: min_samples grows with their number."""
+        chosen_parameters = {name: value for name, value in chosen.parameters.items() if name != "noise"}
+        settings = self.settings(view) | chosen_parameters
+        settings["min_samples"] = max(1, round(settings["min_samples"] * len(points) / view.n))
+        return DBSCAN(**settings).fit(points)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"core_share": len(model.core_sample_indices_) / max(1, len(model.labels_))}
 
     def typical(self, points: Floats, k: int, n_jobs: int | None) -> Any:
-        min_samples = _min_samples(points)
+        min_samples = min(5, len(points))
         eps = scales.estimate_eps(points, min_samples, n_jobs=n_jobs).eps
         return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=min_samples, n_jobs=n_jobs)
 
 
-def _min_samples(points: Floats) -> int:
-    """Return twice the number of columns, where there are as many rows."""
-    return min(max(2, 2 * points.shape[1]), len(points))
+class HDBSCANProposer(Proposer):
+    """HDBSCAN for several sizes of the smallest cluster, from two density trees."""
+
+    estimator = NearestRows
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        sizes = dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES)
+        for min_samples, tree in view.trees.items():
+            if min_samples == 1:
+                continue
+            for size in sizes:
+                condensed = tree.condense(size)
+                for how, chosen in (("eom", condensed.eom()), ("leaf", condensed.leaves())):
+                    if how == "leaf" and min_samples > 5:
+                        continue
+                    labels = condensed.select(chosen).labels
+                    setting = {"min_cluster_size": size, "min_samples": min_samples, "cluster_selection_method": how}
+                    source = "hdbscan" if how == "eom" else "hdbscan-leaf"
+                    yield from _with_noise_filled(view, Partition(source, labels, setting))
 
 
-def _large_clusters(labels: NDArray[Any], min_rows: int = 1) -> int:
-    """Count the clusters with at least 1 % of the rows."""
-    return int((np.bincount(labels[labels >= 0], minlength=1) >= max(min_rows, 0.01 * len(labels))).sum())
+class GenieProposer(Proposer):
+    """Genie: single linkage that does not let clusters become too unequal, for every number of clusters."""
+
+    estimator = NearestRows
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for min_samples, thresholds in ((1, (0.1, 0.3, 0.5)), (6, (0.3,))):
+            edges = view.spanning_tree(min_samples)[0]
+            for threshold in thresholds:
+                for k, labels in genie(edges, view.n, numbers, threshold).items():
+                    yield Partition("genie", labels, {"n_clusters": k, "gini": threshold, "min_samples": min_samples})
 
 
-# ---- Mean Shift ----------------------------------------------------------------------------------------------------
+class LinkageProposer(Proposer):
+    """Ward's and average linkage, cut at every number of clusters."""
+
+    estimator = NearestRows
+
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        distances = scipy.spatial.distance.squareform(np.sqrt(view.gaps), checks=False)
+        for name in ("ward", "average"):
+            tree = scipy.cluster.hierarchy.linkage(distances, name)
+            for k in numbers:
+                labels = scipy.cluster.hierarchy.fcluster(tree, k, "maxclust")
+                yield Partition(name, labels.astype(np.int64), {"n_clusters": k, "linkage": name})
 
 
 class MeanShiftProposer(Proposer):
-    """Bandwidths by the share of rows within one."""
+    """Mean Shift with bandwidths by the share of rows within one."""
 
     estimator = MeanShift
 
-    def propose(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Proposal]:
+    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
         if "bandwidth" in overrides:
-            model = MeanShift(n_jobs=subsample.n_jobs, **overrides).fit(subsample.points)
-            yield _proposal(model, dict(overrides))
+            yield self._partition(view, float(overrides["bandwidth"]), overrides, least=1)
             return
-        reasons = self._bandwidths(subsample)
-        models = [
-            MeanShift(bandwidth=width, n_jobs=subsample.n_jobs, **overrides).fit(subsample.points) for width in reasons
-        ]
-        counts = np.array([float(_large_clusters(model.labels_, 2)) for model in models])
-        x = np.array(list(reasons))
-        for (width, reason), model, count in zip(reasons.items(), models, counts, strict=True):
-            why = f"{reason}; {count:.0f} clusters have at least 1 % of the rows."
-            curve = Evidence("clusters by bandwidth", "bandwidth", x, {"clusters": counts}, width, why, "bandwidth")
-            yield _proposal(model, {"bandwidth": width} | dict(overrides), curve)
+        for share in _QUANTILES:
+            width = scales.estimate_bandwidth(view.points, quantile=share, n_jobs=view.threads)
+            if width > 0:
+                yield self._partition(view, float(width), overrides, least=max(2, round(_LEAST * view.n)))
 
-    def _bandwidths(self, subsample: Subsample) -> dict[float, str]:
-        """Return the bandwidths to try, each with its reason."""
-        points, n_jobs = subsample.points, subsample.n_jobs
-        widths = {share: scales.estimate_bandwidth(points, quantile=share, n_jobs=n_jobs) for share in _QUANTILES}
-        found = {
-            float(width): f"a ball of radius {width:.4g} contains {100 * share:.0f} % of the rows on average"
-            for share, width in widths.items()
-            if width > 0
-        }
-        if found:
-            return found
-        width = 0.5 * scales.estimate_eps(points, min(2, len(points)), n_jobs=n_jobs).eps
-        return {width: f"most rows have duplicates; {width:.4g} is half the distance to the nearest different row"}
+    def _partition(self, view: View, width: float, overrides: Mapping[str, Any], least: int) -> Partition:
+        chosen = {"bandwidth": width} | dict(overrides)
+        model = MeanShift(**(self.settings(view) | chosen)).fit(view.points)
+        labels = model.labels_.astype(np.int64)
+        if (labels >= 0).any():
+            small = np.bincount(labels[labels >= 0])[np.maximum(labels, 0)] < least
+            kept = np.where((labels >= 0) & small, -1, labels)
+            labels = view.filled(kept) if (kept >= 0).any() and least > 1 else labels
+        return Partition("mean-shift", labels, chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"peaks": float(len(model.cluster_centers_))}
+
+
+def propose_all(view: View, numbers: Sequence[int], names: Iterable[str]) -> list[Partition]:
+    """Collect the answers of these methods; one that cannot be fitted to these rows has none."""
+    found: list[Partition] = []
+    with collect_warnings():
+        for name in names:
+            try:
+                proposed = METHODS[name].make_proposer().propose(view, numbers, {})
+                found += (replace(one, method=name) for one in proposed)
+            except FIT_ERRORS:
+                continue
+    return found

@@ -46,7 +46,7 @@ class Plan:
         later = {
             name: of_view + (route.seconds if route.rows > self.view else 0) for name, route in self.routes.items()
         }
-        return {"density": 1.5 + 2e-6 * self.view**2, **later, "judge": of_view}
+        return {**later, "judge": of_view + 0.5 * of_view * len(self.routes)}
 
     def __str__(self) -> str:
         lines = [f"parameters are chosen on {self.view} rows"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from knoll import _core
 from knoll._typing import Floats, Ints, Labels
-from knoll.comparison.answers import Partition
+from knoll.comparison.methods import Partition
 from knoll.comparison.view import View
 
 __all__ = ["GRID", "Pool", "join_answers", "numbers_for"]

@@ -78,6 +78,8 @@ class Candidate:
     seconds: float
     warnings: tuple[str, ...] = ()
     groups: tuple[int, ...] | None = None  # the cluster of each component, if components were merged
+    expected: float = 0.0  # the adjusted Rand index with the true clusters, as the judge expects it
+    sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
 
 
@@ -91,38 +93,25 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Null:
-    """The test of the data against one null model without clusters."""
+class Alternative:
+    """Another answer that is defensible."""
 
-    name: str  # "uniform", "gaussian"
-    statistic: float  # of the data
-    statistics: Floats  # (draws,) of samples from the null model
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Structure:
-    """Whether the data shows any clusters."""
-
-    verdict: str  # "clusters", "none", or "unknown" if the density could not be estimated
-    statistic: float
-    statistic_name: str
-    nulls: tuple[Null, ...]
-    n_modes: int
-    reason: str
+    candidate: Candidate
+    relation: str  # to the recommended answer: "finer", "coarser" or "different"
+    agreement: float  # adjusted Rand index with it
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The recommended clustering, and the reasons."""
+    """The recommended clustering, the verdict on whether there are clusters at all, and the reasons."""
 
-    method: str | None  # None: no answer is recommended
+    method: str
+    verdict: str  # "clusters"; "none": one continuous cloud, which the labels divide; "unclear"
+    confidence: float  # the expected adjusted Rand index with the true clusters, from 0 to 1
+    level: str  # the same in words: "clear", "likely", "a guess"
     reasons: tuple[str, ...]
-    runner_up: str | None
-    why_not: str  # why the runner-up is not recommended
+    alternatives: tuple[Alternative, ...]
     caution: str
-    structure: Structure
-    verdict: str  # "recommended"; "no clusters"; "not found": no method found usable ones; "unknown": too few rows
 
 
 @dataclass(frozen=True)
@@ -137,7 +126,7 @@ class Agreement:
 class Comparison:
     """The result of `knoll.compare`; `summary` returns it as plain values, for a file.
 
-    `labels` are those of the recommended method, all 0 where none is recommended.
+    `labels` are those of the recommended answer, also where the verdict is "none": then they divide one cloud.
     """
 
     profile: Profile
@@ -154,12 +143,28 @@ class Comparison:
     interrupted: bool
     notes: tuple[str, ...] = field(default=())  # what was sampled, and the evidence for it
 
+    @property
+    def verdict(self) -> str:
+        """Whether there are clusters: "clusters", "none" or "unclear"."""
+        return self.recommendation.verdict
+
+    @property
+    def confidence(self) -> float:
+        """The expected adjusted Rand index of the recommended answer with the true clusters."""
+        return self.recommendation.confidence
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Other answers that are defensible, at most two."""
+        return self.recommendation.alternatives
+
     def __repr__(self) -> str:
         """Return a short table and the recommendation."""
         lines = table_lines(self)
         advice = self.recommendation
-        nothing = {"no clusters": "none, the data shows no clusters", "not found": "none, no method found clusters"}
-        lines.append(f"recommended: {advice.method or nothing.get(advice.verdict, 'none')}")
+        lines.append(
+            f"recommended: {advice.method}, {advice.level} ({advice.confidence:.2f}); verdict: {advice.verdict}"
+        )
         lines += [f"  {reason}" for reason in advice.reasons]
         return "\n".join(lines)
 
@@ -172,7 +177,8 @@ class Comparison:
             "candidates": {name: _of_candidate(found) for name, found in self.candidates.items()},
             "failures": plain(self.failures),
             "agreement": {"methods": list(self.agreement.methods), "ami": plain(self.agreement.matrix)},
-            "recommendation": plain(self.recommendation),
+            "recommendation": _of_recommendation(self.recommendation),
+            "verdict": self.verdict,
             "truth_scores": plain(self.truth_scores),
             "seed": self.seed,
             "budget": self.budget,
@@ -199,6 +205,21 @@ def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> lis
     for failure in comparison.failures:
         lines.append(f"  {name(failure.method):<20} no answer: {' '.join(failure.reason.split())}")
     return lines
+
+
+def _of_recommendation(advice: Recommendation) -> dict[str, Any]:
+    others = [
+        {
+            "method": one.candidate.method,
+            "n_clusters": one.candidate.n_clusters,
+            "parameters": one.candidate.parameters,
+            "expected": one.candidate.expected,
+            "relation": one.relation,
+            "agreement": one.agreement,
+        }
+        for one in advice.alternatives
+    ]
+    return plain(vars(advice) | {"alternatives": others})
 
 
 def _of_candidate(found: Candidate) -> dict[str, Any]:

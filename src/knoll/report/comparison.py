@@ -103,7 +103,7 @@ def comparison_page(
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
         css=style, css_hash=_hash(style), script=script, script_hash=_hash(script),
-        seconds=f"{comparison.seconds:.1f}", structure=comparison.recommendation.structure,
+        seconds=f"{comparison.seconds:.1f}",
     )  # fmt: skip
 
 
@@ -140,17 +140,14 @@ def _drawn(n: int, d: int, seed: int) -> Ints:
 
 def _colours(comparison: Comparison) -> dict[str, Ints]:
     """Number the clusters of every method so that matching clusters have the colour of the recommended method's."""
-    advice = comparison.recommendation
-    leader = advice.method or advice.runner_up or next(iter(comparison.candidates))
-    model = comparison.candidates[leader].labels
+    model = comparison.candidates[comparison.recommendation.method].labels
     return {method: same_colours(model, found.labels) for method, found in comparison.candidates.items()}
 
 
 def _pictures(
     comparison: Comparison, colours: Mapping[str, Ints], shown: Shown, truth: NDArray[Any] | None
 ) -> list[dict[str, Any]]:
-    advice = comparison.recommendation
-    first = [method for method in (advice.method, advice.runner_up) if method is not None]
+    first = [comparison.recommendation.method]
     out = []
     for method in [*first, *(other for other in comparison.candidates if other not in first)]:
         found = comparison.candidates[method]
@@ -162,7 +159,7 @@ def _pictures(
     if truth is not None:
         classes, at = np.unique(np.asarray(truth).astype(str), return_inverse=True)
         if len(classes) <= _MAX_CLASSES:
-            leader = comparison.candidates[first[0] if first else next(iter(comparison.candidates))].labels
+            leader = comparison.candidates[first[0]].labels
             painted = same_colours(leader, at.astype(np.int64))
             out.append({
                 "id": "truth", "title": "known classes", "role": "truth",
@@ -176,8 +173,7 @@ def _pictures(
 
 
 def _role(comparison: Comparison, method: str) -> str:
-    advice = comparison.recommendation
-    return "recommended" if method == advice.method else "runner-up" if method == advice.runner_up else ""
+    return "recommended" if method == comparison.recommendation.method else ""
 
 
 def _counts(found: Candidate) -> str:
