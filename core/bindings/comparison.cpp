@@ -47,6 +47,32 @@ void py_inner_prominences(const In<int32_t, 2>& labels, const In<int32_t, 2>& ed
   });
 }
 
+void py_inner_cuts(const In<int64_t, 1>& starts, const In<int32_t, 1>& neighbours, const In<double, 1>& weights,
+                   const In<double, 2>& points, const In<int32_t, 2>& labels, int steps, const Out<uint8_t, 2>& sides,
+                   const Out<double, 2>& conductances, int threads) {
+  check_memory({array("starts", starts), array("neighbours", neighbours), array("weights", weights),
+                array("points", points), array("labels", labels), array("sides", sides),
+                array("conductances", conductances)});
+  const Graph graph{view<1>(starts), view<1>(neighbours), view<1>(weights)};
+  const auto rows = static_cast<int64_t>(labels.shape(1)), edges = static_cast<int64_t>(neighbours.shape(0));
+  need(static_cast<int64_t>(starts.shape(0)) == rows + 1 && weights.shape(0) == neighbours.shape(0),
+       "the graph must have one list per row, with one weight per entry");
+  need(static_cast<int64_t>(points.shape(0)) == rows, "points must have one row per label");
+  need(sides.shape(0) == labels.shape(0) && static_cast<int64_t>(sides.shape(1)) == rows,
+       "sides must have one entry per label");
+  need(conductances.shape(0) == labels.shape(0), "conductances must have one row per partition");
+  need(steps >= 0, "steps must not be negative");
+  const double work = 8.0 * (steps + 5.0) * static_cast<double>(labels.shape(0)) * static_cast<double>(edges + rows);
+  call(threads, work, [&](Run run) {
+    need_labels(view<2>(labels), 0, static_cast<int64_t>(conductances.shape(1)));
+    need(graph.starts(0) == 0 && graph.starts(rows) == edges, "the lists must cover the entries");
+    for (int64_t i = 0; i < rows; ++i) need(graph.starts(i) <= graph.starts(i + 1), "the lists must be in order");
+    for (int64_t e = 0; e < edges; ++e)
+      need(graph.neighbours(e) >= 0 && graph.neighbours(e) < rows, "neighbours must be rows");
+    inner_cuts(graph, view<2>(points), view<2>(labels), steps, view<2>(sides), view<2>(conductances), run);
+  });
+}
+
 }  // namespace
 
 void bind_comparison(nb::module_& m) {
@@ -55,6 +81,10 @@ void bind_comparison(nb::module_& m) {
   m.def("inner_prominences", &py_inner_prominences, nb::arg("labels").noconvert(), nb::arg("edges").noconvert(),
         nb::arg("heights"), nb::arg("tops"), nb::arg("shares"), nb::arg("prominences").noconvert(), nb::arg("threads"),
         "Fill the largest prominence of a component inside of each cluster, by the least share of its rows.");
+  m.def("inner_cuts", &py_inner_cuts, nb::arg("starts"), nb::arg("neighbours"), nb::arg("weights"), nb::arg("points"),
+        nb::arg("labels").noconvert(), nb::arg("steps"), nb::arg("sides").noconvert(),
+        nb::arg("conductances").noconvert(), nb::arg("threads"),
+        "Divide each cluster of each partition along its slowest direction of diffusion.");
 }
 
 }  // namespace knoll::python

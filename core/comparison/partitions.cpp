@@ -1,6 +1,7 @@
 #include "comparison/partitions.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,125 @@ struct Components {
     parent[static_cast<size_t>(low)] = high;
     size[static_cast<size_t>(high)] += size[static_cast<size_t>(low)];
   }
+};
+
+// One partition: its clusters are divided one step of diffusion after the other.
+class Division {
+ public:
+  Division(Graph graph, View<const double, 2> points, View<const int32_t, 2> labels, int64_t clusters)
+      : graph_(graph),
+        points_(points),
+        labels_(labels),
+        clusters_(clusters),
+        y_(size(labels.shape[1])),
+        next_(y_.size()),
+        degree_(y_.size()),
+        volume_(size(clusters)),
+        mean_(size(clusters)),
+        count_(size(clusters)) {}
+
+  void divide(int64_t p, int steps, View<uint8_t, 2> sides, View<double, 2> conductances) {
+    partition_ = p;
+    measure_degrees();
+    project();
+    for (int step = 0; step < steps; ++step) diffuse();
+    for (int64_t i = 0; i < rows(); ++i) sides(p, i) = y_[size(i)] > 0;
+    cut(sides, conductances);
+  }
+
+ private:
+  static size_t size(int64_t count) { return static_cast<size_t>(count); }
+  int64_t rows() const { return labels_.shape[1]; }
+  size_t cluster(int64_t row) const { return size(labels_(partition_, row)); }
+
+  template <class F>
+  void for_inner(int64_t row, F&& visit) const {  // edges to rows of the same cluster
+    for (int64_t e = graph_.starts(row); e < graph_.starts(row + 1); ++e)
+      if (cluster(graph_.neighbours(e)) == cluster(row)) visit(graph_.neighbours(e), graph_.weights(e));
+  }
+
+  void measure_degrees() {
+    std::fill(volume_.begin(), volume_.end(), 0.0);
+    std::fill(count_.begin(), count_.end(), 0.0);
+    for (int64_t i = 0; i < rows(); ++i) {
+      double sum = 0;
+      for_inner(i, [&](int32_t, double weight) { sum += weight; });
+      degree_[size(i)] = sum;
+      volume_[cluster(i)] += sum;
+      count_[cluster(i)] += 1;
+    }
+  }
+
+  // y = the projection on the first axis, by steps of the power method.
+  void project() {
+    const int64_t d = points_.shape[1];
+    std::vector<double> means(size(clusters_ * d), 0.0), axes(size(clusters_ * d));
+    for (int64_t i = 0; i < rows(); ++i)
+      for (int64_t j = 0; j < d; ++j) means[cluster(i) * size(d) + size(j)] += points_(i, j);
+    for (size_t c = 0; c < count_.size(); ++c)
+      for (size_t j = 0; j < size(d); ++j) means[c * size(d) + j] /= std::max(1.0, count_[c]);
+    const auto centred = [&](int64_t i, int64_t j) { return points_(i, j) - means[cluster(i) * size(d) + size(j)]; };
+    for (int64_t i = 0; i < rows(); ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < d; ++j) sum += centred(i, j);
+      y_[size(i)] = sum >= 0 ? 1.0 : -1.0;
+    }
+    for (int step = 0; step < 5; ++step) {
+      std::fill(axes.begin(), axes.end(), 0.0);
+      for (int64_t i = 0; i < rows(); ++i)
+        for (int64_t j = 0; j < d; ++j) axes[cluster(i) * size(d) + size(j)] += centred(i, j) * y_[size(i)];
+      for (size_t c = 0; c < count_.size(); ++c) normalise(&axes[c * size(d)], d);
+      for (int64_t i = 0; i < rows(); ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < d; ++j) sum += centred(i, j) * axes[cluster(i) * size(d) + size(j)];
+        y_[size(i)] = sum;
+      }
+    }
+  }
+
+  static void normalise(double* axis, int64_t d) {
+    double square = 0;
+    for (int64_t j = 0; j < d; ++j) square += axis[j] * axis[j];
+    for (int64_t j = 0; j < d && square > 0; ++j) axis[j] /= std::sqrt(square);
+  }
+
+  void diffuse() {
+    std::fill(mean_.begin(), mean_.end(), 0.0);
+    for (int64_t i = 0; i < rows(); ++i) {
+      double sum = 0;
+      for_inner(i, [&](int32_t other, double weight) { sum += weight * y_[size(other)]; });
+      next_[size(i)] = 0.5 * (y_[size(i)] + sum / std::max(degree_[size(i)], 1e-9));
+      mean_[cluster(i)] += degree_[size(i)] * next_[size(i)];
+    }
+    y_.swap(next_);
+    for (size_t c = 0; c < mean_.size(); ++c) mean_[c] /= std::max(volume_[c], 1e-9);
+    std::vector<double> square(mean_.size(), 0.0);
+    for (int64_t i = 0; i < rows(); ++i) {
+      y_[size(i)] -= mean_[cluster(i)];
+      square[cluster(i)] += degree_[size(i)] * y_[size(i)] * y_[size(i)];
+    }
+    for (int64_t i = 0; i < rows(); ++i) y_[size(i)] /= std::sqrt(square[cluster(i)]) + 1e-12;
+  }
+
+  void cut(View<uint8_t, 2> sides, View<double, 2> conductances) {
+    std::vector<double> between(volume_.size(), 0.0), left(volume_.size(), 0.0);
+    for (int64_t i = 0; i < rows(); ++i) {
+      if (sides(partition_, i)) left[cluster(i)] += degree_[size(i)];
+      for_inner(i, [&](int32_t other, double weight) {
+        if (sides(partition_, other) < sides(partition_, i)) between[cluster(i)] += weight;
+      });
+    }
+    for (int64_t c = 0; c < clusters_; ++c) {
+      const double smaller = std::min(left[size(c)], volume_[size(c)] - left[size(c)]);
+      conductances(partition_, c) = smaller > 0 ? between[size(c)] / smaller : 1.0;
+    }
+  }
+
+  Graph graph_;
+  View<const double, 2> points_;
+  View<const int32_t, 2> labels_;
+  int64_t clusters_, partition_ = 0;
+  std::vector<double> y_, next_, degree_, volume_, mean_, count_;
 };
 
 }  // namespace
@@ -89,6 +209,14 @@ void inner_prominences(View<const int32_t, 2> labels, View<const int32_t, 2> edg
         components.join(high, low);
       }
     }
+  });
+}
+
+void inner_cuts(Graph graph, View<const double, 2> points, View<const int32_t, 2> labels, int steps,
+                View<uint8_t, 2> sides, View<double, 2> conductances, Run run) {
+  for_chunks(labels.shape[0], 1, run, [&](int64_t, int64_t begin, int64_t end) {
+    Division division(graph, points, labels, conductances.shape[1]);
+    for (int64_t p = begin; p < end; ++p) division.divide(p, steps, sides, conductances);
   });
 }
 

@@ -26,4 +26,20 @@ void inner_prominences(View<const int32_t, 2> labels,  // in  (p, m) −1: not i
                        View<double, 2> prominences,    // out (p, clusters·s)
                        Run run);
 
+// Divides each cluster of each partition along its slowest direction of diffusion: y ← (y + D⁻¹W y)/2, with W the edges
+// inside of the cluster and D their sums, from the projection on the first axis of the cluster; after each step y is
+// made orthogonal to the constant. Rows with y > 0 are one side. The conductance of that division is the weight between
+// the sides over the smaller of their volumes; 1 where a side has no volume.
+struct Graph {
+  View<const int64_t, 1> starts;      // (m + 1)
+  View<const int32_t, 1> neighbours;  // (e)
+  View<const double, 1> weights;      // (e)
+};
+
+void inner_cuts(Graph graph, View<const double, 2> points,  // in  (m, d)
+                View<const int32_t, 2> labels,              // in  (p, m) ≥ 0
+                int steps, View<uint8_t, 2> sides,          // out (p, m)
+                View<double, 2> conductances,               // out (p, clusters)
+                Run run);
+
 }  // namespace knoll

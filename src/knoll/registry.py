@@ -106,24 +106,27 @@ METHODS: dict[str, Method] = {
             related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
             scales=("eps", "min_samples"),
         ),
-        Method("hdbscan", "HDBSCAN", "knoll.density.HDBSCAN", row_seconds=2e-5),
         Method(
             "hdbscan",
             "HDBSCAN",
-            "knoll.neighbors.NearestRows",
+            "knoll.density.HDBSCAN",
             proposer=f"{_PROPOSERS}.HDBSCANProposer",
-            row_seconds=1e-5,
-        ),  # fmt: skip
+            row_seconds=2e-5,
+        ),
         Method(
-            "genie", "Genie", "knoll.neighbors.NearestRows", proposer=f"{_PROPOSERS}.GenieProposer", row_seconds=1e-5
+            "genie",
+            "Genie",
+            "knoll.neighbors.NearestRows",
+            proposer=f"{_PROPOSERS}.GenieProposer",
+            row_seconds=2e-5,
         ),
         Method(
             "agglomerative",
             "agglomerative clustering",
-            "knoll.neighbors.NearestRows",
+            "knoll.hierarchy.AgglomerativeClustering",
             proposer=f"{_PROPOSERS}.LinkageProposer",
             pair_seconds=1e-7,
-        ),  # fmt: skip
+        ),
         Method(
             "mean-shift",
             "Mean Shift",
@@ -133,12 +136,6 @@ METHODS: dict[str, Method] = {
             scales=("bandwidth",),
         ),
         Method("optics", "OPTICS", "knoll.density.OPTICS", row_seconds=2e-5),
-        Method(
-            "agglomerative",
-            "agglomerative clustering",
-            "knoll.hierarchy.AgglomerativeClustering",
-            row_seconds=3e-5,
-        ),
     )
 }  # in the order of every table
 

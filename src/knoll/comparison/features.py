@@ -12,15 +12,17 @@ import numpy as np
 import scipy.sparse
 
 from knoll import _core
-from knoll._typing import Floats, Ints
+from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
 __all__ = ["GROUPS", "measure"]
 
 _SHARES = (0.02, 0.1)  # of the rows of a cluster that a mode inside of it has at least
+_STEPS = 12  # of the diffusion inside of clusters
 _FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
-_GAUSSIAN_COLUMNS = 6  # principal components for the Gaussian figures
+_MIN_SAMPLES = 5  # of the spanning tree
+_AXES = 6  # principal components that inner cuts start from
 
 
 def measure(view: View, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
@@ -46,49 +48,55 @@ class _Shared:
         self.volume = float(self.degree.sum())
         self.density = view.log_density
         self.pairs, self.pair_heights = view.pairs, view.pair_heights
-        self.trees = {s: view.spanning_tree(s) for s in (1, 6)}
-        self.tree_tops = {s: -np.log(np.maximum(self._core_distance(s), view.least_distance)) for s in self.trees}
-        self.log_lengths = {s: np.log(np.maximum(t[1], view.least_distance)) for s, t in self.trees.items()}
+        s = _MIN_SAMPLES if _MIN_SAMPLES in view.trees else 1
+        self.edges, lengths = view.spanning_tree(s)
+        self.log_lengths = np.log(np.maximum(lengths, view.least_distance))
+        core = np.log(np.maximum(view.trees[s].core_distances_, view.least_distance))
         clusters = int(pool.filled.max()) + 1
-        self.inner_modes = self._inner(np.argsort(-self.pair_heights, kind="stable"), clusters)
-        self.inner_tree = self._inner_tree(6, clusters)
-        self.inner_single = self._inner_tree(1, clusters)
+        order = np.argsort(-self.pair_heights, kind="stable")
+        self.inner_modes = self._prominences(self.pairs[order], self.pair_heights[order], self.density, clusters)
+        self.inner_gaps = self._prominences(self.edges, -self.log_lengths, -core, clusters)
         centered = view.points - view.points.mean(axis=0)
         self.total = float((centered**2).sum())
         self.centered = centered
         self.square = (centered**2).sum(axis=1)
         self.principal = _principal(centered)
-        self.one_gaussian = _gaussian_scores(self.principal, np.zeros(view.n, np.int64), 1)
-        self.kmeans = self._kmeans_inertia()
+        self.sides, self.inner_conductance = self._inner_cuts(clusters)
+        self.least_scatter = self._least_scatter()
 
-    def _core_distance(self, s: int) -> Floats:
-        if s == 1:
-            return self.view.distances[:, 0]
-        return self.view.distances[:, min(s - 1, self.view.distances.shape[1]) - 1]
-
-    def _inner(self, order: Ints, clusters: int) -> Floats:
+    def _prominences(self, edges: Labels, heights: Floats, tops: Floats, clusters: int) -> Floats:
+        """Measure the modes inside of each cluster of each answer: (p, clusters, shares)."""
         out = np.empty((len(self.pool.filled), clusters * len(_SHARES)))
-        _core.inner_prominences(
-            self.pool.filled, np.ascontiguousarray(self.pairs[order]), self.pair_heights[order], self.density,
-            np.array(_SHARES), out, self.view.threads,
-        )  # fmt: skip
+        ordered = np.ascontiguousarray(edges)
+        _core.inner_prominences(self.pool.filled, ordered, heights, tops, np.array(_SHARES), out, self.view.threads)
         return out.reshape(len(out), clusters, -1)
 
-    def _inner_tree(self, s: int, clusters: int) -> Floats:
-        edges, _ = self.trees[s]
-        out = np.empty((len(self.pool.filled), clusters * len(_SHARES)))
-        _core.inner_prominences(
-            self.pool.filled, np.ascontiguousarray(edges), -self.log_lengths[s], self.tree_tops[s], np.array(_SHARES),
-            out, self.view.threads,
-        )  # fmt: skip
-        return out.reshape(len(out), clusters, -1)
+    def _inner_cuts(self, clusters: int) -> tuple[Any, Floats]:
+        """Divide each cluster of each answer in two: the sides of the rows, and the conductance of the division."""
+        graph, filled = self.view.graph, self.pool.filled
+        sides, conductance = np.empty(filled.shape, np.uint8), np.empty((len(filled), clusters))
+        lists = graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data
+        points = np.ascontiguousarray(self.principal)
+        _core.inner_cuts(*lists, points, filled, _STEPS, sides, conductance, self.view.threads)
+        return sides, conductance
 
-    def _kmeans_inertia(self) -> dict[int, float]:
-        return {
-            p.n_clusters: _within(self.centered, self.square, p.labels, p.n_clusters)
-            for p in self.pool.partitions
-            if p.source == "kmeans"
-        }
+    def conductance(self, labels: Ints, k: int) -> Floats:
+        """Return the weight out of each cluster over the smaller of its volume and that of all others."""
+        if k == 1:
+            return np.zeros(1)
+        own = labels[self.row]
+        crossing = own != labels[self.col]
+        volume = np.bincount(labels, self.degree, k)
+        smaller = np.minimum(volume, self.volume - volume)
+        return np.bincount(own[crossing], self.weight[crossing], k) / np.maximum(smaller, 1e-9)
+
+    def _least_scatter(self) -> dict[int, float]:
+        """Return the least sum of squares within clusters among the answers, by their number of clusters."""
+        least: dict[int, float] = {}
+        for labels in self.pool.filled:
+            k = int(labels.max()) + 1
+            least[k] = min(least.get(k, np.inf), _within(self.centered, self.square, labels, k))
+        return least
 
 
 def _measure(shared: _Shared, at: int) -> dict[str, float]:
@@ -100,12 +108,9 @@ def _measure(shared: _Shared, at: int) -> dict[str, float]:
     out |= _sizes(shared, at, k, sizes)
     out |= _cuts(shared, labels, k, sizes)
     out |= _drops(shared, labels, k, sizes, at)
-    for s in shared.trees:
-        out |= _tree_gaps(shared, s, labels, k, sizes, at)
-    out |= _inner_cut(shared, labels, k, sizes)
+    out |= _tree_gaps(shared, labels, k, sizes, at)
+    out |= _inner_cut(shared, labels, k, sizes, at)
     out |= _compactness(shared, labels, k, sizes)
-    out |= _gaussians(shared, labels, k, sizes)
-    out |= _lines(shared, labels, k, sizes)
     return out
 
 
@@ -144,22 +149,17 @@ def _weighted(values: Floats, sizes: Floats) -> float:
 
 
 def _cuts(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
-    a, b = labels[shared.row], labels[shared.col]
-    crossing = a != b
-    cut = np.bincount(a[crossing], shared.weight[crossing], k)
-    volume = np.bincount(labels, shared.degree, k)
-    small = np.minimum(volume, shared.volume - volume) if k > 1 else volume
-    conductance = cut / np.maximum(small, 1e-9)
-    outside = np.bincount(shared.row[crossing], shared.weight[crossing], shared.view.n) / np.maximum(
-        shared.degree, 1e-9
-    )
+    conductance = shared.conductance(labels, k)
+    crossing = labels[shared.row] != labels[shared.col]
+    leaving = np.bincount(shared.row[crossing], shared.weight[crossing], shared.view.n)
+    outside = leaving / np.maximum(shared.degree, 1e-9)
     expected = (k / shared.view.n) ** (1 / shared.dimension)
     return {
         "conductance": _weighted(conductance, sizes),
         "conductance-mean": float(conductance.mean()),
         "conductance-worst": float(conductance.max()),
         "conductance-expected": float(np.log((_weighted(conductance, sizes) + 1e-3) / expected)),
-        "cut-share": float(cut.sum() / shared.volume),
+        "cut-share": float(leaving.sum() / shared.volume),
         "mostly-inside": float((outside <= 0.5).mean()),
         "all-inside": float((outside <= 0).mean()),
     }
@@ -210,10 +210,9 @@ def _drops(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dic
     }  # fmt: skip
 
 
-def _tree_gaps(shared: _Shared, s: int, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
+def _tree_gaps(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
     """Compare the shortest edge out of each cluster with those inside; the shortest is in the spanning tree."""
-    edges, _ = shared.trees[s]
-    length = shared.log_lengths[s]
+    edges, length = shared.edges, shared.log_lengths
     a, b = labels[edges[:, 0]], labels[edges[:, 1]]
     inner = a == b
     out = np.full(k, np.inf)
@@ -228,49 +227,28 @@ def _tree_gaps(shared: _Shared, s: int, labels: Ints, k: int, sizes: Floats, at:
     to_widest = np.where(known, np.clip(out - np.where(known, widest, 0), -_FAR, _FAR), 0.0)
     to_mean = np.where(known, np.clip(out - mean, -_FAR, _FAR), 0.0)
     validity = np.where(known, np.sign(to_widest) * (1 - np.exp(-np.abs(to_widest))), 0.0)
-    prominence = shared.inner_tree if s > 1 else shared.inner_single
-    inside = np.minimum(np.maximum(prominence[at, :k], 0.0), _FAR)
+    inside = np.minimum(np.maximum(shared.inner_gaps[at, :k], 0.0), _FAR)
     return {
-        f"gap{s}-least": float(to_widest.min()),
-        f"gap{s}-mean": _weighted(to_widest, sizes),
-        f"gap{s}-typical-least": float(to_mean.min()),
-        f"gap{s}-typical-mean": _weighted(to_mean, sizes),
-        f"validity{s}": _weighted(validity, sizes),
-        f"pieces{s}-mean": float(np.log(pieces).mean()),
-        f"pieces{s}-worst": float(np.log(pieces.max())),
-        f"inner{s}-small": float(inside[:, 0].max()),
-        f"inner{s}-large": float(inside[:, 1].max()),
-        f"inner{s}-mean": _weighted(inside[:, 1], sizes),
+        "gap-least": float(to_widest.min()),
+        "gap-mean": _weighted(to_widest, sizes),
+        "gap-typical-least": float(to_mean.min()),
+        "gap-typical-mean": _weighted(to_mean, sizes),
+        "validity": _weighted(validity, sizes),
+        "pieces-mean": float(np.log(pieces).mean()),
+        "pieces-worst": float(np.log(pieces.max())),
+        "inner-gap-small": float(inside[:, 0].max()),
+        "inner-gap-large": float(inside[:, 1].max()),
+        "inner-gap-mean": _weighted(inside[:, 1], sizes),
     }
 
 
-def _inner_cut(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
+def _inner_cut(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
     """Cut each cluster along its slowest direction of diffusion; a good cluster has no good cut inside."""
-    a, b = labels[shared.row], labels[shared.col]
-    inside = a == b
-    row, col, weight = shared.row[inside], shared.col[inside], shared.weight[inside]
-    n = shared.view.n
-    inner = scipy.sparse.csr_array((weight, (row, col)), shape=(n, n))
-    degree = np.bincount(row, weight, n)
-    scale = 1.0 / np.maximum(degree, 1e-9)
-    volume = np.bincount(labels, degree, k)
-    y = _start(shared, labels, k, sizes)
-    for _ in range(12):
-        y = 0.5 * (y + scale * (inner @ y))
-        y -= (np.bincount(labels, degree * y, k) / np.maximum(volume, 1e-9))[labels]
-        y /= (np.sqrt(np.bincount(labels, degree * y * y, k)) + 1e-12)[labels]
-    side = y > 0
-    crossing = side[row] != side[col]
-    cut = np.bincount(labels[row[crossing]], weight[crossing], k) / 2
-    left = np.bincount(labels, degree * side, k)
-    small = np.minimum(left, volume - left)
-    conductance = np.where(small > 0, cut / np.maximum(small, 1e-9), 1.0)
+    side, conductance = shared.sides[at], shared.inner_conductance[at, :k]
     share = np.bincount(labels, side, k) / sizes
     serious = (sizes >= 10) & (np.minimum(share, 1 - share) > 0.05)
     values = np.where(serious, conductance, 1.0)
-    outer = np.bincount(a[~inside], shared.weight[~inside], k)
-    volumes = np.bincount(labels, shared.degree, k)
-    outside = outer / np.maximum(np.minimum(volumes, shared.volume - volumes), 1e-9) if k > 1 else np.zeros(k)
+    outside = shared.conductance(labels, k)
     expected = (2 / np.maximum(sizes, 4)) ** (1 / shared.dimension)
     relative = np.log((values + 1e-2) / expected)
     drop = _side_drop(shared, labels, side, k)
@@ -282,19 +260,6 @@ def _inner_cut(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str
         "outer-to-inner-mean": float(np.log((_weighted(outside, sizes) + 1e-2) / (_weighted(values, sizes) + 1e-2))),
         "inner-cut-drop": float(np.where(serious, drop, 0.0).max()),
     }
-
-
-def _start(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> Floats:
-    """Project each cluster on its own first axis, by three steps of the power method for all clusters at once."""
-    x = shared.centered
-    inside = _indicator(labels, k)
-    own = x - ((inside @ x) / sizes[:, None])[labels]
-    axis = inside @ (own * np.sign(own @ np.ones(x.shape[1]) + 1e-12)[:, None])
-    for _ in range(4):
-        y = np.einsum("ij,ij->i", own, axis[labels])
-        axis = inside @ (own * y[:, None])
-        axis /= np.linalg.norm(axis, axis=1, keepdims=True) + 1e-300
-    return np.einsum("ij,ij->i", own, axis[labels])
 
 
 def _side_drop(shared: _Shared, labels: Ints, side: Any, k: int) -> Floats:
@@ -317,11 +282,11 @@ def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[s
     own = gaps[np.arange(n), labels]
     within = float(own.sum())
     explained = 1 - within / shared.total if shared.total > 0 else 0.0
-    best = _interpolated(shared.kmeans, k)
+    best = _interpolated(shared.least_scatter, k)
     out = {
         "explained": explained,
         "calinski": np.log(max(1e-9, explained) / max(1e-9, 1 - explained) * (n - k) / max(1, k - 1)) if k > 1 else 0.0,
-        "to-kmeans": float(np.log((within + 1e-12) / (best + 1e-12))) if best > 0 and k > 1 else 0.0,
+        "to-least-scatter": float(np.log((within + 1e-12) / (best + 1e-12))) if best > 0 and k > 1 else 0.0,
     }
     if k == 1:
         return out | {"davies": 0.0, "silhouette": 0.0, "silhouette-worst": 0.0, "silhouette-negative": 0.0}
@@ -342,12 +307,12 @@ def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[s
     }
 
 
-def _interpolated(inertia: dict[int, float], k: int) -> float:
-    """Return the inertia of k-means for any number of clusters, log-linear between those that were fitted."""
-    if not inertia:
+def _interpolated(least: dict[int, float], k: int) -> float:
+    """Return the least scatter for any number of clusters, log-linear between those that answers have."""
+    if not least:
         return 0.0
-    ks = np.array(sorted(inertia))
-    return float(np.exp(np.interp(np.log(k), np.log(ks), np.log([max(inertia[i], 1e-300) for i in ks]))))
+    ks = np.array(sorted(least))
+    return float(np.exp(np.interp(np.log(k), np.log(ks), np.log([max(least[i], 1e-300) for i in ks]))))
 
 
 def _within(x: Floats, square: Floats, labels: Ints, k: int) -> float:
@@ -357,38 +322,10 @@ def _within(x: Floats, square: Floats, labels: Ints, k: int) -> float:
 
 def _principal(x: Floats) -> Floats:
     d = x.shape[1]
-    if d <= _GAUSSIAN_COLUMNS:
+    if d <= _AXES:
         return x
     _values, vectors = np.linalg.eigh(x.T @ x)
-    return np.asarray(x @ vectors[:, ::-1][:, :_GAUSSIAN_COLUMNS])
-
-
-def _gaussian_scores(x: Floats, labels: Ints, k: int) -> tuple[float, float, Floats]:
-    """Return BIC and ICL per row of the clusters as Gaussians, and the posterior probability of each row's own."""
-    n, d = x.shape
-    floor = 1e-3 * x.var(axis=0).mean() + 1e-12
-    sizes = np.bincount(labels, minlength=k).astype(float)
-    inside = _indicator(labels, k)
-    means = (inside @ x) / sizes[:, None]
-    i, j = np.triu_indices(d)
-    own = x - means[labels]
-    covariance = np.empty((k, d, d))
-    covariance[:, i, j] = covariance[:, j, i] = inside @ (own[:, i] * own[:, j])
-    covariance += (d + 1) * floor * np.eye(d)
-    covariance /= (sizes + 1)[:, None, None]
-    factor = np.linalg.cholesky(covariance)
-    inverse = np.linalg.inv(factor)  # (k, d, d)
-    shift = np.einsum("kij,kj->ki", inverse, means)
-    z = np.einsum("nj,kij->nki", x, inverse, optimize=True) - shift
-    logs = np.log(sizes / n) - 0.5 * (z**2).sum(axis=2) - 0.5 * d * np.log(2 * np.pi)
-    logs -= np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    top = logs.max(axis=1)
-    total = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-    own_log = logs[np.arange(n), labels]
-    posterior = np.exp(own_log - total)
-    free = k * (d + d * (d + 1) / 2) + k - 1
-    penalty = 0.5 * free * np.log(n) / n
-    return float(total.mean() - penalty), float(own_log.mean() - penalty), posterior
+    return np.asarray(x @ vectors[:, ::-1][:, :_AXES])
 
 
 def _indicator(labels: Ints, k: int) -> Any:
@@ -397,65 +334,8 @@ def _indicator(labels: Ints, k: int) -> Any:
     return scipy.sparse.csc_array((np.ones(n), labels, np.arange(n + 1)), shape=(k, n))
 
 
-def _gaussians(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
-    if k == 1:
-        return {"bic": 0.0, "icl": 0.0, "posterior": 1.0, "posterior-worst": 1.0, "quadratic": 1.0}
-    bic, icl, posterior = _gaussian_scores(shared.principal, labels, k)
-    per = np.bincount(labels, posterior, k) / sizes
-    return {
-        "bic": float(np.clip(bic - shared.one_gaussian[0], -5, 20)),
-        "icl": float(np.clip(icl - shared.one_gaussian[1], -5, 20)),
-        "posterior": float(posterior.mean()),
-        "posterior-worst": float(per.min()),
-        "quadratic": float((posterior > 0.5).mean()),
-    }
-
-
-_BINS = 20  # between the ends of a line
-
-
-def _lines(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
-    """Measure the density along the Fisher direction between each cluster and its nearest one."""
-    if k == 1:
-        return {"fisher-least": 0.0, "fisher-mean": 0.0, "valley-least": 0.0, "valley-mean": 0.0}
-    x = shared.principal
-    inside = _indicator(labels, k)
-    means = (inside @ x) / sizes[:, None]
-    own = x - means[labels]
-    d = x.shape[1]
-    i, j = np.triu_indices(d)
-    scatter = np.empty((k, d, d))
-    scatter[:, i, j] = scatter[:, j, i] = inside @ (own[:, i] * own[:, j])
-    floor = 1e-3 * x.var(axis=0).mean() + 1e-12
-    apart = ((means[:, None] - means) ** 2).sum(-1)
-    np.fill_diagonal(apart, np.inf)
-    other = np.argmin(apart, axis=1)
-    pooled = (scatter + scatter[other] + (d + 1) * floor * np.eye(d)) / (sizes + sizes[other] + 1)[:, None, None]
-    step = means[other] - means
-    direction = np.linalg.solve(pooled, step[:, :, None])[:, :, 0]
-    square = np.maximum(np.einsum("kj,kj->k", step, direction), 1e-300)
-    t = (x @ direction.T - np.einsum("kj,kj->k", means, direction)) / square  # 0 at the one mean, 1 at the other
-    bins = np.floor((t + 0.5) * _BINS).astype(np.int64)
-    own_line = (labels[:, None] == np.arange(k)) | (labels[:, None] == other)
-    row, line = np.nonzero(own_line & (bins >= 0) & (bins < 2 * _BINS))
-    counts = np.bincount(line * 2 * _BINS + bins[row, line], minlength=2 * _BINS * k).reshape(k, 2 * _BINS)
-    padded = np.pad(counts.astype(float), ((0, 0), (2, 2)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 5, axis=1)  # (k, bins, 5)
-    smooth = 0.5 + windows @ np.array([0.15, 0.2, 0.3, 0.2, 0.15])
-    left, right = smooth[:, :_BINS].max(axis=1), smooth[:, _BINS:].max(axis=1)
-    middle = smooth[:, _BINS // 2 : 3 * _BINS // 2].min(axis=1)
-    fisher = np.minimum(np.sqrt(square), 20.0)
-    valley = np.log(np.minimum(left, right) / middle)
-    return {
-        "fisher-least": float(fisher.min()),
-        "fisher-mean": _weighted(fisher, sizes),
-        "valley-least": float(valley.min()),
-        "valley-mean": _weighted(valley, sizes),
-    }
-
-
 _COMPARED = (
-    "conductance", "drop-least", "drop-mean", "border-mean", "gap6-least", "validity6", "davies", "bic", "silhouette",
+    "conductance", "drop-least", "drop-mean", "border-mean", "gap-least", "validity", "davies", "silhouette",
     "inner-cut-least", "inner-mode-large", "outer-to-inner", "drop-mean-less-inner",
 )  # fmt: skip
 
@@ -488,7 +368,7 @@ def _against_pool(pool: Pool, own: Floats, names: tuple[str, ...]) -> tuple[Floa
     for name in _COMPARED:
         value = own[:, at[name]]
         columns[f"{name}/rank"] = _ranks(value)
-        if name in ("conductance", "drop-mean", "validity6", "border-mean"):
+        if name in ("conductance", "drop-mean", "validity", "border-mean"):
             mean = (near * value).sum(axis=1) / near.sum(axis=1)
             columns[f"{name}/near"] = value - mean
     columns["close"] = np.log((pool.ari > 0.8).sum(axis=1))
@@ -511,9 +391,9 @@ def _refinements(pool: Pool, own: Floats, columns: dict[str, Floats], at: dict[s
         "agreement-high": columns["agreement-high"],
         "drop": own[:, at["drop-least"]],
         "drop-mean": own[:, at["drop-mean"]],
-        "gap": own[:, at["gap6-typical-least"]],
+        "gap": own[:, at["gap-typical-least"]],
         "border": own[:, at["border-mean"]],
-        "validity": own[:, at["validity6"]],
+        "validity": own[:, at["validity"]],
     }
     out = {}
     for side, related in (("finer", finer), ("coarser", coarser)):
@@ -538,7 +418,7 @@ GROUPS = {
     "density": (
         "drop-least", "drop-mean", "drop-median-least", "drop-median-mean", "border-least", "border-mean", "deep-share",
     ),
-    "gap": (*(f"gap{s}{name}" for s in (1, 6) for name in _GAPS), "validity1", "validity6"),
+    "gap": (*(f"gap{name}" for name in _GAPS), "validity"),
     "inside": (
         "inner-mode-small", "inner-mode-large", "inner-mode-mean", "inner-cut-least", "inner-cut-mean",
         "inner-cut-expected", "inner-cut-drop",

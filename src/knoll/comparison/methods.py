@@ -13,19 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.cluster.hierarchy
-import scipy.spatial.distance
 
 from knoll import scales
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.genie import genie
 from knoll.comparison.tree_levels import labels_at, levels
 from knoll.comparison.view import View
 from knoll.density.dbscan import DBSCAN
+from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
+from knoll.density.partitions import genie_hierarchy
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.hierarchy.linkages import tree_of
+from knoll.hierarchy.merges import cut
 from knoll.kernel_kmeans.estimator import KernelKMeans
 from knoll.kernels.operators import SparseOperator
 from knoll.kmeans.estimator import KMeans
@@ -42,12 +43,13 @@ __all__ = ["FIT_ERRORS", "Partition", "Proposer", "propose_all"]
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
 _N_INIT = 2  # of k-means
-_EM_STEPS = 40
+_EM_STEPS = 25
+_MOST_RESTRICTED = 21  # components of mixtures with diagonal or tied covariances
 _DENSE_GRAPH = 700  # rows up to which all eigenpairs of the graph are computed
 _EIGEN_TOL = 1e-3  # of residuals: labels need no more
-_MOST_BY_HAND = 15  # clusters, of settings that share nothing
+_MOST_BY_HAND = 10  # clusters, of settings that share nothing
 _SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
-_QUANTILES = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3)  # shares of the rows within a bandwidth
+_QUANTILES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3)  # shares of the rows within a bandwidth
 _SIZES = (0.01, 0.02, 0.04, 0.08, 0.15)  # of the smallest cluster of HDBSCAN, as shares of the rows
 _LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to their neighbours
 
@@ -150,8 +152,9 @@ class MixtureProposer(Proposer):
         tried = _set_number("n_components", numbers, overrides, view.n)
         for name in types:
             best, model = np.inf, None
+            most = max(tried) if name == types[0] else _MOST_RESTRICTED
             for k in tried:
-                if len(tried) > 1 and _too_many(name, k, *view.points.shape):
+                if len(tried) > 1 and (_too_many(name, k, *view.points.shape) or k > most):
                     break
                 try:
                     fitted = GaussianMixture(**self._settings(view, name, k, overrides)).fit(view.points)
@@ -389,15 +392,16 @@ class DBSCANProposer(Proposer):
 class HDBSCANProposer(Proposer):
     """HDBSCAN for several sizes of the smallest cluster, from two density trees."""
 
-    estimator = NearestRows
+    estimator = HDBSCAN
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        if overrides:
+            yield from self._by_hand(view, overrides)
+            return
         sizes = dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES)
-        for min_samples, tree in view.trees.items():
-            if min_samples == 1:
-                continue
+        for min_samples in (s for s in view.trees if s > 1):
             for size in sizes:
-                condensed = tree.condense(size)
+                condensed = view.trees[min_samples].condense(size)
                 for how, chosen in (("eom", condensed.eom()), ("leaf", condensed.leaves())):
                     if how == "leaf" and min_samples > 5:
                         continue
@@ -406,6 +410,21 @@ class HDBSCANProposer(Proposer):
                     source = "hdbscan" if how == "eom" else "hdbscan-leaf"
                     yield from _with_noise_filled(view, Partition(source, labels, setting))
 
+    def _by_hand(self, view: View, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for size in dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES):
+            chosen = {"min_cluster_size": size, "min_samples": 5} | dict(overrides)
+            model = HDBSCAN(**(self.settings(view) | chosen)).fit(view.points)
+            yield from _with_noise_filled(view, Partition("hdbscan", model.labels_.astype(np.int64), chosen, model))
+            if "min_cluster_size" in overrides:
+                break
+
+    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+        """Fit to more rows at the same densities: sizes grow with their number."""
+        settings = self.settings(view) | dict(chosen.parameters)
+        for name in ("min_cluster_size", "min_samples"):
+            settings[name] = max(2, round(settings[name] * len(points) / view.n))
+        return HDBSCAN(**settings).fit(points)
+
 
 class GenieProposer(Proposer):
     """Genie: single linkage that does not let clusters become too unequal, for every number of clusters."""
@@ -413,11 +432,14 @@ class GenieProposer(Proposer):
     estimator = NearestRows
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        for min_samples, thresholds in ((1, (0.1, 0.3, 0.5)), (6, (0.3,))):
-            edges = view.spanning_tree(min_samples)[0]
+        for min_samples, thresholds in ((1, (0.1, 0.3, 0.5)), (5, (0.3,))):
+            if min_samples not in view.trees:
+                continue
             for threshold in thresholds:
-                for k, labels in genie(edges, view.n, numbers, threshold).items():
-                    yield Partition("genie", labels, {"n_clusters": k, "gini": threshold, "min_samples": min_samples})
+                hierarchy = genie_hierarchy(view.trees[min_samples], threshold)
+                for k in _up_to(numbers, len(hierarchy.order)):
+                    setting = {"n_clusters": k, "gini": threshold, "min_samples": min_samples}
+                    yield Partition("genie", hierarchy.labels(k), setting)
 
 
 class LinkageProposer(Proposer):
@@ -426,12 +448,14 @@ class LinkageProposer(Proposer):
     estimator = NearestRows
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        distances = scipy.spatial.distance.squareform(np.sqrt(view.gaps), checks=False)
         for name in ("ward", "average"):
-            tree = scipy.cluster.hierarchy.linkage(distances, name)
-            for k in numbers:
-                labels = scipy.cluster.hierarchy.fcluster(tree, k, "maxclust")
-                yield Partition(name, labels.astype(np.int64), {"n_clusters": k, "linkage": name})
+            tree = tree_of(view.points, None, name, "euclidean", view.threads)
+            for k in _up_to(numbers, view.n):
+                yield Partition(name, cut(tree.children, view.n, view.n - k), {"n_clusters": k, "linkage": name})
+
+
+def _up_to(numbers: Sequence[int], most: int) -> list[int]:
+    return [k for k in numbers if k <= most]
 
 
 class MeanShiftProposer(Proposer):

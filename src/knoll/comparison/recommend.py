@@ -109,7 +109,7 @@ def _density(figure: dict[str, float]) -> str:
 
 
 def _gap(figure: dict[str, float]) -> str:
-    gap = np.exp(figure["gap6-typical-least"])
+    gap = np.exp(figure["gap-typical-least"])
     return (
         f"The narrowest gap between two clusters is {gap:.1f} times the typical distance of neighbours inside."
         if gap > 1.2

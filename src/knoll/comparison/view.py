@@ -11,12 +11,14 @@ import scipy.sparse
 
 from knoll import _core
 from knoll._typing import Floats, Ints, Labels
+from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
 
 __all__ = ["View"]
 
 _NEAR = 20  # neighbours of a row, at most
 _GRAPH = 10  # of them in the graph
+_MIN_SAMPLES = (1, 5, 10)  # of the density trees
 _DENSITY = 8  # the neighbour whose distance is the density
 
 
@@ -117,18 +119,9 @@ class View:
 
     @cached_property
     def trees(self) -> dict[int, DensityTree]:
-        """Density trees, by min_samples."""
-        tried = (s for s in (1, 5, 10) if s <= max(1, self.n // 3))
-        return {s: DensityTree(min_samples=s, n_jobs=self.threads).fit(self.points) for s in tried}
-
-    @cached_property
-    def gaps(self) -> Floats:
-        """(m, m) all squared distances."""
-        square = np.einsum("ij,ij->i", self.points, self.points)
-        gaps = square[:, None] + square - 2.0 * (self.points @ self.points.T)
-        gaps[gaps < 1e-12 * square.max(initial=0.0)] = 0.0
-        np.fill_diagonal(gaps, 0.0)
-        return np.asarray(gaps)
+        """Density trees, by min_samples. One thread finds the same spanning tree every time."""
+        tried = (s for s in _MIN_SAMPLES if s <= max(1, self.n // 3))
+        return {s: DensityTree(min_samples=s, n_jobs=1).fit(self.points) for s in tried}
 
     @property
     def least_size(self) -> int:
@@ -136,7 +129,7 @@ class View:
         return max(4, round(0.008 * self.n))
 
     def filled(self, labels: Ints) -> Ints:
-        """Give noise rows the label of the nearest clustered row."""
+        """Give noise rows the label of the nearest clustered row; most have one among their neighbours."""
         if labels.min() >= 0:
             return labels
         out = labels.copy()
@@ -146,18 +139,20 @@ class View:
         out[quick] = labels[self.near[quick, first[quick]]]
         far = np.flatnonzero((labels < 0) & ~quick)
         if len(far):
-            inside = np.flatnonzero(labels >= 0)
-            out[far] = labels[inside[np.argmin(self.gaps[np.ix_(far, inside)], axis=1)]]
+            out[far] = nearest_labels(self.points[far], self.points, labels, threads=self.threads)
         return out
 
     def spanning_tree(self, min_samples: int) -> tuple[Labels, Floats]:
         """Return the minimum spanning tree of mutual reachability: edges, the shortest first, and their lengths."""
-        distance = np.sqrt(self.gaps)
-        if min_samples > 1:
-            near = min(min_samples - 1, self.distances.shape[1]) - 1
-            core = self.distances[:, near]
-            distance = np.maximum(np.maximum(distance, core[:, None]), core)
-        return prim(distance)
+        tree = self.trees[min_samples]
+        edges = tree._spanning_tree()
+        assert edges is not None
+        a, b = edges.T
+        core = tree.core_distances_
+        lengths = np.sqrt(((self.points[a] - self.points[b]) ** 2).sum(axis=1))
+        lengths = np.maximum(np.maximum(lengths, core[a]), core[b])
+        order = np.lexsort((np.maximum(a, b), np.minimum(a, b), lengths))
+        return np.ascontiguousarray(edges[order]), lengths[order]
 
 
 def without_self(distances: Floats, near: Ints) -> tuple[Floats, Ints]:
@@ -167,20 +162,3 @@ def without_self(distances: Floats, near: Ints) -> tuple[Floats, Ints]:
     missing = ~own.any(axis=1)
     own[missing, -1] = True
     return distances[~own].reshape(n, k - 1), near[~own].reshape(n, k - 1)
-
-
-def prim(distance: Floats) -> tuple[Labels, Floats]:
-    """Compute the minimum spanning tree of a full matrix; ties go to the lowest index."""
-    n = len(distance)
-    near, parent = distance[0].copy(), np.zeros(n, np.int64)
-    done = np.zeros(n, bool)
-    done[0], near[0] = True, np.inf
-    edges, lengths = np.empty((n - 1, 2), np.int32), np.empty(n - 1)
-    for step in range(n - 1):
-        new = int(np.argmin(near))
-        edges[step], lengths[step] = (parent[new], new), near[new]
-        done[new], near[new] = True, np.inf
-        closer = (distance[new] < near) & ~done
-        near[closer], parent[closer] = distance[new][closer], new
-    order = np.argsort(lengths, kind="stable")
-    return edges[order], lengths[order]

@@ -27,9 +27,9 @@ __all__ = ["CenterHierarchy", "Centers", "GenieHierarchy", "center_hierarchy", "
 class Centers(NamedTuple):
     """The best k centres of a tree's ultrametric u."""
 
-    labels: Ints  # (n,) the nealater centre of each row, of several the one of the most saving
+    labels: Ints  # (n,) the nearest centre of each row, of several the one of the most saving
     rows: Ints  # (k,) the centres; that of label c is rows[c]
-    cost: float  # Σ w u(x, nealater centre)^power, or the largest distance
+    cost: float  # Σ w u(x, nearest centre)^power, or the largest distance
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _rows_within_core(tree: DensityTree, distinct: DistinctTree) -> tuple[Ints, 
 
 
 def _rows_by_search(distinct: DistinctTree, metric: str, power: float, threads: int) -> tuple[Ints, Labels]:
-    """Return all distinct rows within the core distance of each: more and more nealater rows, until one is farther."""
+    """Return all distinct rows within the core distance of each: more and more nearest rows, until one is farther."""
     m = len(distinct.weights)
     index = _core.Index(distinct.points, 0.0, metric, power, "auto", threads)
     open_, k = np.arange(m), 8
@@ -230,10 +230,10 @@ class CenterHierarchy:
         """Return the best k centres."""
         is_center = np.zeros(len(self.ranked), dtype=bool)
         is_center[self.ranked[:k]] = True
-        nealater = np.where(is_center, np.arange(len(self.ranked)), self.above)
-        while not is_center[nealater].all():
-            nealater = nealater[nealater]
-        labels = self.distinct.labels(nealater)
+        nearest = np.where(is_center, np.arange(len(self.ranked)), self.above)
+        while not is_center[nearest].all():
+            nearest = nearest[nearest]
+        labels = self.distinct.labels(nearest)
         rows = np.empty(k, dtype=np.int64)
         centers = self.distinct.index[self.ranked[:k]]
         rows[labels[centers]] = centers
