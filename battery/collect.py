@@ -16,6 +16,7 @@ from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import propose_all
 from knoll.comparison.pool import GRID, join_answers, numbers_for
 from knoll.comparison.view import View
+from knoll.models import Preparation
 from knoll.registry import compared
 
 VIEW = 2000
@@ -32,16 +33,6 @@ class Collected:
     between: Floats  # (p, p) adjusted Rand index of each pair of answers
     names: tuple[str, ...]
     sources: tuple[str, ...]  # (p,)
-
-
-def scaled(X: Floats) -> Floats:
-    """Scale columns: each by itself where there are many or their spreads differ much, else all alike."""
-    X = X - X.mean(axis=0)
-    spread = X.std(axis=0)
-    positive = spread[spread > 0]
-    if X.shape[1] > 3 or (len(positive) and positive.max() > 5 * positive.min()):
-        return np.asarray(X / np.where(spread > 0, spread, 1.0))
-    return np.asarray(X / (np.sqrt((spread**2).mean()) or 1.0))
 
 
 def ari(truth: Ints, labels: Ints) -> float:
@@ -61,7 +52,7 @@ def collect(
     threads: int = 1,
 ) -> Collected:
     """Make the pool of a set, measure and score it; some sources are dropped at random with this probability."""
-    X = scaled(sample.X)
+    X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
     rows = drawn_rows(order, VIEW, seed)
     view = View(np.ascontiguousarray(X[rows]), seed, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from battery.collect import Collected
 from battery.generator import STRUCTURELESS
-from knoll.comparison.judge import Judge
+from knoll.comparison.judge import Judge, shortlist
 
-_ALIKE = 0.75  # adjusted Rand index below which two answers differ
+_BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)  # of the confidence
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,15 @@ class Choice:
     clusters: int
     best_of_three: float  # of the answer and the two next that differ
     best: float  # of all answers
-    confidence: float
-    none: bool  # whether the verdict is that there are no clusters
+    index: float  # predicted for the answer, not calibrated
+    lead_of_one: float  # the score of one cluster less that of the answer
 
 
 def choose(judge: Judge, one: Collected) -> Choice:
     """Let the judge choose among the answers of a set."""
-    score, expected = judge.score(one.features)
+    score, index = judge.scores(one.features)
     order = [i for i in np.argsort(-score, kind="stable").tolist() if one.clusters[i] > 1]
-    shown: list[int] = []
-    for i in order:
-        if len(shown) < 3 and all(one.between[i, j] < _ALIKE for j in shown):
-            shown.append(i)
+    shown = shortlist(one.between, order, 3)
     best = order[0]
     return Choice(
         kind=one.kind,
@@ -44,14 +42,14 @@ def choose(judge: Judge, one: Collected) -> Choice:
         clusters=int(one.clusters[best]),
         best_of_three=float(max(one.ari[i] for i in shown)),
         best=float(one.ari[1:].max()),
-        confidence=float(expected[best]),
-        none=bool(score[0] > score[best]),
+        index=float(index[best]),
+        lead_of_one=float(score[0] - score[best]),
     )
 
 
 def told(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     """Return the index of the answer chosen among those with k clusters, the best over the numbers k."""
-    score = judge.score(one.features)[0]
+    score = judge.scores(one.features)[0]
     found = [0.0]
     for k in numbers:
         allowed = np.flatnonzero(one.clusters == k)
@@ -60,22 +58,40 @@ def told(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     return max(found)
 
 
-def summary(name: str, judge: Judge, sets: Sequence[Collected]) -> str:
-    """Return the figures in one line."""
-    chosen = [choose(judge, one) for one in sets]
-    good = [c for c in chosen if c.structured]
-    bare = [c for c in chosen if not c.structured]
+def report(name: str, choices: Sequence[Choice], judge: Judge) -> str:
+    """Return the figures, the calibration, and the false alarms of each kind."""
+    good = [c for c in choices if c.structured]
+    bare = [c for c in choices if not c.structured]
     text = f"{name:<16}"
     if good:
-        always = np.mean([c.ari for c in good])
-        verdict = np.mean([0.0 if c.none else c.ari for c in good])
-        three, oracle = np.mean([c.best_of_three for c in good]), np.mean([c.best for c in good])
-        confidence = np.mean([c.confidence for c in good])
-        text += (
-            f"{len(good):>5} sets: labels always {always:.3f}, with the verdict {verdict:.3f}, "
-            f"best of three {three:.3f}, oracle {oracle:.3f}, confidence {confidence:.3f}"
-        )
+        text += _of_structured(good, judge)
     if bare:
-        alarms = np.mean([not c.none for c in bare])
-        text += f"; {len(bare)} sets without clusters: false alarms {100 * alarms:.1f} %"
+        text += _of_structureless(bare, judge)
     return text
+
+
+def _of_structured(good: Sequence[Choice], judge: Judge) -> str:
+    always = np.mean([c.ari for c in good])
+    verdict = np.mean([0.0 if c.lead_of_one > judge.none_lead else c.ari for c in good])
+    three, oracle = np.mean([c.best_of_three for c in good]), np.mean([c.best for c in good])
+    confidence, real = judge.confidence(np.array([c.index for c in good])), np.array([c.ari for c in good])
+    lines = [
+        f"{len(good):>5} sets: labels always {always:.3f}, with the verdict {verdict:.3f}, "
+        f"best of three {three:.3f}, oracle {oracle:.3f}, confidence {confidence.mean():.3f}"
+    ]
+    for low, high in itertools.pairwise(_BINS):
+        inside = (confidence >= low) & (confidence < high)
+        if inside.any():
+            lines.append(
+                f"  confidence {low:.2f} to {min(high, 1):.2f}: {inside.sum():>4} sets, "
+                f"mean {confidence[inside].mean():.2f}, real {real[inside].mean():.2f}"
+            )
+    return "\n".join(lines)
+
+
+def _of_structureless(bare: Sequence[Choice], judge: Judge) -> str:
+    kinds = sorted({c.kind for c in bare})
+    alarms = {kind: [c.lead_of_one <= judge.none_lead for c in bare if c.kind == kind] for kind in kinds}
+    total = np.mean([c.lead_of_one <= judge.none_lead for c in bare])
+    each = ", ".join(f"{kind} {sum(found)}/{len(found)}" for kind, found in alarms.items())
+    return f"\n  {len(bare)} sets without clusters: false alarms {100 * total:.1f} % ({each})"

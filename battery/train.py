@@ -1,7 +1,8 @@
 """``make judge``: draw sets, score their answers, train the judge, and write its tables.
 
-The trainer is scikit-learn's histogram gradient boosting, with one thread: the same seeds give the same tables. Sets
-are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST_ONLY` are never trained on.
+Sets are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST_ONLY` are never trained on. Confidence
+and verdict are calibrated by kinds left out: four times the judge is trained without a quarter of the kinds of sets,
+and the curve and the threshold come from its choices on those.
 """
 
 from __future__ import annotations
@@ -10,25 +11,26 @@ import argparse
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.isotonic import IsotonicRegression
 
-from battery.boosters import tables_of, thresholds_of
+from battery.boosters import bins_of, tables_of, thresholds_of, train
 from battery.collect import Collected, collect, load, save
-from battery.figures import summary
+from battery.figures import Choice, choose, report
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, Floats, draw
 from knoll.comparison.judge import Judge
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "judge"
 TABLES = ROOT / "src" / "knoll" / "comparison" / "judge.npz"
-_HELD_OUT = 6  # every sixth set calibrates the confidence and is not trained on
+_FOLDS = 4  # of kinds
 _NEAR = 0.25  # adjusted Rand index below the best of the set at which an answer counts for nothing
 _DROPPED = 0.3  # share of the sets of which some methods are left out
+_FALSE_ALARMS = 0.04  # share of the sets without clusters of unseen kinds that the threshold allows
+_LEAVES, _ROUNDS = 31, 250
 
 
 def make_set(kind: str, seed: int) -> str:
@@ -51,32 +53,36 @@ def targets(one: Collected) -> tuple[Floats, Floats]:
     return one.ari, np.clip((one.ari - best + _NEAR) / _NEAR, 0.0, 1.0) * best
 
 
-def train(sets: Sequence[Collected], which: int, *, leaves: int = 31, rounds: int = 200, rate: float = 0.1) -> Any:
-    """Fit one sum of trees; every set has the same weight."""
-    X = np.concatenate([one.features for one in sets])
-    y = np.concatenate([targets(one)[which] for one in sets])
+def made_judge(sets: Sequence[Collected], *, leaves: int = _LEAVES, rounds: int = _ROUNDS) -> Judge:
+    """Train both sums of trees; every set has the same weight. Confidence and verdict are not calibrated."""
     weight = np.concatenate([np.full(len(one.ari), 1.0 / len(one.ari)) for one in sets])
-    model = HistGradientBoostingRegressor(
-        max_leaf_nodes=leaves, max_iter=rounds, learning_rate=rate, l2_regularization=1.0, min_samples_leaf=30,
-        early_stopping=False, random_state=0,
-    )  # fmt: skip
-    return model.fit(X, y, sample_weight=weight / weight.mean())
-
-
-def made_judge(trained: Sequence[Collected], held_out: Sequence[Collected], *, rounds: int = 200) -> Judge:
-    """Train both sums of trees, and calibrate the confidence by the answers that are chosen on held-out sets."""
-    models = [train(trained, which, rounds=rounds) for which in (0, 1)]
-    names = trained[0].names
+    bins = bins_of(np.concatenate([one.features for one in sets]), weight / weight.mean())
+    index, nearness = zip(*map(targets, sets), strict=True)
+    models = [train(bins, np.concatenate(target), leaves=leaves, rounds=rounds) for target in (index, nearness)]
+    names = sets[0].names
     thresholds = thresholds_of(models, len(names))
-    index, nearness = (tables_of(model, thresholds) for model in models)
-    raw = Judge(names, thresholds, index, nearness, np.array([[0.0, 1.0], [0.0, 1.0]]))
-    predicted, real = [], []
-    for one in held_out:
-        score = raw.score(one.features)[0]
-        best = 1 + int(np.argmax(score[1:])) if len(score) > 1 else 0
-        predicted.append(float(raw.index_of(one.features[best : best + 1])[0]))
-        real.append(float(one.ari[best]))
-    return Judge(names, thresholds, index, nearness, _curve(np.array(predicted), np.array(real)))
+    tables = [tables_of([model], thresholds) for model in models]
+    return Judge(names, thresholds, *tables, curve=np.array([[0.0, 1.0], [0.0, 1.0]]), none_lead=0.0)
+
+
+def choices_on_unseen_kinds(sets: Sequence[Collected]) -> list[Choice]:
+    """Let judges choose that were trained on other kinds."""
+    kinds = sorted({one.kind for one in sets})
+    out = []
+    for fold in range(_FOLDS):
+        unseen = set(kinds[fold::_FOLDS])
+        judge = made_judge([one for one in sets if one.kind not in unseen])
+        out += [choose(judge, one) for one in sets if one.kind in unseen]
+    return out
+
+
+def calibrated(judge: Judge, choices: Sequence[Choice]) -> Judge:
+    """Set the curve of the confidence and the threshold of the verdict."""
+    curve = _curve(
+        np.array([c.index for c in choices if c.structured]), np.array([c.ari for c in choices if c.structured])
+    )
+    leads = np.array([c.lead_of_one for c in choices if not c.structured])
+    return replace(judge, curve=curve, none_lead=float(np.quantile(leads, _FALSE_ALARMS)))
 
 
 def _curve(predicted: Floats, real: Floats) -> Floats:
@@ -103,14 +109,12 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{done} of {len(tasks)} sets", flush=True)
     sets = [load(path) for path in sorted(CACHE.glob("*.npz"))]
     known = [one for one in sets if one.kind not in TEST_ONLY]
-    trained = [one for i, one in enumerate(known) if i % _HELD_OUT]
-    held_out = known[::_HELD_OUT]
-    judge = made_judge(trained, held_out)
+    unseen = choices_on_unseen_kinds(known)
+    judge = calibrated(made_judge(known), unseen)
     judge.save(TABLES)
     print(f"{TABLES.name}: SHA-256 {judge.digest()}, {TABLES.stat().st_size} bytes")
-    left_out = [one for one in sets if one.kind in TEST_ONLY]
-    for name, some in (("held out", held_out), ("kinds left out", left_out)):
-        print(summary(name, judge, some))
+    print(report("kinds left out", unseen, judge))
+    print(report("kinds for tests", [choose(judge, one) for one in sets if one.kind in TEST_ONLY], judge))
     return 0
 
 

@@ -49,10 +49,11 @@ header = _shared(
 )
 scale = _shared(
     "--scale",
-    type=click.Choice(["standard", "robust", "none"]),
+    type=click.Choice(["auto", "standard", "robust", "common", "none"]),
     default="standard",
     show_default=True,
-    help="Bring columns to one scale by mean and standard deviation, by median and quartiles, or not.",
+    help="Scale columns by mean and standard deviation, by median and quartiles, by one common factor, or not; auto is "
+    "a common factor for up to three columns of similar standard deviations, else standard.",
 )
 missing = _shared(
     "--missing",

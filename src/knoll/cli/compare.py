@@ -32,7 +32,7 @@ EMBEDDED = "iris"
 @_options.table_argument(required=False)
 @_options.columns()
 @_options.header()
-@_options.scale()
+@_options.scale(default="auto")
 @click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared())}; all if not given.")
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
               "recommended.")  # fmt: skip

@@ -14,9 +14,9 @@ import numpy as np
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["Boosted", "encode"]
+__all__ = ["UNIT", "Boosted", "encode"]
 
-_UNIT = 2.0**-16  # what a leaf counts in
+UNIT = 2.0**-20  # what a leaf counts in
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Boosted:
     code: Ints  # (trees, nodes) go left if the code of the row is at most this
     left: Ints  # (trees, nodes)
     right: Ints  # (trees, nodes)
-    value: Ints  # (trees, nodes) of a leaf, in units of 2^-16
+    value: Ints  # (trees, nodes) of a leaf, in units of 2^-20
     base: int  # the same, of no tree
     depth: int
 
@@ -40,7 +40,7 @@ class Boosted:
             goes_left = codes[row, self.feature[trees, at]] <= self.code[trees, at]
             at = np.where(goes_left, self.left[trees, at], self.right[trees, at])
         total = self.value[trees, at].sum(axis=1, dtype=np.int64) + self.base
-        return np.asarray(total * _UNIT)
+        return np.asarray(total * UNIT)
 
     def arrays(self, name: str) -> dict[str, Any]:
         """Return the tables as named arrays of small integers."""

@@ -17,10 +17,10 @@ from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
-from knoll.comparison.judge import Judgement, differing, ranked, the_judge
+from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
 from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.plan import Plan, make_plan
-from knoll.comparison.pool import GRID, join_answers, numbers_for
+from knoll.comparison.pool import join_answers, numbers_for
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
 from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
@@ -40,7 +40,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     k: Iterable[int] | None = None,
-    scale: str = "standard",
+    scale: str = "auto",
     truth: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
     seed: int = 0,
@@ -61,8 +61,9 @@ def compare(
     k : iterable of int, default=None
         Numbers of clusters. An answer with one of them is recommended; with 1 among them the verdict may be that there
         are no clusters. None tries up to 60, more sparsely above 10.
-    scale : {"standard", "robust", "none"}, default="standard"
-        How columns are put on one footing first.
+    scale : {"auto", "standard", "robust", "common", "none"}, default="auto"
+        How columns are scaled first: by mean and standard deviation, by median and quartiles, by one common factor, or
+        not. "auto" takes a common factor for up to three columns of similar standard deviations, else "standard".
     truth : array-like of shape (n_samples,), default=None
         Labels to compare the answers with. They are not looked at before everything is decided.
     columns : sequence of str, default=None
@@ -152,7 +153,6 @@ _OVER = 1.5  # times the budget: more is said
 
 _SHOWN = 3  # answers at most: the recommended one and others that differ from it
 _SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
-_NONE_LEAD = 0.0  # of the score of one cluster, above which the verdict is "none"
 
 
 @dataclass
@@ -173,7 +173,8 @@ class _Work:
     def propose(self) -> None:
         """Collect the answers of every method for the rows of the view."""
         view = self.table.view
-        numbers = numbers_for(view.n, GRID if self.numbers is None else self.numbers)
+        requested = (k for k in self.numbers or () if k <= view.n)
+        numbers = sorted({*numbers_for(view.n), *requested})  # all, to compare those requested with
         for name in self.names:
             started = time.perf_counter()
             self.watch.tell(name, "answers for the view", 0.0)
@@ -204,7 +205,7 @@ class _Work:
 
     def _shown(self, judged: Judgement, order: Ints) -> list[int]:
         """Return the best answer, and those that differ from it and have nearly its score."""
-        shown = differing(judged, order, _SHOWN)
+        shown = shortlist(judged.pool.ari, order.tolist(), _SHOWN)
         return [at for at in shown if judged.score[shown[0]] - judged.score[at] <= _SMALL_LEAD]
 
     def _member(self, judged: Judgement, at: int, method: str | None = None) -> Partition:
@@ -233,7 +234,7 @@ class _Work:
             other = fit_answer(self.table, judged, at, self._member(judged, at))
             agreement = adjusted_rand_score(found.labels, other.labels)
             alternatives.append(Alternative(other, relation_of(judged, best, at), float(agreement)))
-        verdict = "clusters" if self.required else verdict_of(judged, best, _NONE_LEAD)
+        verdict = "clusters" if self.required else verdict_of(judged, best)
         confidence = found.expected
         level = level_of(confidence)
         return Recommendation(

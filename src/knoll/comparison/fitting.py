@@ -96,7 +96,7 @@ def _bare(model: Any) -> Any:
 def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> tuple[Any, Indices]:
     """Fit the estimator of the method; where it does not give the answer again, take the nearest rows of the view."""
     view_rows = table.view_rows
-    if proposer.estimator is not NearestRows and not chosen.filled:
+    if hasattr(proposer.estimator, "predict") and proposer.estimator is not NearestRows and not chosen.filled:
         rows = drawn_rows(table.order, count, table.view.seed)
         try:
             whole = len(rows) == len(view_rows) and chosen.model is not None

@@ -23,7 +23,7 @@ from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["Judge", "Judgement", "differing", "ranked", "the_judge"]
+__all__ = ["Judge", "Judgement", "ranked", "shortlist", "the_judge"]
 
 _GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
 _ALIKE = 0.75  # adjusted Rand index below which two answers differ
@@ -37,35 +37,36 @@ class Judgement:
     figures: Floats  # (p, f)
     score: Floats  # (p,) by which they are ranked
     expected: Floats  # (p,) the adjusted Rand index with the true clusters, calibrated
-    one: float  # the score of one cluster of all rows
+    one: float  # the score that an answer needs for the verdict that there are clusters
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Two sums of trees and the curve of the confidence."""
+    """Two sums of trees, the curve of the confidence and the threshold of the verdict."""
 
     names: tuple[str, ...]  # (f) the figures
     thresholds: Floats  # (f, t)
     index: Boosted
     nearness: Boosted
     curve: Floats  # (2, c) predicted and real index
+    none_lead: float  # of the score of one cluster over that of the answer: more means that there are no clusters
 
     def judge(self, view: View, pool: Pool) -> Judgement:
         """Measure and score the answers."""
         figures, names = measure(view, pool)
         assert names == self.names
-        score, expected = self.score(figures)
-        return Judgement(pool, figures, score, expected, float(score[0]))
+        score, index = self.scores(figures)
+        return Judgement(pool, figures, score, self.confidence(index), float(score[0]) - self.none_lead)
 
-    def score(self, figures: Floats) -> tuple[Floats, Floats]:
-        """Return the scores and the calibrated index of rows of figures."""
-        index = self.index_of(figures)
-        nearness = self.nearness.predict(encode(figures, self.thresholds))
-        return (index + nearness) / 2, np.interp(index, *self.curve)
+    def scores(self, figures: Floats) -> tuple[Floats, Floats]:
+        """Return the scores of rows of figures, by which answers are ranked, and the index, not calibrated."""
+        codes = encode(figures, self.thresholds)
+        index = self.index.predict(codes)
+        return (index + self.nearness.predict(codes)) / 2, index
 
-    def index_of(self, figures: Floats) -> Floats:
-        """Predict the adjusted Rand index, not calibrated."""
-        return self.index.predict(encode(figures, self.thresholds))
+    def confidence(self, index: Floats) -> Floats:
+        """Return the real index that answers with such predictions have on average."""
+        return np.asarray(np.interp(index, *self.curve))
 
     def save(self, path: Path) -> None:
         """Write the tables."""
@@ -80,6 +81,7 @@ class Judge:
 
     def _tables(self) -> dict[str, Any]:
         own = {"names": np.array(self.names), "thresholds": self.thresholds, "curve": self.curve}
+        own["none_lead"] = np.array(self.none_lead)
         return own | self.index.arrays("index") | self.nearness.arrays("nearness")
 
     @classmethod
@@ -91,6 +93,7 @@ class Judge:
             Boosted.from_arrays(tables, "index"),
             Boosted.from_arrays(tables, "nearness"),
             tables["curve"],
+            float(tables["none_lead"]),
         )
 
 
@@ -112,12 +115,12 @@ def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
     return at[np.lexsort((at, k[at], -np.round(judged.score[at] / _GRAIN)))]
 
 
-def differing(judged: Judgement, order: Ints, count: int) -> list[int]:
+def shortlist(ari: Floats, order: Sequence[int], count: int) -> list[int]:
     """Return the first answers of an order that differ from each other."""
     chosen: list[int] = []
-    for at in order.tolist():
+    for at in order:
         if len(chosen) == count:
             break
-        if all(judged.pool.ari[at, other] < _ALIKE for other in chosen):
+        if all(ari[at, other] < _ALIKE for other in chosen):
             chosen.append(at)
     return chosen

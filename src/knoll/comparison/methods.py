@@ -25,6 +25,7 @@ from knoll.density.mean_shift import MeanShift
 from knoll.density.partitions import genie_hierarchy
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.hierarchy.linkages import tree_of
 from knoll.hierarchy.merges import cut
 from knoll.kernel_kmeans.estimator import KernelKMeans
@@ -445,13 +446,23 @@ class GenieProposer(Proposer):
 class LinkageProposer(Proposer):
     """Ward's and average linkage, cut at every number of clusters."""
 
-    estimator = NearestRows
+    estimator = AgglomerativeClustering
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        for name in ("ward", "average"):
+        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        if set(overrides) - {"linkage", "n_clusters"}:
+            yield from self._by_hand(view, tried, overrides)
+            return
+        for name in (overrides["linkage"],) if "linkage" in overrides else ("ward", "average"):
             tree = tree_of(view.points, None, name, "euclidean", view.threads)
-            for k in _up_to(numbers, view.n):
+            for k in tried:
                 yield Partition(name, cut(tree.children, view.n, view.n - k), {"n_clusters": k, "linkage": name})
+
+    def _by_hand(self, view: View, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for k in tried:
+            chosen = {"n_clusters": k} | dict(overrides)
+            model = AgglomerativeClustering(**(self.settings(view) | chosen)).fit(view.points)
+            yield Partition(str(model.linkage), model.labels_.astype(np.int64), chosen)
 
 
 def _up_to(numbers: Sequence[int], most: int) -> list[int]:

@@ -20,9 +20,9 @@ _MATTERS = 0.01  # a fact is given if the score would be lower by this without i
 _REFINES = 0.95  # share of the pairs of rows of the finer answer that the coarser has together
 
 
-def verdict_of(judged: Judgement, best: int, threshold: float) -> str:
+def verdict_of(judged: Judgement, best: int) -> str:
     """Compare the answer with one cluster of all rows."""
-    lead = judged.one - float(judged.score[best]) - threshold
+    lead = judged.one - float(judged.score[best])
     return "none" if lead > 0 else "unclear" if lead > -_UNCLEAR else "clusters"
 
 
@@ -80,7 +80,7 @@ def _what_matters(judge: Judge, judged: Judgement, best: int) -> dict[str, float
     for row, (_, members) in zip(rows, GROUPS.items(), strict=True):
         at = [judge.names.index(name) for name in members if name in judge.names]
         row[at] = typical[at]
-    fall = judged.score[best] - judge.score(rows)[0]
+    fall = judged.score[best] - judge.scores(rows)[0]
     return dict(zip(GROUPS, fall.tolist(), strict=True))
 
 

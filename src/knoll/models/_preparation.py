@@ -16,7 +16,9 @@ from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
 from knoll.validation import refuse_masked
 
-SCALES = ("standard", "robust", "none")
+SCALES = ("standard", "robust", "common", "none")  # of a preparation; "auto" becomes one of them
+_FEW = 3  # columns up to which a common factor is considered,
+_ALIKE = 5.0  # if no standard deviation is more than this many times another one
 MISSING = ("error", "drop", "median")
 
 
@@ -31,10 +33,13 @@ class Preparation:
     ----------
     columns : tuple of str
         The names of the columns, in the order of the model's.
-    scale : {"standard", "robust", "none"}
+    scale : {"standard", "robust", "common", "none"}
         "standard": the mean goes to 0 and the standard deviation to 1; "robust": the median to 0 and the distance
         between the quartiles to 1, or the standard deviation where half of the values are one and that distance is 0;
-        "none": columns are left as they are. A constant column is only centered.
+        "common": the means go to 0, and all columns are divided by the root mean square of their standard deviations,
+        so that shapes stay as they are; "none": columns are left as they are. A constant column is only centered.
+        `fit` also takes "auto": "common" for up to three columns whose standard deviations differ by at most a factor
+        of 5, else "standard".
     missing : {"error", "drop", "median"}
         How missing values were treated.
     center, spread : tuple of float
@@ -62,8 +67,8 @@ class Preparation:
     @classmethod
     def fit(cls, X: ArrayLike, columns: Sequence[str], *, scale: str = "standard", missing: str = "error") -> Self:
         """Compute the scales from the rows of X, without missing values; their order does not matter."""
-        if scale not in SCALES:
-            raise InvalidParameter(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+        if scale not in ("auto", *SCALES):
+            raise InvalidParameter(f"scale must be one of auto, {', '.join(SCALES)}, got {scale!r}.")
         if missing not in MISSING:
             raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
         refuse_masked(X, "X")
@@ -75,6 +80,10 @@ class Preparation:
             )
         measured = [_measures(column, scale) for column in points.T]
         center, spread, fill = zip(*measured) if measured else ((), (), ())
+        if scale == "auto":
+            scale = "common" if _comparable(spread, points) else "standard"
+        if scale == "common":
+            spread = (_common_spread(spread, points),) * len(spread)
         return cls(tuple(columns), scale, missing, center, spread, fill)
 
     def apply(self, X: ArrayLike) -> Floats:
@@ -116,6 +125,25 @@ class Preparation:
                 if good:
                     return cls(tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill))
         raise Damage("the preparation of its data makes no sense")
+
+
+def _varying(spread: tuple[float, ...], points: Floats) -> Floats:
+    """Return the standard deviations of the columns that are not constant."""
+    return np.array(spread)[(points != points[:1]).any(axis=0)]
+
+
+def _comparable(spread: tuple[float, ...], points: Floats) -> bool:
+    varying = _varying(spread, points)
+    return len(spread) <= _FEW and (not len(varying) or bool(varying.max() / _ALIKE <= varying.min()))
+
+
+def _common_spread(spread: tuple[float, ...], points: Floats) -> float:
+    """Return the root mean square of the standard deviations; a constant column has 0."""
+    varying = _varying(spread, points)
+    if not len(varying):
+        return 1.0
+    largest = float(varying.max())
+    return largest * math.sqrt(math.fsum(np.square(varying / largest).tolist()) / len(spread))
 
 
 def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
