@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from knoll.comparison import compare
-from knoll.comparison.density_summary import summarize_density
 from knoll.exceptions import BadData, KnollError
 from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
@@ -72,13 +71,14 @@ def test_units_at_the_ends_of_float64(unit, scale):
 
 @pytest.mark.parametrize("power", [-1000, -500, 0, 500, 1015])
 @pytest.mark.parametrize("constant", [1.0, 1e25 / 3, 1e200 / 3, -MOST, 5e-324])
-def test_the_density_does_not_depend_on_the_unit(power, constant):
+def test_the_answer_does_not_depend_on_the_unit(power, constant):
     """Whatever stands in a constant column."""
-    rows = np.ldexp(two(), power)
-    usual, found = (summarize_density(np.c_[rows, np.full(80, other)], (2, 3), {}, 0, 1) for other in (0.0, constant))
-    assert found.structure.verdict == usual.structure.verdict == "clusters"
+    rows, methods = two(), ["kmeans", "hdbscan"]
+    usual = compare(np.c_[rows, np.zeros(80)], methods=methods)
+    found = compare(np.c_[np.ldexp(rows, power), np.full(80, constant)], methods=methods)
+    assert found.verdict == usual.verdict == "clusters"
     assert adjusted_rand_score(found.labels, usual.labels) == 1.0
-    assert adjusted_rand_score(found.labels, np.repeat([0, 1], 40)) > 0.9
+    assert found.confidence == pytest.approx(usual.confidence, abs=1e-6)
 
 
 def test_a_column_that_leaves_float64_when_scaled_is_named():
@@ -88,7 +88,7 @@ def test_a_column_that_leaves_float64_when_scaled_is_named():
     )
     shifted = np.c_[far[:, 0], np.r_[np.full(50, MOST), np.full(10, -MOST)]]
     with pytest.raises(BadData, match=words):
-        compare(shifted, columns=["a", "b"])
+        compare(shifted, columns=["a", "b"], scale="standard")
     assert compare(shifted / 1024, columns=["a", "b"], methods=["kmeans"]).candidates
     thin = np.c_[far[:, 0], 1e-10 * far[:, 0]]
     thin[-1, 1] = 1e300

@@ -9,12 +9,14 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from knoll import DBSCAN, _core
-from knoll.comparison.answers import PROPOSERS, Partition, propose_all
 from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order
+from knoll.comparison.methods import Partition, propose_all
 from knoll.comparison.pool import join_answers, numbers_for
 from knoll.comparison.tree_levels import labels_at, levels
-from knoll.comparison.view import View, prim
+from knoll.comparison.view import View
+from knoll.density.noise import fill_noise
+from knoll.registry import compared
 
 
 def three(n: int = 60, seed: int = 0) -> np.ndarray:
@@ -34,7 +36,7 @@ def view() -> View:
 
 @pytest.fixture(scope="module")
 def answers(view: View) -> list[Partition]:
-    return propose_all(view, numbers_for(view.n))
+    return propose_all(view, numbers_for(view.n), compared())
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -101,18 +103,82 @@ def test_wrong_arguments_are_refused(change, message):
         _core.inner_prominences(**(arguments | change))
 
 
+def cut_by_hand(graph, points, labels, steps):
+    """Divide every cluster by dense matrices."""
+    side, conductance = np.zeros(len(labels), np.uint8), np.ones(labels.max() + 1)
+    for c in range(labels.max() + 1):
+        own = np.flatnonzero(labels == c)
+        W, X = graph[np.ix_(own, own)], points[own] - points[own].mean(axis=0)
+        degree = W.sum(axis=1)
+        y = np.where(X.sum(axis=1) >= 0, 1.0, -1.0)
+        for _ in range(5):
+            axis = X.T @ y
+            y = X @ (axis / (np.linalg.norm(axis) or 1.0))
+        for _ in range(steps):
+            y = 0.5 * (y + W @ y / np.maximum(degree, 1e-9))
+            y = y - degree @ y / max(degree.sum(), 1e-9)
+            y = y / (np.sqrt(degree @ y**2) + 1e-12)
+        side[own] = y > 0
+        left, right = degree[y > 0].sum(), degree[y <= 0].sum()
+        if min(left, right) > 0:
+            conductance[c] = W[np.ix_(y > 0, y <= 0)].sum() / min(left, right)
+    return side, conductance
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_inner_cuts_equal_dense_matrices(view, threads):
+    rng = np.random.default_rng(5)
+    labels = np.stack([rng.integers(0, k, view.n) for k in (1, 2, 5)] + [view.points[:, 0] > 4]).astype(np.int32)
+    sides, conductances = np.empty(labels.shape, np.uint8), np.empty((4, 5))
+    graph = view.graph
+    lists = graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data
+    _core.inner_cuts(*lists, view.points, labels, 12, sides, conductances, threads)
+    for p, row in enumerate(labels):
+        side, conductance = cut_by_hand(graph.toarray(), view.points, row, 12)
+        assert np.array_equal(sides[p], side)
+        np.testing.assert_allclose(conductances[p, : len(conductance)], conductance, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"labels": np.full((1, 3), 2, np.int32)}, "labels"), ({"starts": np.array([0, 1, 2], np.int64)}, "list per row"),
+     ({"starts": np.array([0, 2, 1, 2], np.int64)}, "in order"),
+     ({"starts": np.array([0, 1, 1, 1], np.int64)}, "cover"),
+     ({"neighbours": np.array([1, 3], np.int32)}, "neighbours"), ({"weights": np.ones(3)}, "weight"),
+     ({"points": np.zeros((2, 1))}, "points"), ({"sides": np.zeros((1, 2), np.uint8)}, "sides"),
+     ({"steps": -1}, "steps"), ({"conductances": np.empty((2, 2))}, "conductances")],
+)  # fmt: skip
+def test_wrong_graphs_are_refused(change, message):
+    arguments = {
+        "starts": np.array([0, 1, 2, 2], np.int64), "neighbours": np.array([1, 0], np.int32), "weights": np.ones(2),
+        "points": np.zeros((3, 1)), "labels": np.zeros((1, 3), np.int32), "steps": 2,
+        "sides": np.empty((1, 3), np.uint8), "conductances": np.empty((1, 2)), "threads": 1,
+    }  # fmt: skip
+    _core.inner_cuts(**arguments)
+    with pytest.raises((ValueError, IndexError), match=message):
+        _core.inner_cuts(**(arguments | change))
+
+
 # ---- trees ---------------------------------------------------------------------------------------------------------
 
 
-def test_prim_has_the_least_weight():
+@pytest.mark.parametrize("min_samples", [1, 5, 10])
+def test_spanning_trees_have_the_least_weight(view, min_samples):
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(40, 3))
-    distance = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
-    edges, lengths = prim(distance)
-    assert lengths.sum() == pytest.approx(minimum_spanning_tree(distance).sum())
-    assert np.array_equal(lengths, np.sort(distance[edges[:, 0], edges[:, 1]]))
+    distance = np.sqrt(((view.points[:, None] - view.points) ** 2).sum(-1))
+    core = np.sort(distance, axis=1)[:, min_samples - 1]
+    reach = np.maximum(np.maximum(distance, core[:, None]), core)
+    edges, lengths = view.spanning_tree(min_samples)
+    assert lengths.sum() == pytest.approx(minimum_spanning_tree(reach).sum())
+    np.testing.assert_allclose(lengths, np.sort(reach[edges[:, 0], edges[:, 1]]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_noise_is_filled_by_the_nearest_clustered_row(view, share):
+    rng = np.random.default_rng(4)
+    labels = np.where(rng.random(view.n) < share, -1, rng.integers(0, 4, view.n))
+    assert np.array_equal(view.filled(labels), fill_noise(labels, view.points))
 
 
 def test_levels_are_dbscan_without_its_small_clusters(view):
@@ -133,7 +199,7 @@ def test_levels_are_dbscan_without_its_small_clusters(view):
 # ---- answers and pool ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PROPOSERS)
+@pytest.mark.parametrize("name", compared())
 def test_every_method_finds_three_clusters(view, answers, name):
     truth = np.argmin(((view.points[:, None] - [[0, 0], [9, 0], [0, 9]]) ** 2).sum(-1), axis=1)
     found = [one for one in answers if one.method == name]
@@ -184,7 +250,7 @@ def test_figures_do_not_depend_on_units_or_the_order_of_rows():
 )
 def test_odd_tables_have_finite_figures_and_equal_rows_equal_labels(X):
     view = view_of(X)
-    pool = join_answers(view, propose_all(view, numbers_for(view.n)))
+    pool = join_answers(view, propose_all(view, numbers_for(view.n), compared()))
     figures, names = measure(view, pool)
     assert figures.shape == (len(pool.partitions), len(names))
     assert np.isfinite(figures).all()

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._format import plural
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
@@ -33,6 +34,8 @@ from knoll.registry import METHODS, compared
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
+
+T = TypeVar("T")
 
 
 def compare(
@@ -110,6 +113,8 @@ def compare(
     points = check_points(X, n_jobs=n_jobs)
     if len(points) < 2:
         raise BadData(f"compare needs at least 2 rows, got {len(points)}.")
+    if (points == points[:1]).all():
+        raise BadData(f"all {len(points)} rows are equal: there is nothing to divide.")
     _refuse_too_many(numbers, given, len(points))
     known = None if truth is None else known_labels(truth, len(points))
     headings = _columns(X, columns, points.shape[1])
@@ -124,27 +129,25 @@ def compare(
     table = Table(scaled, order, plan, view)
     work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan))
     with collect_warnings():  # each candidate has its own
-        try:
-            work.propose()
-        except KeyboardInterrupt:
-            work.interrupted = True
-        found = work.answer()  # after a Ctrl-C: of what is there; a second one ends it for good
+        found = work.run()
+    seen = {name: one.labels[rows] for name, one in work.candidates.items()}
+    agreement = work.finish(lambda: agreement_of(seen))
+    scores = None if known is None else work.finish(lambda: truth_scores(known, work.candidates))
     seconds = time.perf_counter() - begun
-    candidates = work.candidates
     return Comparison(
         profile=profile,
         scaling=scaling,
-        candidates=candidates,
+        candidates=work.candidates,
         failures=tuple(work.failures),
-        agreement=agreement_of({name: one.labels[rows] for name, one in candidates.items()}),
+        agreement=agreement,
         recommendation=found,
-        truth_scores=None if known is None else truth_scores(known, candidates),
-        labels=candidates[found.method].labels,
+        truth_scores=scores,
+        labels=work.candidates[found.method].labels,
         seed=seed,
         budget=float(budget),
         seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), candidates, seconds, math.inf if exact else float(budget)),
+        notes=_notes(plan, len(points), work.candidates, seconds, math.inf if exact else float(budget)),
     )
 
 
@@ -165,43 +168,68 @@ class _Work:
     given: Mapping[str, Mapping[str, Any]]
     table: Table
     watch: _Watch
+    asked: list[str] = field(default_factory=list)  # the methods that were asked for answers
     found: list[Partition] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     candidates: dict[str, Candidate] = field(default_factory=dict)
     interrupted: bool = False
 
-    def propose(self) -> None:
+    def run(self) -> Recommendation:
+        """Collect answers, judge them and fit models; after a Ctrl-C, of what is there. A second one ends the run."""
+        try:
+            self._propose()
+        except KeyboardInterrupt:
+            if not self.found:
+                raise
+            self.interrupted = True
+        judged = self.finish(self._judge)
+        order = self._order(judged)
+        shown = self._shown(judged, order)
+        best = self._member(judged, shown[0])
+        self.candidates[best.method] = self.finish(lambda: self._fit(judged, shown[0], best))
+        others = self._alternatives(judged, shown)
+        self._fit_methods(judged, order)
+        self.watch.end()
+        return self._recommendation(judged, shown[0], best.method, others)
+
+    def finish(self, step: Callable[[], T]) -> T:
+        """Do a short step, once more after a Ctrl-C: the result needs it."""
+        try:
+            return step()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return step()
+
+    def _propose(self) -> None:
         """Collect the answers of every method for the rows of the view."""
         view = self.table.view
         requested = (k for k in self.numbers or () if k <= view.n)
         numbers = sorted({*numbers_for(view.n), *requested})  # all, to compare those requested with
         for name in self.names:
             started = time.perf_counter()
-            self.watch.tell(name, "answers for the view", 0.0)
+            self.asked.append(name)
+            self.watch.begin(name, "answers", "answers for the view")
             try:
                 for one in METHODS[name].make_proposer().propose(view, numbers, self.given.get(name, {})):
-                    self.found.append(replace(one, method=name))
+                    self.found.append(replace(one, method=name, fixed=name in self.given))
             except KeyboardInterrupt:
                 self.failures.append(Failure(name, "interrupted", time.perf_counter() - started))
                 raise
             except FIT_ERRORS as error:
                 self.failures.append(Failure(name, _reason(error), time.perf_counter() - started))
 
-    def answer(self) -> Recommendation:
-        """Judge the answers; make a candidate of the best of each method and of those shown; recommend."""
+    def _judge(self) -> Judgement:
+        self.watch.begin("judge", "score", "scoring the answers")
         view = self.table.view
-        self.watch.tell("judge", "scoring the answers", 0.0)
-        judged = the_judge().judge(view, join_answers(view, self.found))
-        order = ranked(judged, self.numbers)
-        if not len(order):
-            order = ranked(judged)
-        if not len(order):
-            raise BadData(_no_answer(self.failures))
-        shown = self._shown(judged, order)
-        best = self._member(judged, shown[0])
-        self._fit_methods(judged, order, best)
-        self.watch.tell("judge", "done", 1.0)
-        return self._recommendation(judged, shown, best.method)
+        pool = join_answers(view, self.found)
+        if len(pool.partitions) < 2:  # the first is one cluster of all rows
+            raise BadData(_no_answer(self.failures, self.found))
+        return the_judge().judge(view, pool)
+
+    def _order(self, judged: Judgement) -> Ints:
+        """Return the answers, the best first: those with a requested number of clusters, if there are any."""
+        order = ranked(judged, self.numbers) if self.numbers is not None else ranked(judged)
+        return order if len(order) else ranked(judged)
 
     def _shown(self, judged: Judgement, order: Ints) -> list[int]:
         """Return the best answer, and those that differ from it and have nearly its score."""
@@ -212,45 +240,69 @@ class _Work:
         """Return the first answer of a group of equals, or the first of a method."""
         return next(one for one in judged.pool.members[at] if method is None or one.method == method)
 
-    def _fit_methods(self, judged: Judgement, order: Ints, best: Partition) -> None:
-        """Make a candidate of the best answer of every method."""
+    def _fit(self, judged: Judgement, at: int, chosen: Partition) -> Candidate:
+        self.watch.begin(chosen.method, "fit", "fitting")
+        return fit_answer(self.table, judged, at, chosen)
+
+    def _fit_methods(self, judged: Judgement, order: Ints) -> None:
+        """Make a candidate of the best answer of every other method, until a Ctrl-C."""
         position = {at: rank for rank, at in enumerate(order.tolist())}
         for name in self.names:
             of_method = [at for at in position if any(one.method == name for one in judged.pool.members[at])]
+            if name in self.candidates:
+                continue
             if not of_method:
-                if all(failure.method != name for failure in self.failures):
+                if name in self.asked and all(failure.method != name for failure in self.failures):
                     self.failures.append(Failure(name, "it found fewer than two clusters", 0.0))
                 continue
             at = min(of_method, key=position.__getitem__)
-            self.watch.tell(name, "fitting", 0.5)
-            chosen = best if name == best.method else self._member(judged, at, name)
-            self.candidates[name] = fit_answer(self.table, judged, at, chosen)
+            try:
+                self.candidates[name] = self._fit(judged, at, self._member(judged, at, name))
+            except KeyboardInterrupt:
+                self.interrupted = True
+                break
+        self.candidates = {name: self.candidates[name] for name in self.names if name in self.candidates}
 
-    def _recommendation(self, judged: Judgement, shown: list[int], method: str) -> Recommendation:
-        best = shown[0]
-        found = self.candidates[method]
-        alternatives = []
+    def _alternatives(self, judged: Judgement, shown: list[int]) -> tuple[Alternative, ...]:
+        """Fit the other answers that are defensible, until a Ctrl-C."""
+        best = self.candidates[self._member(judged, shown[0]).method]
+        out: list[Alternative] = []
         for at in shown[1:]:
-            other = fit_answer(self.table, judged, at, self._member(judged, at))
-            agreement = adjusted_rand_score(found.labels, other.labels)
-            alternatives.append(Alternative(other, relation_of(judged, best, at), float(agreement)))
-        verdict = "clusters" if self.required else verdict_of(judged, best)
-        confidence = found.expected
-        level = level_of(confidence)
+            try:
+                other = self._fit(judged, at, self._member(judged, at))
+            except KeyboardInterrupt:
+                self.interrupted = True
+                break
+            agreement = float(adjusted_rand_score(best.labels, other.labels))
+            out.append(Alternative(other, relation_of(judged, shown[0], at), agreement))
+        return tuple(out)
+
+    def _recommendation(
+        self, judged: Judgement, best: int, method: str, alternatives: tuple[Alternative, ...]
+    ) -> Recommendation:
+        found, view = self.candidates[method], self.table.view
+        verdict = "clusters" if self.required else verdict_of(judged, best, view.n)
+        level = level_of(found.expected)
         return Recommendation(
             method=method,
             verdict=verdict,
-            confidence=confidence,
+            confidence=found.expected,
             level=level,
-            reasons=tuple(reasons_for(the_judge(), judged, best, found)),
-            alternatives=tuple(alternatives),
-            caution=caution_for(verdict, level, len(alternatives), required=self.required),
+            reasons=tuple(reasons_for(the_judge(), judged, best, found, view, found.labels[self.table.view_rows])),
+            alternatives=alternatives,
+            caution=caution_for(verdict, level, len(alternatives), view.n, required=self.required),
         )
 
 
-def _no_answer(failures: Sequence[Failure]) -> str:
-    reasons = "; ".join(f"{failure.method}: {failure.reason}" for failure in failures)
-    return f"no method found two clusters. {reasons}" if reasons else "no method found two clusters."
+def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
+    """Say why no answer can be recommended: what failed, and how much of the others is noise."""
+    reasons = [f"{failure.method}: {failure.reason}" for failure in failures]
+    for name in dict.fromkeys(one.method for one in found):
+        least = min((one for one in found if one.method == name), key=lambda one: (one.labels < 0).mean())
+        share = float((least.labels < 0).mean())
+        noise = f", {100 * share:.0f} % noise" if share > 0 else ""
+        reasons.append(f"{name}: {plural(least.n_clusters, 'cluster')}{noise}")
+    return f"no method found two clusters in most of the rows ({'; '.join(reasons)})."
 
 
 def _reason(error: Exception) -> str:
@@ -279,25 +331,32 @@ def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], seconds: flo
 
 
 class _Watch:
-    """Tells how far we are: each part of the work counts as what it is expected to take."""
+    """Reports progress: each part of the work counts as what it is expected to take, in whichever order they come."""
 
     def __init__(self, progress: Callable[[Event], None] | None, begun: float, plan: Plan) -> None:
         self.progress, self.begun = progress, begun
-        self.ends = list(accumulate(plan.parts.values()))
-        self.parts = dict(zip(plan.parts, zip([0.0, *self.ends], self.ends)))
+        self.parts, self.total = plan.parts, sum(plan.parts.values())
+        self.done, self.current = 0.0, 0.0
 
-    def tell(self, method: str, stage: str, done: float) -> None:
-        """Say that so much of a method's part is done, from 0 to 1."""
+    def begin(self, method: str, part: str, stage: str) -> None:
+        """Report that the last part is done and another one begins."""
+        self.done += self.current
+        self.current = self.parts.pop((method, part), 0.0)
+        self._report(method, stage, min(1.0, self.done / self.total))
+
+    def end(self) -> None:
+        """Report that all is done."""
+        self._report("judge", "done", 1.0)
+
+    def _report(self, method: str, stage: str, fraction: float) -> None:
         if self.progress is None:
             return
-        first, last = self.parts[method]
-        fraction = min(1.0, (first + done * (last - first)) / self.ends[-1])
         spent = time.perf_counter() - self.begun
         left = spent * (1 - fraction) / fraction if fraction > 0 else None
         self.progress(Event(method, stage, fraction, left, peak_memory()))
 
 
-# ---- the door ------------------------------------------------------------------------------------------------------
+# ---- parameters ------------------------------------------------------------------------------------------------------
 
 
 def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:

@@ -16,11 +16,11 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["GROUPS", "measure"]
+__all__ = ["FAR", "GROUPS", "border_drops", "measure"]
 
 _SHARES = (0.02, 0.1)  # of the rows of a cluster that a mode inside of it has at least
 _STEPS = 12  # of the diffusion inside of clusters
-_FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
+FAR = 3.0  # log density drops are cut off here: a factor of 20 in distance
 _MIN_SAMPLES = 5  # of the spanning tree
 _AXES = 6  # principal components that inner cuts start from
 
@@ -168,27 +168,7 @@ def _cuts(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, flo
 def _drops(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
     """Measure the drop of the density around each cluster, and inside of it."""
     density = shared.density
-    order = np.lexsort((density, labels))
-    ends = np.cumsum(sizes).astype(int)
-    begins = ends - sizes.astype(int)
-    ordered = density[order]
-    top = ordered[np.maximum(begins, begins + np.ceil(0.95 * sizes).astype(int) - 1)]
-    median = ordered[begins + (sizes.astype(int) - 1) // 2]
-    a, b = labels[shared.pairs[:, 0]], labels[shared.pairs[:, 1]]
-    crossing = a != b
-    height = shared.pair_heights[crossing]
-    side = np.concatenate([a[crossing], b[crossing]])
-    both = np.concatenate([height, height])
-    highest = np.full(k, -np.inf)
-    np.maximum.at(highest, side, both)
-    count = np.bincount(side, minlength=k)
-    mean = np.bincount(side, both, k) / np.maximum(count, 1)
-    mean = np.where(count > 0, mean, -np.inf)
-    from_top = np.minimum(top - highest, _FAR)
-    from_median = np.minimum(median - highest, _FAR)
-    border = np.minimum(median - mean, _FAR)
-    if k == 1:
-        from_top = from_median = border = np.zeros(1)
+    from_top, from_median, border, median = border_drops(shared.view, labels)
     noise_level = np.sqrt(2 * np.log(shared.view.n) / 8) / shared.dimension
     inside = np.maximum(shared.inner_modes[at, :k], 0.0)  # (k, 2)
     return {
@@ -199,15 +179,42 @@ def _drops(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dic
         "border-least": float(border.min()),
         "border-mean": _weighted(border, sizes),
         "deep-share": float(sizes[from_top > noise_level].sum() / sizes.sum()),
-        "inner-mode-small": float(np.minimum(inside[:, 0].max(), _FAR)),
-        "inner-mode-large": float(np.minimum(inside[:, 1].max(), _FAR)),
-        "inner-mode-mean": _weighted(np.minimum(inside[:, 1], _FAR), sizes),
-        "drop-less-inner": float(from_top.min() - np.minimum(inside[:, 1].max(), _FAR)),
-        "drop-mean-less-inner": _weighted(from_top, sizes) - float(np.minimum(inside[:, 1].max(), _FAR)),
+        "inner-mode-small": float(np.minimum(inside[:, 0].max(), FAR)),
+        "inner-mode-large": float(np.minimum(inside[:, 1].max(), FAR)),
+        "inner-mode-mean": _weighted(np.minimum(inside[:, 1], FAR), sizes),
+        "drop-less-inner": float(from_top.min() - np.minimum(inside[:, 1].max(), FAR)),
+        "drop-mean-less-inner": _weighted(from_top, sizes) - float(np.minimum(inside[:, 1].max(), FAR)),
         "level-spread": float(median.std()),
         "density-spread": float(np.sqrt(np.maximum(0, np.bincount(labels, density**2, k) / sizes
                                                    - (np.bincount(labels, density, k) / sizes) ** 2)).mean()),
     }  # fmt: skip
+
+
+def border_drops(view: View, labels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compare the log density inside of each cluster with that of the edges that leave it.
+
+    From the 95 % quantile inside to the highest edge, from the median inside to the highest edge and to the mean edge;
+    and that median.
+    """
+    sizes = np.bincount(labels)
+    k, density = len(sizes), view.log_density
+    ends = np.cumsum(sizes)
+    begins = ends - sizes
+    ordered = density[np.lexsort((density, labels))]
+    top = ordered[np.maximum(begins, begins + np.ceil(0.95 * sizes).astype(int) - 1)]
+    median = ordered[begins + (sizes - 1) // 2]
+    if k == 1:
+        return np.zeros(1), np.zeros(1), np.zeros(1), median
+    a, b = labels[view.pairs[:, 0]], labels[view.pairs[:, 1]]
+    crossing = a != b
+    side, height = np.concatenate([a[crossing], b[crossing]]), np.tile(view.pair_heights[crossing], 2)
+    highest = np.full(k, -np.inf)
+    np.maximum.at(highest, side, height)
+    count = np.bincount(side, minlength=k)
+    mean = np.where(count > 0, np.bincount(side, height, k) / np.maximum(count, 1), -np.inf)
+    return (
+        np.minimum(top - highest, FAR), np.minimum(median - highest, FAR), np.minimum(median - mean, FAR), median
+    )  # fmt: skip
 
 
 def _tree_gaps(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
@@ -224,10 +231,10 @@ def _tree_gaps(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) ->
     mean = np.bincount(a[inner], length[inner], k) / np.maximum(count, 1)
     pieces = sizes - count
     known = np.isfinite(widest) & np.isfinite(out)
-    to_widest = np.where(known, np.clip(out - np.where(known, widest, 0), -_FAR, _FAR), 0.0)
-    to_mean = np.where(known, np.clip(out - mean, -_FAR, _FAR), 0.0)
+    to_widest = np.where(known, np.clip(out - np.where(known, widest, 0), -FAR, FAR), 0.0)
+    to_mean = np.where(known, np.clip(out - mean, -FAR, FAR), 0.0)
     validity = np.where(known, np.sign(to_widest) * (1 - np.exp(-np.abs(to_widest))), 0.0)
-    inside = np.minimum(np.maximum(shared.inner_gaps[at, :k], 0.0), _FAR)
+    inside = np.minimum(np.maximum(shared.inner_gaps[at, :k], 0.0), FAR)
     return {
         "gap-least": float(to_widest.min()),
         "gap-mean": _weighted(to_widest, sizes),
@@ -271,7 +278,7 @@ def _side_drop(shared: _Shared, labels: Ints, side: Any, k: int) -> Floats:
     half = 2 * labels + side
     size = np.maximum(np.bincount(half, minlength=2 * k), 1)
     level = (np.bincount(half, shared.density, 2 * k) / size).reshape(k, 2).min(axis=1)
-    return np.where(count > 0, np.clip(level - mean, -_FAR, _FAR), 0.0)
+    return np.where(count > 0, np.clip(level - mean, -FAR, FAR), 0.0)
 
 
 def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:

@@ -79,7 +79,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(map(str, caught))),
         groups=chosen.groups if native else None,
-        shortcut=_shortcut(proposer, chosen, model, labels, table, len(rows)) if native else None,
+        shortcut=_shortcut(proposer, chosen, model, labels, table, len(rows)),
         expected=float(judged.expected[at]),
         sources=tuple(np.array(judged.pool.sources)[judged.pool.agreement[at] >= AGREES].tolist()),
     )
@@ -105,7 +105,7 @@ def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> t
         except FIT_ERRORS:
             pass
         else:
-            if adjusted_rand_score(chosen.labels, again) >= _FAITHFUL:
+            if chosen.fixed or adjusted_rand_score(chosen.labels, again) >= _FAITHFUL:
                 return model, rows
     return NearestRows(n_jobs=table.view.threads).fit(table.view.points, chosen.labels), view_rows
 
@@ -131,13 +131,28 @@ def _shortcut(
     if count == n:
         return None
     others = drawn_rows(table.order, min(count, _SECOND * view.n, n), view.seed, after=count)
+    nearest = isinstance(model, NearestRows)
     with collect_warnings():
         try:
-            again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], view)).predict(view.points)
+            if nearest:
+                agrees = _found_again(
+                    proposer, chosen, View(table.scaled[others], view.seed, view.threads), labels[others]
+                )
+            else:
+                again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], view)).predict(view.points)
+                agrees = adjusted_rand_score(labels[table.view_rows], again)
         except FIT_ERRORS:  # the answer is there; it has no certificate
             return None
-    agrees = adjusted_rand_score(labels[table.view_rows], again)
-    return Shortcut(count / n, len(others), float(agrees), proposer.residual(_bare(model)))
+    return Shortcut(count / n, len(others), float(agrees), None if nearest else proposer.residual(_bare(model)))
+
+
+def _found_again(proposer: Proposer, chosen: Partition, view: View, labels: Ints) -> float:
+    """Return the agreement with the best answer of the same source for other rows, as many clusters; 0 if none."""
+    found = proposer.propose(view, [chosen.n_clusters], {})
+    alike = (one for one in found if one.source == chosen.source and one.filled == chosen.filled)
+    return max(
+        (adjusted_rand_score(one.labels, labels) for one in alike if one.n_clusters == chosen.n_clusters), default=0.0
+    )
 
 
 def _settled(parameters: Any, model: Any) -> dict[str, Any]:

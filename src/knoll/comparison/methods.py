@@ -64,6 +64,7 @@ class Partition:
     parameters: Mapping[str, Any]
     model: Any = None  # fitted to the view, if it is there already
     groups: tuple[int, ...] | None = None  # the cluster of each component, if components were joined
+    fixed: bool = False  # whether the user has set parameters
     filled: bool = False  # whether noise rows have the cluster of the nearest clustered row
     method: str = ""  # the name in the registry
 
@@ -372,7 +373,7 @@ class DBSCANProposer(Proposer):
             eps = scales.estimate_eps(view.points, min_samples, n_jobs=view.threads).eps or 1.0
         chosen = {"eps": float(eps), "min_samples": min_samples} | dict(overrides)
         model = DBSCAN(**(self.settings(view) | chosen)).fit(view.points)
-        yield from _with_noise_filled(view, Partition("dbscan", model.labels_.astype(np.int64), chosen, model))
+        yield Partition("dbscan", model.labels_.astype(np.int64), chosen, model)
 
     def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
         """Fit to more rows at the same density threshold: min_samples grows with their number."""
@@ -415,7 +416,7 @@ class HDBSCANProposer(Proposer):
         for size in dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES):
             chosen = {"min_cluster_size": size, "min_samples": 5} | dict(overrides)
             model = HDBSCAN(**(self.settings(view) | chosen)).fit(view.points)
-            yield from _with_noise_filled(view, Partition("hdbscan", model.labels_.astype(np.int64), chosen, model))
+            yield Partition("hdbscan", model.labels_.astype(np.int64), chosen, model)
             if "min_cluster_size" in overrides:
                 break
 
@@ -478,10 +479,11 @@ class MeanShiftProposer(Proposer):
         if "bandwidth" in overrides:
             yield self._partition(view, float(overrides["bandwidth"]), overrides, least=1)
             return
-        for share in _QUANTILES:
-            width = scales.estimate_bandwidth(view.points, quantile=share, n_jobs=view.threads)
-            if width > 0:
-                yield self._partition(view, float(width), overrides, least=max(2, round(_LEAST * view.n)))
+        widths = [float(scales.estimate_bandwidth(view.points, quantile=q, n_jobs=view.threads)) for q in _QUANTILES]
+        if not max(widths) > 0:  # most rows are equal: half of the standard deviation
+            widths = [0.5 * float(np.sqrt(view.points.var(axis=0).sum()))]
+        for width in dict.fromkeys(width for width in widths if width > 0):
+            yield self._partition(view, width, overrides, least=max(2, round(_LEAST * view.n)))
 
     def _partition(self, view: View, width: float, overrides: Mapping[str, Any], least: int) -> Partition:
         chosen = {"bandwidth": width} | dict(overrides)

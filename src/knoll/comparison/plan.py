@@ -40,13 +40,12 @@ class Plan:
         return sum(route.seconds for route in self.routes.values())
 
     @property
-    def parts(self) -> dict[str, float]:
-        """The work in its order, each part with the seconds that it may take."""
+    def parts(self) -> dict[tuple[str, str], float]:
+        """The work, each part with the seconds that it may take: answers of each method, the judge, fits."""
         of_view = 0.2 + 1e-7 * self.view**2
-        later = {
-            name: of_view + (route.seconds if route.rows > self.view else 0) for name, route in self.routes.items()
-        }
-        return {**later, "judge": of_view + 0.5 * of_view * len(self.routes)}
+        answers = {(name, "answers"): of_view for name in self.routes}
+        fits = {(name, "fit"): 0.1 * of_view + route.seconds for name, route in self.routes.items()}
+        return answers | {("judge", "score"): of_view} | fits
 
     def __str__(self) -> str:
         lines = [f"parameters are chosen on {self.view} rows"]

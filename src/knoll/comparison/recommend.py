@@ -7,22 +7,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from knoll._format import number_word, plural
-from knoll.comparison.features import GROUPS
+from knoll._typing import Ints
+from knoll.comparison.features import FAR, GROUPS, border_drops
 from knoll.comparison.judge import Judge, Judgement
 from knoll.comparison.result import Candidate
+from knoll.comparison.view import View
 
 __all__ = ["AGREES", "caution_for", "level_of", "reasons_for", "relation_of", "verdict_of"]
 
+FEW_ROWS = 40  # rows below which the verdict is open
 CLEAR, LIKELY = 0.85, 0.5  # confidence from which an answer is called so
 AGREES = 0.9  # adjusted Rand index from which two answers are about the same
 _UNCLEAR = 0.1  # difference of the scores of one cluster and of the answer up to which the verdict is open
 _MATTERS = 0.01  # a fact is given if the score would be lower by this without it
+_HARDLY = 0.1  # of the log distance of neighbours: no drop of the density
+_WIDE = 1.2  # times the typical distance: a gap
+_SECOND_MODE = 0.35  # of the log distance of neighbours, between two dense regions
 _REFINES = 0.95  # share of the pairs of rows of the finer answer that the coarser has together
 
 
-def verdict_of(judged: Judgement, best: int) -> str:
-    """Compare the answer with one cluster of all rows."""
+def verdict_of(judged: Judgement, best: int, rows: int) -> str:
+    """Compare the answer with one cluster of all rows; so few rows that the judge has not seen such tables are open."""
     lead = judged.one - float(judged.score[best])
+    if rows < FEW_ROWS:
+        return "unclear"
     return "none" if lead > 0 else "unclear" if lead > -_UNCLEAR else "clusters"
 
 
@@ -42,10 +50,12 @@ def relation_of(judged: Judgement, best: int, other: int) -> str:
     return "coarser" if coarser > _REFINES and k[other] < k[best] else "different"
 
 
-def caution_for(verdict: str, level: str, alternatives: int, *, required: bool) -> str:
+def caution_for(verdict: str, level: str, alternatives: int, rows: int, *, required: bool) -> str:
     """Return one sentence on how to use the answer."""
     if verdict == "none":
         return "The density does not drop between these clusters: they divide one continuous cloud."
+    if rows < FEW_ROWS:
+        return f"Fewer than {FEW_ROWS} rows are too few to decide whether there are clusters."
     if level == "a guess":
         return "This is a guess. Compare it with the other answers, and with what you know of the rows."
     if alternatives:
@@ -55,22 +65,18 @@ def caution_for(verdict: str, level: str, alternatives: int, *, required: bool) 
     return "Clusters are groups of similar rows, not proof of a cause."
 
 
-def reasons_for(judge: Judge, judged: Judgement, best: int, found: Candidate) -> list[str]:
-    """State what was measured on the answer, as far as its score depends on it."""
-    pool, names = judged.pool, judge.names
-    figure = dict(zip(names, judged.figures[best], strict=True))
+def reasons_for(judge: Judge, judged: Judgement, best: int, found: Candidate, view: View, seen: Ints) -> list[str]:
+    """State what was measured on the answer, as far as its score depends on it; `seen` are its labels in the view."""
+    figure = dict(zip(judge.names, judged.figures[best], strict=True))
     facts = {
-        "agreement": _agreement(pool.agreement[best]),
-        "density": _density(figure),
-        "gap": _gap(figure),
-        "inside": _inside(figure),
+        "agreement": _agreement(judged.pool.agreement[best]),
+        "density": _density(view, judged.pool.filled[best], seen),
+        "gap": _gap(figure["gap-typical-least"]),
+        "inside": _inside(figure["inner-mode-large"]),
         "sizes": _sizes(found),
     }
     matters = _what_matters(judge, judged, best)
-    kept = [
-        text for name, text in facts.items() if text and (matters.get(name, 0.0) >= _MATTERS or name == "agreement")
-    ]
-    return [_summary(found), *kept]
+    return [_summary(found), *(text for name, text in facts.items() if text and matters[name] >= _MATTERS)]
 
 
 def _what_matters(judge: Judge, judged: Judgement, best: int) -> dict[str, float]:
@@ -98,34 +104,31 @@ def _agreement(agreement: Sequence[float]) -> str:
     )
 
 
-def _density(figure: dict[str, float]) -> str:
-    drop = figure["drop-least"]
-    if drop <= 0.1:
-        return "The density hardly drops at the border of the least separated cluster."
-    times = np.exp(drop)
+def _density(view: View, labels: Ints, seen: Ints) -> str:
+    """Name the cluster at whose border the density drops least, by its label in the result."""
+    drops = border_drops(view, labels)[0]
+    weakest = int(np.argmin(drops))
+    own = seen[labels == weakest]
+    name = int(np.argmax(np.bincount(own[own >= 0], minlength=1)))
+    if drops[weakest] < _HARDLY:
+        return f"Cluster {name} is the least certain: the density hardly drops at its border."
+    far = "more than 20" if drops[weakest] >= FAR else f"at least {np.exp(drops[weakest]):.1f}"
+    return f"Neighbours at the border of every cluster are {far} times as far apart as in its core."
+
+
+def _gap(gap: float) -> str:
+    """State the gap if it is one, relative to the typical distance in a cluster."""
+    if np.exp(gap) < _WIDE:
+        return ""
     return (
-        f"At the border of the least separated cluster, neighbours are {times:.1f} times as far apart as in its core."
+        f"The narrowest gap between two clusters is {np.exp(gap):.1f} times the typical distance of neighbours inside."
     )
 
 
-def _gap(figure: dict[str, float]) -> str:
-    gap = np.exp(figure["gap-typical-least"])
-    return (
-        f"The narrowest gap between two clusters is {gap:.1f} times the typical distance of neighbours inside."
-        if gap > 1.2
-        else ""
-    )
-
-
-def _inside(figure: dict[str, float]) -> str:
-    inner = figure["inner-mode-large"]
-    if inner < 0.35:
-        return "No cluster has a second dense region of its own."
-    return f"One cluster has two dense regions, with neighbours {np.exp(inner):.1f} times as far apart between them."
+def _inside(drop: float) -> str:
+    return "No cluster has a second dense region of its own." if drop < _SECOND_MODE else ""
 
 
 def _sizes(found: Candidate) -> str:
     sizes = np.bincount(found.labels[found.labels >= 0])
-    return (
-        f"The smallest cluster has {plural(int(sizes.min()), 'row')}." if sizes.min() < 0.02 * len(found.labels) else ""
-    )
+    return f"The smallest cluster has {plural(int(sizes.min()), 'row')}."

@@ -8,8 +8,11 @@ import numpy as np
 
 from knoll._typing import Floats, Ints
 from knoll.density.condensed import CondensedTree
+from knoll.density.partitions import number_by_rows
 
 __all__ = ["cluster_ends", "labels_at", "levels"]
+
+_LEAST_RATIO = 1e-6
 
 
 def levels(tree: CondensedTree, most: int) -> dict[int, float]:
@@ -19,7 +22,8 @@ def levels(tree: CondensedTree, most: int) -> dict[int, float]:
     """
     end = cluster_ends(tree)
     events = np.unique(np.concatenate([tree.birth[np.isfinite(tree.birth)], end]))
-    events = events[events > 0]
+    if len(events) > 1:  # equal rows are at height 0, and no ratio is wider than this
+        events = np.maximum(events, _LEAST_RATIO * events[events > 0][0])
     widest: dict[int, tuple[float, float]] = {}
     for low, high in itertools.pairwise(events):
         alive = int(((tree.birth >= high) & (end <= low)).sum())
@@ -48,4 +52,4 @@ def labels_at(tree: CondensedTree, height: float) -> Ints:
     labels = np.where(inside, around[tree.row_cluster], -1)
     end = cluster_ends(tree)
     alive = (tree.birth > height) & (end <= height)
-    return np.where((labels >= 0) & alive[np.maximum(labels, 0)], labels, -1)
+    return number_by_rows(np.where((labels >= 0) & alive[np.maximum(labels, 0)], labels, -1))

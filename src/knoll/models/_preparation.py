@@ -160,5 +160,7 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
         spread = high - low or spread  # half of the rows may have one value, and the others still differ
     if spread < 1e-14 * abs(center) or spread == 0.0:  # rounding error of a constant column
         spread = 0.0
+    if (values == values[0]).all():  # the mean may be one rounding away
+        center, spread = float(values[0]), 0.0
     spread = min(float(times_power(spread, exponent)), _MOST)  # quartiles may be farther apart than the largest number
     return float(times_power(center, exponent)), spread or 1.0, median
