@@ -1,4 +1,4 @@
-"""``python -m battery``: run the sets of one half or both, print the figures, renew docs/battery.md."""
+"""``python -m battery``: run the sets through `knoll.compare`, print the figures, renew docs/battery.md."""
 
 from __future__ import annotations
 
@@ -10,60 +10,96 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from battery import generator, sets
+from battery.given import read_folder, sklearn_sets
 from battery.run import Record, run_set
-from battery.sets import HALVES, STRUCTURED, STRUCTURELESS
-from battery.tables import figures, page
+from battery.tables import calibration, false_alarms, figures, page
 
 ROOT = Path(__file__).resolve().parents[1]
+_FRESH = 10**6  # the first seed of draws that nothing was trained or calibrated on
+
+Group = Iterator[tuple[str, generator.Sample]]
 
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
     p = argparse.ArgumentParser(prog="python -m battery", description=__doc__)
-    p.add_argument("--half", choices=[*HALVES, "both"], default="both", help="which seeds (default: both)")
     p.add_argument("--sets", default="*", metavar="GLOBS", help="comma-separated names or globs, such as 'noise-*'")
+    p.add_argument("--data", type=Path, metavar="FOLDER", help="sets of a folder: *.data.gz with *.labels0.gz, …")
+    p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of set without clusters")
     p.add_argument("--no-peers", action="store_true", help="leave scikit-learn out")
+    p.add_argument("--no-told", action="store_true", help="leave out the runs that are told the number of clusters")
     p.add_argument("--write", action="store_true", help="renew docs/battery.md and docs/battery.json")
     p.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: all)")
     return p
 
 
+def groups(options: argparse.Namespace) -> dict[str, Group]:
+    """Return the sets to run, in groups."""
+    if options.data is not None:
+        return {str(options.data): ((one.kind, one) for one in read_folder(options.data))}
+    if options.fresh is not None:
+        kinds = generator.STRUCTURELESS
+        seeds = range(_FRESH, _FRESH + options.fresh)
+        return {"fresh draws": ((kind, generator.draw(kind, seed)) for kind in kinds for seed in seeds)}
+    own = {half: _own(seeds) for half, seeds in sets.HALVES.items()}
+    return {**own, "scikit-learn": ((one.kind, one) for one in sklearn_sets())}
+
+
+def _own(seeds: tuple[int, ...]) -> Group:
+    for seed in seeds:
+        for name in (*sets.STRUCTURED, *sets.STRUCTURELESS):
+            X, y = sets.draw(name, seed)
+            yield name, generator.Sample(X, (y,), name)
+
+
+def run(group: Group, options: argparse.Namespace) -> list[Record]:
+    """Run the sets of a group whose names were asked for."""
+    globs = [word.strip() for word in options.sets.split(",")]
+    records = []
+    for name, sample in group:
+        if any(fnmatch.fnmatch(name, glob) for glob in globs):
+            settings = {"peers": not options.no_peers, "told": not options.no_told, "n_jobs": options.jobs}
+            records.append(run_set(name, sample, **settings))
+            print(_line(records[-1]), flush=True)
+    return records
+
+
+def _line(r: Record) -> str:
+    k = "/".join(map(str, r.clusters)) or "1"
+    told = "    " if r.told is None else f"{r.told:.2f}"
+    return (
+        f"{r.name:<26}{k:>6} → {r.found:<3}{r.method:<18}{r.verdict:<9}{r.confidence:.2f} real {r.ari:5.2f}  "
+        f"of three {r.best_of_three:.2f}  told k {told}  {r.seconds:.1f} s"
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run, print, write."""
     options = parser().parse_args(arguments)
-    globs = [word.strip() for word in options.sets.split(",")]
-    names = [n for n in (*STRUCTURED, *STRUCTURELESS) if any(fnmatch.fnmatch(n, glob) for glob in globs)]
-    if not names:
-        print(
-            f"no set is called {options.sets!r}; they are {', '.join((*STRUCTURED, *STRUCTURELESS))}", file=sys.stderr
-        )
-        return 2
-    halves: dict[str, list[Record]] = {}
     begun = time.perf_counter()
-    for half in HALVES if options.half == "both" else (options.half,):
-        halves[half] = []
-        for seed in HALVES[half]:
-            for name in names:
-                record = run_set(name, seed, peers=not options.no_peers, n_jobs=options.jobs)
-                halves[half].append(record)
-                best = max(record.peers.values(), default=float("nan"))
-                print(
-                    f"{half:<12}{name:<22}{record.clusters:>3} → {record.found:<3}{record.method or 'no clusters':<18}"
-                    f"{record.ari:6.2f}  best of ours {record.oracle:.2f}  best peer {best:.2f} {record.seconds:.1f} s",
-                    flush=True,
-                )
-    for half, records in halves.items():
-        print(f"\n{half} half")
-        for name, value in figures(records).items():
-            print(f"  {name:<56}{value:.3f}")
+    found = {name: run(group, options) for name, group in groups(options).items()}
+    found = {name: records for name, records in found.items() if records}
+    if not found:
+        print(f"no set is called {options.sets!r}", file=sys.stderr)
+        return 2
+    for name, records in found.items():
+        print(f"\n{name}: {len(records)} sets")
+        for figure, value in figures(records).items():
+            print(f"  {figure:<56}{value:.3f}")
+        for interval, count, mean, real in calibration(records):
+            print(f"  confidence {interval}: {count} sets, mean {mean:.2f}, real {real:.2f}")
+        for kind, (wrong, of) in false_alarms(records).items():
+            print(f"  false alarms {kind}: {wrong} of {of}")
     print(f"\n{time.perf_counter() - begun:.0f} s in all")
     if options.write:
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         machine = f"{day}, {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}."
-        (ROOT / "docs" / "battery.md").write_text(page(dict(halves), machine), encoding="utf-8")
-        plain = {half: [record.plain() for record in records] for half, records in halves.items()}
+        (ROOT / "docs" / "battery.md").write_text(page(dict(found), machine), encoding="utf-8")
+        plain = {name: [record.plain() for record in records] for name, records in found.items()}
         (ROOT / "docs" / "battery.json").write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
     return 0
 

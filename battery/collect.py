@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from battery.generator import Floats, Ints, Sample
+from battery.peers import ari
 from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import propose_all
@@ -33,14 +33,6 @@ class Collected:
     between: Floats  # (p, p) adjusted Rand index of each pair of answers
     names: tuple[str, ...]
     sources: tuple[str, ...]  # (p,)
-
-
-def ari(truth: Ints, labels: Ints) -> float:
-    """Score labels; rows of noise in the truth are left out, noise in the answer is one more cluster."""
-    from knoll.metrics import adjusted_rand_score
-
-    known = truth >= 0
-    return float(adjusted_rand_score(truth[known], labels[known]))
 
 
 def collect(
@@ -88,21 +80,6 @@ def _nearest(X: Floats, rows: Ints) -> Ints:
             gaps = (X[rows] ** 2).sum(axis=1) - 2 * X[chunk] @ X[rows].T
             out[chunk] = np.argmin(gaps, axis=1)
     return out
-
-
-def given_sets(folder: Path) -> list[Sample]:
-    """Read `*.data.gz` with `*.labels0.gz`, … of a folder and its folders; label 0 is noise."""
-    found = []
-    for path in sorted(folder.rglob("*.data.gz")):
-        stem = path.name.removesuffix(".data.gz")
-        with gzip.open(path, "rt") as file:
-            X = np.loadtxt(file, ndmin=2)
-        labelings = []
-        for label in sorted(path.parent.glob(f"{stem}.labels*.gz")):
-            with gzip.open(label, "rt") as file:
-                labelings.append(np.loadtxt(file, dtype=np.int64).ravel() - 1)
-        found.append(Sample(X, tuple(labelings), f"{path.parent.name}/{stem}"))
-    return found
 
 
 def save(path: Path, one: Collected) -> None:

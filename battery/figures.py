@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from battery.collect import Collected
-from battery.generator import STRUCTURELESS
-from knoll.comparison.judge import Judge, shortlist
+from battery.generator import STRUCTURELESS, Floats
+from knoll.comparison.judge import Judge, rank, shortlist
 
 _BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)  # of the confidence
 
@@ -32,7 +32,7 @@ class Choice:
 def choose(judge: Judge, one: Collected) -> Choice:
     """Let the judge choose among the answers of a set."""
     score, index = judge.scores(one.features)
-    order = [i for i in np.argsort(-score, kind="stable").tolist() if one.clusters[i] > 1]
+    order = _ranked(one, score, None)
     shown = shortlist(one.between, order, 3)
     best = order[0]
     return Choice(
@@ -50,12 +50,15 @@ def choose(judge: Judge, one: Collected) -> Choice:
 def told(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     """Return the index of the answer chosen among those with k clusters, the best over the numbers k."""
     score = judge.scores(one.features)[0]
-    found = [0.0]
-    for k in numbers:
-        allowed = np.flatnonzero(one.clusters == k)
-        if len(allowed):
-            found.append(float(one.ari[allowed[np.argmax(score[allowed])]]))
-    return max(found)
+    orders = [_ranked(one, score, [k]) for k in numbers]
+    return max((float(one.ari[order[0]]) for order in orders if order), default=0.0)
+
+
+def _ranked(one: Collected, score: Floats, allowed: Sequence[int] | None) -> list[int]:
+    """Rank as a comparison does."""
+    least = np.exp(one.features[:, one.names.index("least-size")]).round().astype(np.int64)
+    rows = round(float(np.exp(one.features[0, one.names.index("rows")])))
+    return rank(score, one.clusters, least, one.between, rows, allowed).tolist()
 
 
 def report(name: str, choices: Sequence[Choice], judge: Judge) -> str:

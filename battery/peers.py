@@ -1,4 +1,4 @@
-"""scikit-learn's answers, with the number of clusters for methods that take one. Data is scaled like ours."""
+"""scikit-learn's answers, with the number of clusters for methods that take one. Columns have unit variance."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ import numpy as np
 from sklearn import cluster, mixture
 from sklearn.metrics import adjusted_rand_score
 
-from battery.shapes import Floats, Labels
+from battery.generator import Floats, Ints
 
 __all__ = ["PEERS", "ari", "peer_scores"]
 
 PEERS = ("KMeans", "GaussianMixture", "SpectralClustering", "SpectralClustering, neighbours", "HDBSCAN")
 
 
-def ari(truth: Labels, labels: Labels) -> float:
+def ari(truth: Ints, labels: Ints) -> float:
     """Compare on the rows that are no noise in truth; rows that are called noise make one more cluster."""
     kept = truth >= 0
     return float(adjusted_rand_score(truth[kept], labels[kept]))
 
 
-def peer_scores(X: Floats, y: Labels) -> dict[str, float]:
-    """Score every peer."""
+def peer_scores(X: Floats, labelings: tuple[Ints, ...]) -> dict[str, float]:
+    """Score every peer, the best over the labelings."""
+    spread = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    found = [_scores(Z, y) for y in labelings]
+    return {name: max(one[name] for one in found) for name in PEERS}
+
+
+def _scores(Z: Floats, y: Ints) -> dict[str, float]:
     k = len(np.unique(y[y >= 0]))
     models = (
         cluster.KMeans(k, n_init=10, random_state=0),
@@ -31,7 +38,6 @@ def peer_scores(X: Floats, y: Labels) -> dict[str, float]:
         cluster.SpectralClustering(k, affinity="nearest_neighbors", random_state=0),
         cluster.HDBSCAN(copy=True),
     )
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {name: ari(y, np.asarray(model.fit_predict(Z))) for name, model in zip(PEERS, models, strict=True)}

@@ -1,4 +1,4 @@
-"""One set through the comparison and through the peers: a record of scores."""
+"""One set through the comparison, not told and told the number of clusters, and through the peers: a record."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from battery.generator import Floats, Ints, Sample
 from battery.peers import ari, peer_scores
-from battery.sets import STRUCTURED, draw
-from knoll.comparison import compare
+from knoll.comparison import Comparison, compare
 
 __all__ = ["Record", "run_set"]
 
@@ -21,48 +21,71 @@ class Record:
     """What one set gave."""
 
     name: str
-    seed: int
     rows: int
     columns: int
-    clusters: int  # in truth; 1 for a set without structure
-    method: str | None  # what was recommended; None: no clusters
+    clusters: tuple[int, ...]  # of the reference labelings; empty: a set without clusters
+    method: str  # what was recommended
     found: int  # clusters of the recommendation
-    ari: float  # of the recommendation
-    ours: dict[str, float]  # of every method of ours
+    verdict: str
+    confidence: float
+    ari: float  # of the recommendation, whatever the verdict
+    best_of_three: float  # of the recommendation and its alternatives
+    told: float | None  # told the number of clusters, the best over those of the reference labelings
+    oracle: float  # the best of one answer a method, chosen by somebody who knows the truth
     peers: dict[str, float]
-    seconds: float
-    reason: str  # for the number of clusters
+    seconds: float  # processor time of the comparison
 
     @property
-    def oracle(self) -> float:
-        """The best of our answers, chosen by somebody who knows the truth."""
-        return max(self.ours.values(), default=0.0)
+    def structured(self) -> bool:
+        """Whether there are clusters."""
+        return bool(self.clusters)
+
+    @property
+    def with_verdict(self) -> float:
+        """The index, 0 if the verdict is that there are no clusters."""
+        return 0.0 if self.verdict == "none" else self.ari
 
     def plain(self) -> dict[str, Any]:
         """Return it as a dict."""
         return asdict(self)
 
 
-def run_set(name: str, seed: int, peers: bool = True, **settings: Any) -> Record:
-    """Draw the set, compare, score."""
-    X, y = draw(name, seed)
+def run_set(name: str, sample: Sample, *, peers: bool = True, told: bool = True, **settings: Any) -> Record:
+    """Compare and score."""
+    labelings = sample.labelings if sample.structured else ()
     begun = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = compare(X, **settings)
+    found = _quiet(sample.X, **settings)
     seconds = time.process_time() - begun
-    structured = name in STRUCTURED
+    numbers = tuple(sorted({len(np.unique(y[y >= 0])) for y in labelings}))
+    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in numbers if k > 1 and told]
     return Record(
         name=name,
-        seed=seed,
-        rows=X.shape[0],
-        columns=X.shape[1],
-        clusters=len(np.unique(y[y >= 0])),
+        rows=sample.X.shape[0],
+        columns=sample.X.shape[1],
+        clusters=numbers,
         method=found.recommendation.method,
         found=len(np.unique(found.labels[found.labels >= 0])),
-        ari=ari(y, found.labels),
-        ours={method: ari(y, one.labels) for method, one in found.candidates.items()},
-        peers=peer_scores(X, y) if peers and structured else {},
+        verdict=found.verdict,
+        confidence=found.confidence,
+        ari=_best(labelings, found.labels),
+        best_of_three=max(_best(labelings, labels) for labels in _shown(found)),
+        told=max(given) if given else None,
+        oracle=max(_best(labelings, one.labels) for one in found.candidates.values()),
+        peers=peer_scores(sample.X, labelings) if peers and labelings else {},
         seconds=seconds,
-        reason=found.recommendation.structure.reason,
     )
+
+
+def _quiet(X: Floats, **settings: Any) -> Comparison:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compare(X, **settings)
+
+
+def _shown(found: Comparison) -> list[Ints]:
+    return [found.labels, *(one.candidate.labels for one in found.alternatives)]
+
+
+def _best(labelings: tuple[Ints, ...], labels: Ints) -> float:
+    """Return the best index over the labelings; 0 where there are none."""
+    return max((ari(y, labels) for y in labelings), default=0.0)

@@ -1,61 +1,96 @@
-"""The records as a page: the figures first, then every set."""
+"""The records as a page: the figures first, then calibration, false alarms, and every set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from battery.peers import PEERS
 from battery.run import Record
-from battery.sets import STRUCTURED, STRUCTURELESS
 
-__all__ = ["figures", "page"]
+__all__ = ["calibration", "false_alarms", "figures", "page"]
+
+_BINS = (0.0, 0.5, 0.7, 0.85, 0.95, 1.01)  # of the confidence
 
 
 def figures(records: Sequence[Record]) -> dict[str, float]:
-    """Return the mean scores over the sets with structure, and the two shares of "no clusters"."""
-    structured = [r for r in records if r.name in STRUCTURED]
-    without = [r for r in records if r.name in STRUCTURELESS]
+    """Return the mean scores over the sets with clusters, and the share of false alarms on the others."""
+    structured = [r for r in records if r.structured]
+    bare = [r for r in records if not r.structured]
     out: dict[str, float] = {}
     if structured:
-        out["knoll, recommended, not told k"] = float(np.mean([r.ari for r in structured]))
-        out["knoll, the best of its answers"] = float(np.mean([r.oracle for r in structured]))
+        out["knoll, not told k, labels always given"] = _mean(structured, lambda r: r.ari)
+        out['knoll, not told k, "no clusters" counts as 0'] = _mean(structured, lambda r: r.with_verdict)
+        out["knoll, best of the answers shown"] = _mean(structured, lambda r: r.best_of_three)
+        known = [r for r in structured if r.told is not None]
+        if known:
+            out["knoll, told k"] = _mean(known, lambda r: r.told or 0.0)
+        out["knoll, mean confidence"] = _mean(structured, lambda r: r.confidence)
         for peer in PEERS:
             if all(peer in r.peers for r in structured):
-                told = "not told k" if peer == "HDBSCAN" else "told k"
-                out[f"scikit-learn {peer}, {told}"] = float(np.mean([r.peers[peer] for r in structured]))
-        out['"no clusters" where there are some'] = float(np.mean([r.method is None for r in structured]))
-    if without:
-        out['"no clusters" where there are none'] = float(np.mean([r.method is None for r in without]))
+                how = "not told k" if peer == "HDBSCAN" else "told k"
+                out[f"scikit-learn {peer}, {how}"] = _mean(structured, lambda r, peer=peer: r.peers[peer])
+        out['"no clusters" where there are some, share'] = _mean(structured, lambda r: float(r.verdict == "none"))
+    if bare:
+        out["false alarms where there are none, share"] = _mean(bare, lambda r: float(r.verdict != "none"))
     return out
 
 
-def page(halves: dict[str, Sequence[Record]], machine: str) -> str:
+def _mean(records: Sequence[Record], figure: Callable[..., float]) -> float:
+    return float(np.mean([figure(r) for r in records]))
+
+
+def calibration(records: Sequence[Record]) -> list[tuple[str, int, float, float]]:
+    """Return, by bins of the confidence on sets with clusters: their number, the mean confidence and the real index."""
+    out = []
+    for low, high in itertools.pairwise(_BINS):
+        inside = [r for r in records if r.structured and low <= r.confidence < high]
+        if inside:
+            means = _mean(inside, lambda r: r.confidence), _mean(inside, lambda r: r.ari)
+            out.append((f"{low:.2f} to {min(high, 1.0):.2f}", len(inside), *means))
+    return out
+
+
+def false_alarms(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
+    """Return by kind of set without clusters: false alarms, and sets."""
+    kinds = dict.fromkeys(r.name for r in records if not r.structured)
+    of = {kind: [r for r in records if r.name == kind and not r.structured] for kind in kinds}
+    return {kind: (sum(r.verdict != "none" for r in some), len(some)) for kind, some in of.items()}
+
+
+def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
     """Write docs/battery.md."""
+    every = {group: figures(records) for group, records in groups.items()}
+    names = dict.fromkeys(itertools.chain.from_iterable(every.values()))
     lines = [
         "# How good is the recommendation?",
         "",
-        f"`make battery` draws {len(STRUCTURED)} labelled sets and {len(STRUCTURELESS)} without structure "
-        "(battery/sets.py), each from two seeds: the choice was made while looking at the development half only; the "
-        "test half is for judging it. Scores are adjusted Rand indices over the sets with structure. `knoll.compare` "
-        "does not know the number of clusters; scikit-learn's methods do, except HDBSCAN, which does not need it. All "
-        "see columns of unit variance. Rows of background noise are not scored; rows labelled as noise count as "
-        "one more cluster. A cluster is a connected mode of the density, so one ring or one bent band is a set without "
-        "structure. How the choice is made: [guide/how-compare-decides.md](guide/how-compare-decides.md).",
+        "`make battery` runs `knoll.compare` on sets with known clusters: those of battery/sets.py, each from two "
+        "seeds, and tables and generated sets of scikit-learn, whose classes need not be clusters. None of them was "
+        "trained on. Scores are adjusted Rand indices over the sets with clusters, the best over the reference "
+        "labelings. `knoll.compare` does not know the number of clusters unless the line says so. scikit-learn's "
+        "methods see columns of unit variance. Rows of background noise are not scored; rows labelled as noise count "
+        "as one more cluster. `python -m battery --data FOLDER` does the same for a folder of `*.data.gz` files with "
+        "`*.labels0.gz` beside them. How the choice is made: "
+        "[guide/how-compare-decides.md](guide/how-compare-decides.md).",
         "",
-        f"{machine}",
+        machine,
         "",
-        "| | " + " | ".join(halves) + " |",
-        "|---|" + "---:|" * len(halves),
+        "| | " + " | ".join(groups) + " |",
+        "|---|" + "---:|" * len(groups),
     ]
-    all_figures = {half: figures(records) for half, records in halves.items()}
-    for name in next(iter(all_figures.values())):
-        cells = [f"{all_figures[half].get(name, float('nan')):.3f}" for half in halves]
+    for name in names:
+        cells = [f"{found[name]:.3f}" if name in found else "" for found in every.values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    for half, records in halves.items():
-        lines += ["", f"## {half.capitalize()} half", "", _header(), "|---|" + "---:|" * 4 + "---|" + "---:|" * 7]
-        lines += [_row(r) for r in records]
+    records = list(itertools.chain.from_iterable(groups.values()))
+    lines += ["", "## Confidence and real index", "", "| confidence | sets | mean confidence | real index |"]
+    lines += ["|---|---:|---:|---:|"]
+    lines += [f"| {name} | {count} | {mean:.2f} | {real:.2f} |" for name, count, mean, real in calibration(records)]
+    for group, some in groups.items():
+        lines += ["", f"## {group.capitalize()}", "", _header(), "|---|" + "---:|" * 3 + "---|---|" + "---:|" * 10]
+        lines += [_row(r) for r in some]
     return "\n".join(lines) + "\n"
 
 
@@ -63,11 +98,13 @@ _SHORT = ("k-means", "mixture", "spectral", "spectral nn", "HDBSCAN")
 
 
 def _header() -> str:
-    return "| set | rows | columns | k | found | recommended | ARI | best of ours | " + " | ".join(_SHORT) + " |"
+    own = "| set | rows | columns | k | found by | verdict | k found | confidence | ARI | of three | told k |"
+    return own + " " + " | ".join(_SHORT) + " |"
 
 
 def _row(r: Record) -> str:
     peers = [f"{r.peers[p]:.2f}" if p in r.peers else "" for p in PEERS]
-    scores = [f"{r.ari:.2f}", f"{r.oracle:.2f}" if r.name in STRUCTURED else ""]
-    cells = [r.name, str(r.rows), str(r.columns), str(r.clusters), str(r.found), r.method or "no clusters", *scores]
-    return "| " + " | ".join(cells + peers) + " |"
+    scores = [r.ari, r.best_of_three, r.told] if r.structured else [None] * 3
+    k = " or ".join(map(str, r.clusters)) or "1"
+    cells = [r.name, str(r.rows), str(r.columns), k, r.method, r.verdict, str(r.found), f"{r.confidence:.2f}"]
+    return "| " + " | ".join(cells + ["" if x is None else f"{x:.2f}" for x in scores] + peers) + " |"

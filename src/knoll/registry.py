@@ -25,7 +25,7 @@ class Method:
 
     name: str  # for options, files and keys, such as "gaussian-mixture"
     title: str  # for people, such as "Gaussian mixture"
-    estimator: str  # the dotted path of its class
+    estimator: str  # the dotted path of its class; empty: it has none of its own
     short: str = ""  # the name that `knoll fit` shows, if it is another
     proposer: str = ""  # the dotted path of what proposes settings for `knoll.compare`; empty: not compared
     row_seconds: float = 0.0
@@ -116,7 +116,7 @@ METHODS: dict[str, Method] = {
         Method(
             "genie",
             "Genie",
-            "knoll.neighbors.NearestRows",
+            "",
             proposer=f"{_PROPOSERS}.GenieProposer",
             row_seconds=2e-5,
         ),

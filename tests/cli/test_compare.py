@@ -19,7 +19,7 @@ QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 @pytest.fixture(scope="module")
 def results(table):
-    """All six methods on that table, once for all who read the files."""
+    """All methods on that table, once for all who read the files."""
     out = table.parent / "all"
     assert main(["compare", str(table), "--id", "name", "--truth", "kind", "--k", "2..5", "--budget", "20",
                  "--out", str(out), "--quiet"]) == 0  # fmt: skip
@@ -35,10 +35,10 @@ def test_everything_is_written(results):
 
 def test_the_labels_have_a_column_for_each_method(results):
     labels = pyarrow.parquet.read_table(results / "labels.parquet")
-    assert labels.column_names[:7] == ["name", *compared()]
+    assert labels.column_names[: 1 + len(compared())] == ["name", *compared()]
     assert labels["name"].to_pylist()[:2] == ["p0-0", "p0-1"]
-    shares = np.column_stack([labels[name] for name in labels.column_names[7:]])
-    assert all(name.startswith("gaussian-mixture-p") for name in labels.column_names[7:])
+    shares = np.column_stack([labels[name] for name in labels.column_names[1 + len(compared()) :]])
+    assert all(name.startswith("gaussian-mixture-p") for name in labels.column_names[1 + len(compared()) :])
     assert np.allclose(shares.sum(axis=1), 1.0)
     truth = np.repeat([0, 1, 2], 40)
     assert adjusted_rand_score(truth, labels["gaussian-mixture"].to_numpy()) == 1.0
@@ -105,4 +105,4 @@ def test_labels_as_csv(table, tmp_path, call):
     assert labels["row"].to_pylist() == list(range(120))
     assert not (tmp_path / "out" / "labels.parquet").exists()
     assert "labels.csv" in text
-    assert " % judge: comparing the answers, " in errors
+    assert " % judge: scoring the answers, " in errors

@@ -171,7 +171,7 @@ def test_standard_input(tmp_path, knoll):
     rows = "".join(f"{x},{y}\n" for x, y in two_groups())
     done = knoll("compare", "-", "--out", tmp_path / "out", *QUICK, input="x,y\n" + rows)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("standard input: 120 rows, 2 columns; scaled (standard)\n")
+    assert done.stdout.startswith("standard input: 120 rows, 2 columns; scaled (auto)\n")
     assert "<title>Clusters of standard input</title>" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -237,7 +237,7 @@ def test_too_little_for_any_method_is_told(tmp_path, call):
     words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
     code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *words)
     assert code == 2
-    assert errors.startswith("knoll: no method could be fitted. DBSCAN: ")
+    assert errors.startswith("knoll: no method found two clusters in most of the rows (dbscan: ")
     assert "120" in errors
     assert os.listdir(tmp_path) == ["data.csv"]
 

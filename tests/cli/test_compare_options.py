@@ -30,9 +30,9 @@ def test_words_become_values():
         (["--k", "many"], "--k takes a range such as 2..15, or numbers such as 2,4,8, got 'many'."),
         (
             ["--k", "0..3"],
-            "--k must be >= 1 and include a number >= 2, got '0..3'. The default is 1..15.",
+            "--k must be >= 1 and include a number >= 2, got '0..3'. For example 2..15.",
         ),
-        (["--k", "1"], "--k must be >= 1 and include a number >= 2, got '1'. The default is 1..15."),
+        (["--k", "1"], "--k must be >= 1 and include a number >= 2, got '1'. For example 2..15."),
         (["--k", "9..3"], "--k: the range '9..3' ends before it begins. Write 3..9."),
         (["--k", "2..999"], "--k asks for 998 numbers of clusters; at most 100 are tried."),
         (["--methods", "kmean"], "--methods: unknown method 'kmean'. Choose from: gaussian-mixture, kmeans,"),

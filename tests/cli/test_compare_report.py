@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from knoll._format import number, thousands, two_digits
-from knoll.comparison import Evidence, Failure, compare
+from knoll.comparison import Alternative, Evidence, Failure, compare
 from knoll.models import Preparation
 from knoll.registry import display_names
 from knoll.report.comparison import comparison_page
@@ -87,7 +87,7 @@ def test_the_recommendation_is_first(html, found):
 
 
 def test_everything_is_on_the_page(read, found):
-    sections = ["recommendation", "pictures", "clusters", "structure", "evidence", "agreement", "relations", "methods",
+    sections = ["recommendation", "pictures", "clusters", "evidence", "agreement", "relations", "methods",
                 "table", "reproduce"]  # fmt: skip
     assert [one for one in read.ids if one in sections] == sections
     assert {f"answer-{method}" for method in found.candidates} <= set(read.ids)
@@ -139,26 +139,32 @@ def test_the_points_are_plain_data(read, found, points):
 def test_a_method_without_an_answer_says_why(found, points):
     fewer = {name: one for name, one in found.candidates.items() if name != "spectral"}
     lame = replace(found, candidates=fewer, failures=(Failure("spectral", "the <b>graph</b> fell apart", 1.0),))
-    lame = replace(lame, recommendation=replace(found.recommendation, method="kmeans", runner_up=None))
+    lame = replace(lame, recommendation=replace(found.recommendation, method="kmeans"))
     text = comparison_page(lame, points, name="x", seconds=0.0)
     assert "the &lt;b&gt;graph&lt;/b&gt; fell apart" in text
 
 
-@pytest.mark.parametrize(
-    ("verdict", "heading"),
-    [
-        ("no clusters", "No clusters"),
-        ("unknown", "No recommendation"),
-        ("not found", "No usable clustering was found"),
-    ],
-)
-def test_no_recommendation_is_said_first(found, points, verdict, heading):
-    advice = replace(found.recommendation, method=None, runner_up=None, verdict=verdict)
+@pytest.mark.parametrize("verdict", ["none", "unclear", "clusters"])
+@pytest.mark.parametrize("level", ["a guess", "likely", "clear"])
+def test_verdict_and_confidence_are_said_first(found, points, verdict, level):
+    advice = replace(found.recommendation, verdict=verdict, level=level, confidence=0.4321)
     text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
-    assert f'<h2 id="recommended">{heading}</h2>' in text
-    assert '<section id="recommendation" class="card none"' in text
-    assert ("would find similar clusters in data that has none" in text) == (verdict == "no clusters")
-    assert "recommended</span>" not in text
+    card = text[text.index('<section id="recommendation"') : text.index("<nav")]
+    assert ('<h2 id="recommended">No clear clusters</h2>' in card) == (verdict == "none")
+    assert ("one continuous cloud" in card) == (verdict == "none")
+    assert ("whether there are clusters at all is unclear" in card) == (verdict == "unclear")
+    assert f"<b>{level.capitalize()}</b>: the expected agreement with the true clusters is 0.43" in card
+    assert found.recommendation.caution in card
+
+
+def test_other_answers_are_listed(found, points):
+    other = found.candidates["kmeans"]
+    for defensible, words in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
+        some = (Alternative(other, defensible, "finer", 0.5),)
+        advice = replace(found.recommendation, alternatives=some)
+        text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
+        assert words in text
+        assert f"A finer one: k-means, {other.n_clusters} clusters" in text
 
 
 def test_a_large_table_is_a_small_page():
@@ -250,7 +256,7 @@ def test_long_names_are_cut_to_what_tells_them_apart():
 
 def test_a_gap_in_a_page(points):
     found = compare(points, methods=["spectral"], budget=5)
-    (gap,) = (each for each in found.candidates["spectral"].evidence if each.name == "eigengap")
+    (gap,) = (each for each in found.candidates["spectral"].evidence if each.name == "score")
     page = comparison_page(found, points, name="t", seconds=0)
     assert chart(gap)["lines"][0]["pieces"][0] in page
 

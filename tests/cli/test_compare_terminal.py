@@ -22,7 +22,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     code, text, errors = call("compare", table, "--out", tmp_path / "out", "--truth", "kind", *QUICK)
     assert code == 0
     lines = text.splitlines()
-    assert lines[0] == f"{table}: 120 rows, 3 columns; scaled (standard)"
+    assert lines[0] == f"{table}: 120 rows, 3 columns; scaled (auto)"
     assert "  left out: name (text), seen (a date or time)" in lines
     assert "  planet has a single value and was ignored." in lines
     head = next(line for line in lines if line.startswith("  method"))
@@ -31,7 +31,7 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     assert [line[2:20].strip() for line in lines[begin : begin + 3]] == ["Gaussian mixture", "k-means", "DBSCAN"]
     assert not any(name in " ".join(lines[begin:]) for name in ("gaussian-mixture", "kmeans", "dbscan"))
     assert any(line.startswith("Recommended: ") for line in lines)
-    assert "they are not ground truth" in " ".join(lines)
+    assert "The number of clusters was given" in " ".join(lines)
     assert f"{tmp_path / 'out' / 'report.html'}     HTML report" in text
     assert max(len(line.replace(str(tmp_path), "")) for line in lines) <= 110
     progress = errors.splitlines()
@@ -50,7 +50,7 @@ def test_quiet_and_json(table, tmp_path, call):
 def test_without_a_file_a_real_table_is_taken(tmp_path, call):
     code, text, _ = call("compare", "--out", tmp_path / "out", "--methods", "kmeans", "--k", "3", "--budget", "5")
     assert code == 0
-    assert text.startswith("iris: 150 rows, 4 columns; scaled (standard)\n")
+    assert text.startswith("iris: 150 rows, 4 columns; scaled (auto)\n")
     assert "No file was given, so this is a table that comes with scikit-learn." in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["truth_scores"]["kmeans"]["ari"] > 0.5

@@ -16,7 +16,7 @@ import knoll
 from knoll import comparison, datasets, registry
 from knoll._schema import Array
 from knoll.base import Estimator
-from knoll.comparison.methods import Proposal, Proposer
+from knoll.comparison.methods import Partition, Proposer
 from knoll.registry import METHODS, Method, compared, display_names, find
 
 
@@ -44,17 +44,14 @@ class MedianCutProposer(Proposer):
 
     estimator = MedianCut
 
-    def propose(self, view: Any, given: Any) -> Iterator[Proposal]:
-        model = MedianCut(**given).fit(view.points)
-        yield Proposal(given, model.labels_, model, ())
-
-    def fit(self, chosen: Proposal, points: Any, view: Any) -> Any:
-        return MedianCut().fit(points)
+    def propose(self, view: Any, numbers: Any, overrides: Any) -> Iterator[Partition]:
+        model = MedianCut(**overrides).fit(view.points)
+        yield Partition("median-cut", model.labels_, overrides, model)
 
 
 @pytest.fixture
 def toy(monkeypatch):
-    """Register a seventh method."""
+    """Register one more method."""
     method = Method(
         "median-cut", "median cut", f"{__name__}.MedianCut", proposer=f"{__name__}.MedianCutProposer", row_seconds=1e-6
     )
@@ -73,7 +70,9 @@ def test_a_registered_method_is_in_terminal_report_models_and_fit(toy, call, tmp
     """`call` runs the command line in this process, where the method is registered."""
     table, out = tmp_path / "t.csv", tmp_path / "out"
     np.savetxt(table, datasets.x1500().X[:200], delimiter=",", header="a,b", comments="")
-    status, text, errors = call("compare", table, "--methods", "kmeans,median-cut", "--k", "2..3", "--out", out)
+    status, text, errors = call(
+        "compare", table, "--methods", "kmeans,median-cut", "--k", "2..3", "--scale", "standard", "--out", out
+    )
     assert status == 0, errors
     assert "median cut" in text
     assert "median cut" in (out / "report.html").read_text(encoding="utf-8")
@@ -97,6 +96,9 @@ def test_every_record_names_what_exists():
     relations = {relation.name for relation in knoll.relations.all()}
     for name, method in METHODS.items():
         assert method.name == name
+        if not method.estimator:
+            assert method.proposer
+            continue
         assert getattr(knoll, method.estimator_name) is method.estimator_class()
         assert {relation for relation, _ in method.related} <= relations
         assert {other for _, other in method.related} <= set(compared())

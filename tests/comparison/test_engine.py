@@ -17,7 +17,7 @@ from knoll.comparison.plan import VIEW, make_plan
 from knoll.comparison.result import Shortcut
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
-from knoll.registry import METHODS, compared
+from knoll.registry import compared
 
 QUICK = ("gaussian-mixture", "kmeans", "dbscan")
 
@@ -367,7 +367,7 @@ def test_parameters_by_hand_are_obeyed():
     for name, values in by_hand.items():
         for parameter, value in values.items():
             assert found.candidates[name].parameters[parameter] == value
-            if hasattr(METHODS[name].estimator_class(), "predict"):
+            if name != "agglomerative":  # it cannot label new rows
                 assert getattr(found.candidates[name].model, parameter) == value
 
 
@@ -504,7 +504,7 @@ def test_progress_rises_to_one():
     fractions = [event.fraction for event in events]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
-    assert {"density", "kmeans", "dbscan", "judge"} == {event.method for event in events}
+    assert {"kmeans", "dbscan", "judge"} == {event.method for event in events}
     assert all(event.memory > 0 for event in events)
 
 

@@ -95,3 +95,18 @@ def test_no_limit_of_the_process_is_changed(monkeypatch):
     monkeypatch.setattr(threadpoolctl.LibController, "__init__", refuse)
     linalg.eigh(symmetric(200))
     linalg.svd(symmetric(80))
+
+
+@pytest.mark.parametrize("eps", [0.3, 0.34, 0.36, 0.38, 0.42, 0.46, 0.52])
+@pytest.mark.parametrize("last", [None, 7])
+def test_graphs_with_many_components_have_eigenpairs(eps, last):
+    """LAPACK's relatively robust representations do not converge on most of these."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    X = (X - X.mean(axis=0)) / np.sqrt((X.std(axis=0) ** 2).mean())
+    links = np.sqrt(((X[:, None] - X) ** 2).sum(-1)) <= eps
+    root = np.sqrt(links.sum(axis=1))
+    A = links / root[:, None] / root
+    values, vectors = linalg.eigh(A, last)
+    assert np.abs(A @ vectors - vectors * values).max() < 1e-12
+    assert np.abs(vectors.T @ vectors - np.eye(len(values))).max() < 1e-11
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A)[-len(values) :], atol=1e-12)

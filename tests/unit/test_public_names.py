@@ -20,7 +20,7 @@ PUBLIC = {
         reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
-        Agreement Candidate Comparison Event Evidence Failure Null Recommendation Shortcut Structure compare
+        Agreement Alternative Candidate Comparison Event Evidence Failure Recommendation Shortcut compare
     """,
     "knoll.datasets": """
         Dataset Mixture banana breast_cancer circles diabetes digits iris linnerud load names one_gaussian

@@ -55,9 +55,19 @@ def eigh(matrix: Floats, last: int | None = None) -> tuple[Floats, Floats]:
     diagonal, off_diagonal, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
     reflectors = np.empty((n - 1, n))
     _core.tridiagonalise(matrix, diagonal, off_diagonal, tau, reflectors)
-    select: dict[str, Any] = {} if chosen is None else {"select": "i", "select_range": chosen}
-    values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stemr", **select)
+    values, vectors = _tridiagonal(diagonal, off_diagonal, chosen)
     return values, _reflected(reflectors, tau, vectors)
+
+
+def _tridiagonal(diagonal: Floats, off_diagonal: Floats, chosen: tuple[int, int] | None) -> tuple[Floats, Floats]:
+    """Return the chosen eigenpairs; many tiny entries beside the diagonal may defeat stemr, then all by QL steps."""
+    select: dict[str, Any] = {} if chosen is None else {"select": "i", "select_range": chosen}
+    try:
+        return scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stemr", **select)
+    except np.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stev")
+        first, last = chosen or (0, len(diagonal) - 1)
+        return values[first : last + 1], vectors[:, first : last + 1]
 
 
 def _reflected(reflectors: Floats, tau: Floats, vectors: Floats) -> Floats:

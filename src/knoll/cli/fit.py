@@ -43,7 +43,7 @@ class _MethodName(click.ParamType):  # type: ignore[type-arg]  # click before 8.
 
 def _method_names() -> list[str]:
     """List the methods by their short names."""
-    return [method.short or method.name for method in METHODS.values()]
+    return [method.short or method.name for method in METHODS.values() if method.estimator]
 
 
 @click.command("fit")

@@ -7,7 +7,6 @@ import numbers as numbers_
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -184,11 +183,14 @@ class _Work:
             self.interrupted = True
         judged = self.finish(self._judge)
         order = self._order(judged)
-        shown = self._shown(judged, order)
+        shown = shortlist(judged.pool.ari, order.tolist(), _SHOWN)
         best = self._member(judged, shown[0])
+        before = self.interrupted
         self.candidates[best.method] = self.finish(lambda: self._fit(judged, shown[0], best))
-        others = self._alternatives(judged, shown)
-        self._fit_methods(judged, order)
+        others: tuple[Alternative, ...] = ()
+        if self.interrupted == before:  # else the Ctrl-C came during the fits: no more of them
+            others = self._alternatives(judged, shown)
+            self._fit_methods(judged, order)
         self.watch.end()
         return self._recommendation(judged, shown[0], best.method, others)
 
@@ -208,8 +210,8 @@ class _Work:
         for name in self.names:
             started = time.perf_counter()
             self.asked.append(name)
-            self.watch.begin(name, "answers", "answers for the view")
             try:
+                self.watch.begin(name, "answers", "answers for the subsample")
                 for one in METHODS[name].make_proposer().propose(view, numbers, self.given.get(name, {})):
                     self.found.append(replace(one, method=name, fixed=name in self.given))
             except KeyboardInterrupt:
@@ -230,11 +232,6 @@ class _Work:
         """Return the answers, the best first: those with a requested number of clusters, if there are any."""
         order = ranked(judged, self.numbers) if self.numbers is not None else ranked(judged)
         return order if len(order) else ranked(judged)
-
-    def _shown(self, judged: Judgement, order: Ints) -> list[int]:
-        """Return the best answer, and those that differ from it and have nearly its score."""
-        shown = shortlist(judged.pool.ari, order.tolist(), _SHOWN)
-        return [at for at in shown if judged.score[shown[0]] - judged.score[at] <= _SMALL_LEAD]
 
     def _member(self, judged: Judgement, at: int, method: str | None = None) -> Partition:
         """Return the first answer of a group of equals, or the first of a method."""
@@ -274,7 +271,8 @@ class _Work:
                 self.interrupted = True
                 break
             agreement = float(adjusted_rand_score(best.labels, other.labels))
-            out.append(Alternative(other, relation_of(judged, shown[0], at), agreement))
+            near = bool(judged.score[shown[0]] - judged.score[at] <= _SMALL_LEAD)
+            out.append(Alternative(other, near, relation_of(judged, shown[0], at), agreement))
         return tuple(out)
 
     def _recommendation(
@@ -290,13 +288,13 @@ class _Work:
             level=level,
             reasons=tuple(reasons_for(the_judge(), judged, best, found, view, found.labels[self.table.view_rows])),
             alternatives=alternatives,
-            caution=caution_for(verdict, level, len(alternatives), view.n, required=self.required),
+            caution=caution_for(verdict, level, alternatives, view.n, required=self.required),
         )
 
 
 def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
     """Say why no answer can be recommended: what failed, and how much of the others is noise."""
-    reasons = [f"{failure.method}: {failure.reason}" for failure in failures]
+    reasons = [f"{failure.method}: {failure.reason.rstrip('.')}" for failure in failures]
     for name in dict.fromkeys(one.method for one in found):
         least = min((one for one in found if one.method == name), key=lambda one: (one.labels < 0).mean())
         share = float((least.labels < 0).mean())

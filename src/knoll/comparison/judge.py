@@ -23,9 +23,11 @@ from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
 from knoll.comparison.view import View
 
-__all__ = ["Judge", "Judgement", "ranked", "shortlist", "the_judge"]
+__all__ = ["Judge", "Judgement", "rank", "ranked", "shortlist", "the_judge"]
 
 _GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
+_LEAST = 5  # rows of a cluster
+_NEAR, _SAME = 0.05, 0.9  # scores, and the adjusted Rand index of answers, that are about equal
 _ALIKE = 0.75  # adjusted Rand index below which two answers differ
 
 
@@ -105,14 +107,27 @@ def the_judge() -> Judge:
 
 
 def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
-    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out.
+    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out."""
+    pool = judged.pool
+    return rank(judged.score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
 
-    Of answers with equal scores, to a thousandth, the one with fewer clusters comes first, then the earlier.
+
+def rank(score: Floats, k: Ints, least: Ints, ari: Floats, rows: int, allowed: Sequence[int] | None = None) -> Ints:
+    """Order answers by score, number of clusters, least size of a cluster, and agreement with each other.
+
+    Answers with a cluster of fewer than five rows, or of 5 % of the rows of a smaller table, come last. Of answers that
+    are about as good as the best (to 0.05) and about the same as it (adjusted Rand index of at least 0.9), the one with
+    the fewest clusters is first. Otherwise scores decide, to a thousandth; then fewer clusters; then the earlier.
     """
-    k = judged.pool.n_clusters
-    usable = k > 1 if allowed is None else np.isin(k, list(allowed))
-    at = np.flatnonzero(usable)
-    return at[np.lexsort((at, k[at], -np.round(judged.score[at] / _GRAIN)))]
+    at = np.flatnonzero(k > 1 if allowed is None else np.isin(k, list(allowed)))
+    tiny = least[at] < min(_LEAST, rows // 20)
+    order = at[np.lexsort((at, k[at], -np.round(score[at] / _GRAIN), tiny))]
+    if not len(order):
+        return order
+    best, usable = order[0], order[: int((~tiny).sum())] if not tiny.all() else order
+    near = usable[(score[usable] >= score[best] - _NEAR) & (ari[best, usable] >= _SAME)]
+    first = near[np.argmin(k[near])]
+    return np.concatenate([[first], order[order != first]])
 
 
 def shortlist(ari: Floats, order: Sequence[int], count: int) -> list[int]:

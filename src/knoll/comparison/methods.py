@@ -206,8 +206,8 @@ class MixtureProposer(Proposer):
 
 
 def _too_many(covariance_type: str, k: int, n: int, d: int) -> bool:
-    """Whether a component would have fewer than two rows per direction of its parameters."""
-    return k * (d + 1 if COVARIANCE_TYPES[covariance_type].own_matrices else 2) > n / 2
+    """Whether there are fewer than four rows for each direction of the parameters."""
+    return COVARIANCE_TYPES[covariance_type].n_parameters(k, d) / d + k > n / 4
 
 
 def _entropy_gains(shares: Floats) -> Floats:

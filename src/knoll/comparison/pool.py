@@ -44,6 +44,11 @@ class Pool:
         """(p,) the numbers of clusters."""
         return np.array([one.n_clusters for one in self.partitions])
 
+    @property
+    def least_sizes(self) -> Ints:
+        """(p,) the sizes of the smallest clusters."""
+        return np.array([np.bincount(row[row >= 0]).min() for row in self.labels])
+
 
 def numbers_for(rows: int, numbers: Iterable[int] = GRID) -> tuple[int, ...]:
     """Return the numbers of clusters that so many rows allow, at least the smallest."""

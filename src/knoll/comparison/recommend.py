@@ -10,7 +10,7 @@ from knoll._format import number_word, plural
 from knoll._typing import Ints
 from knoll.comparison.features import FAR, GROUPS, border_drops
 from knoll.comparison.judge import Judge, Judgement
-from knoll.comparison.result import Candidate
+from knoll.comparison.result import Alternative, Candidate
 from knoll.comparison.view import View
 
 __all__ = ["AGREES", "caution_for", "level_of", "reasons_for", "relation_of", "verdict_of"]
@@ -50,7 +50,7 @@ def relation_of(judged: Judgement, best: int, other: int) -> str:
     return "coarser" if coarser > _REFINES and k[other] < k[best] else "different"
 
 
-def caution_for(verdict: str, level: str, alternatives: int, rows: int, *, required: bool) -> str:
+def caution_for(verdict: str, level: str, alternatives: Sequence[Alternative], rows: int, *, required: bool) -> str:
     """Return one sentence on how to use the answer."""
     if verdict == "none":
         return "The density does not drop between these clusters: they divide one continuous cloud."
@@ -58,11 +58,11 @@ def caution_for(verdict: str, level: str, alternatives: int, rows: int, *, requi
         return f"Fewer than {FEW_ROWS} rows are too few to decide whether there are clusters."
     if level == "a guess":
         return "This is a guess. Compare it with the other answers, and with what you know of the rows."
-    if alternatives:
-        return "Several answers are defensible; they are listed with it."
+    if any(one.defensible for one in alternatives):
+        return "Several answers are defensible; look at the next one, too."
     if required:
         return "The number of clusters was given; whether there are so many was not tested."
-    return "Clusters are groups of similar rows, not proof of a cause."
+    return "The confidence comes from measurements on these rows; they are not ground truth."
 
 
 def reasons_for(judge: Judge, judged: Judgement, best: int, found: Candidate, view: View, seen: Ints) -> list[str]:

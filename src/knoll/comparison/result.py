@@ -19,7 +19,7 @@ from knoll.models import Preparation
 class Event:
     """The progress of a comparison."""
 
-    method: str  # a method, or "data", "density", "judge"
+    method: str  # a method, or "judge"
     stage: str  # in a few words
     fraction: float  # of the whole comparison, from 0 to 1
     seconds_left: float | None  # estimated from the time so far; None at first
@@ -94,9 +94,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another answer that is defensible."""
+    """The best answer that differs from those before it."""
 
     candidate: Candidate
+    defensible: bool  # whether its score is nearly that of the recommended answer
     relation: str  # to the recommended answer: "finer", "coarser" or "different"
     agreement: float  # adjusted Rand index with it
 
@@ -155,7 +156,7 @@ class Comparison:
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """Other answers that are defensible, at most two."""
+        """The next best answers that differ, at most two."""
         return self.recommendation.alternatives
 
     def __repr__(self) -> str:
@@ -214,6 +215,7 @@ def _of_recommendation(advice: Recommendation) -> dict[str, Any]:
             "n_clusters": one.candidate.n_clusters,
             "parameters": one.candidate.parameters,
             "expected": one.candidate.expected,
+            "defensible": one.defensible,
             "relation": one.relation,
             "agreement": one.agreement,
         }
