@@ -28,7 +28,7 @@ CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check same-bits bench battery fuzz clean
+.PHONY: help demo test check same-bits bench battery judge fuzz clean
 
 help:
 	@echo 'make demo    install into $(VENV), compare the methods on a real table, write demo/report.html'
@@ -37,6 +37,7 @@ help:
 	@echo 'make same-bits   which fits differ from those of another checkout   (BEFORE=../other-checkout, where make test has run)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
 	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
+	@echo 'make judge   train the tables that knoll.compare chooses by, from seeds       (about an hour)'
 	@echo 'make fuzz    a random search for wrong answers, a minute per family   (SECONDS=600 FAMILIES=mixture,dbscan)'
 	@echo 'make clean   remove everything that make has made'
 
@@ -80,6 +81,9 @@ bench: $(VENV)/.bench-peers $(VENV)/.knoll
 
 battery: $(VENV)/.knoll
 	@$(BIN)/python -m battery $(if $(SETS),--sets '$(SETS)',--write)
+
+judge: $(VENV)/.knoll
+	@$(BIN)/python -m battery.train
 
 fuzz: $(VENV)/.knoll
 	@$(BIN)/python -m fuzz --seconds $(or $(SECONDS),60) $(if $(FAMILIES),--families '$(FAMILIES)') \

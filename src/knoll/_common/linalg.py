@@ -65,7 +65,8 @@ def _tridiagonal(diagonal: Floats, off_diagonal: Floats, chosen: tuple[int, int]
     try:
         return scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stemr", **select)
     except np.linalg.LinAlgError:
-        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stev")
+        found = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stev")
+        values, vectors = (np.asarray(one, np.float64) for one in found)
         first, last = chosen or (0, len(diagonal) - 1)
         return values[first : last + 1], vectors[:, first : last + 1]
 

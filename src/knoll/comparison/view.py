@@ -98,7 +98,7 @@ class View:
         return graph
 
     @cached_property
-    def pairs(self) -> Ints:
+    def pairs(self) -> Labels:
         """(e, 2) the edges of the graph, each once, the lower row first."""
         graph = self.graph.tocoo()
         once = graph.row < graph.col
