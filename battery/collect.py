@@ -33,6 +33,7 @@ class Collected:
     between: Floats  # (p, p) adjusted Rand index of each pair of answers
     names: tuple[str, ...]
     sources: tuple[str, ...]  # (p,)
+    numbers: tuple[int, ...]  # of clusters in the reference labelings; empty: a set without clusters
 
 
 def collect(
@@ -43,7 +44,7 @@ def collect(
     numbers: Sequence[int] | None = None,
     threads: int = 1,
 ) -> Collected:
-    """Make the pool of a set, measure and score it; some sources are dropped at random with this probability."""
+    """Make the pool of a set, measure and score it; with this probability of a random part of the methods."""
     X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
     rows = drawn_rows(order, VIEW, seed)
@@ -51,8 +52,8 @@ def collect(
     names = list(compared())
     rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
     if rng.random() < drop:
-        gone = rng.choice(len(names), size=rng.integers(1, 5), replace=False)
-        names = [name for i, name in enumerate(names) if i not in gone]
+        kept = rng.choice(len(names), size=rng.integers(1, len(names)), replace=False)
+        names = [name for i, name in enumerate(names) if i in kept]
     pool = join_answers(view, propose_all(view, numbers_for(view.n, numbers or GRID), names))
     features, columns = measure(view, pool)
     every = _nearest(X, rows)
@@ -67,6 +68,7 @@ def collect(
         pool.ari,
         columns,
         tuple(p.source for p in pool.partitions),
+        sample.numbers,
     )
 
 
@@ -87,6 +89,7 @@ def save(path: Path, one: Collected) -> None:
     np.savez_compressed(
         path, kind=one.kind, features=one.features.astype(np.float32), ari=one.ari, clusters=one.clusters,
         between=one.between.astype(np.float32), names=np.array(one.names), sources=np.array(one.sources),
+        numbers=np.array(one.numbers, np.int64),
     )  # fmt: skip
 
 
@@ -96,4 +99,5 @@ def load(path: Path) -> Collected:
         return Collected(
             str(file["kind"]), file["features"].astype(float), file["ari"], file["clusters"],
             file["between"].astype(float), tuple(file["names"].tolist()), tuple(file["sources"].tolist()),
+            tuple(file["numbers"].tolist()),
         )  # fmt: skip

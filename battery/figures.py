@@ -49,7 +49,7 @@ def choose(judge: Judge, one: Collected) -> Choice:
 
 def told(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     """Return the index of the answer chosen among those with k clusters, the best over the numbers k."""
-    score = judge.scores(one.features)[0]
+    score = judge.score_of_number(one.features)
     orders = [_ranked(one, score, [k]) for k in numbers]
     return max((float(one.ari[order[0]]) for order in orders if order), default=0.0)
 

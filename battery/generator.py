@@ -33,7 +33,12 @@ class Sample:
     @property
     def structured(self) -> bool:
         """Whether there is more than one cluster."""
-        return any(len(np.unique(y[y >= 0])) > 1 for y in self.labelings)
+        return bool(self.numbers)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of clusters of the labelings, above 1."""
+        return tuple(sorted({len(np.unique(y[y >= 0])) for y in self.labelings} - {0, 1}))
 
 
 @dataclass

@@ -56,13 +56,12 @@ def run_set(name: str, sample: Sample, *, peers: bool = True, told: bool = True,
     begun = time.process_time()
     found = _quiet(sample.X, **settings)
     seconds = time.process_time() - begun
-    numbers = tuple(sorted({len(np.unique(y[y >= 0])) for y in labelings}))
-    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in numbers if k > 1 and told]
+    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in sample.numbers if told]
     return Record(
         name=name,
         rows=sample.X.shape[0],
         columns=sample.X.shape[1],
-        clusters=numbers,
+        clusters=sample.numbers,
         method=found.recommendation.method,
         found=len(np.unique(found.labels[found.labels >= 0])),
         verdict=found.verdict,

@@ -9,9 +9,9 @@ from battery.boosters import bins_of, tables_of, thresholds_of, train
 from battery.collect import collect, load, save
 from battery.figures import choose, told
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, draw
-from battery.train import calibrated, made_judge
+from battery.train import calibrated, made_judge, near_number
 from knoll.comparison.boosting import UNIT, Boosted, encode
-from knoll.comparison.judge import Judge, Judgement, ranked, shortlist, the_judge
+from knoll.comparison.judge import Judge, rank, shortlist, the_judge
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,8 @@ def sets():
 @pytest.fixture(scope="module")
 def judge(sets) -> Judge:
     raw = made_judge(sets, rounds=40)
-    return calibrated(raw, [choose(raw, one) for one in sets])
+    choices = [choose(raw, one) for one in sets]
+    return calibrated(raw, choices, choices)
 
 
 def test_tables_equal_the_trees_they_come_from():
@@ -53,22 +54,34 @@ def test_it_prefers_what_it_was_trained_to(judge, sets):
     assert all(c.ari > 0.8 * c.best for c in chosen if c.structured)
     assert all((c.lead_of_one > 0) != c.structured for c in chosen)
     assert np.all(np.abs(judge.confidence(np.array([c.index for c in chosen])) - 0.5) <= 0.5)
-    assert told(judge, sets[0], [len(np.unique(sets[0].clusters))]) >= 0.0
+    assert told(judge, sets[0], sets[0].numbers) > 0.8
 
 
-def test_equal_scores_go_to_fewer_clusters_then_to_the_earlier(judge, sets):
-    class Of:
-        """A pool with numbers of clusters alone."""
+def test_the_rule_of_the_order():
+    k, least = np.array([1, 4, 3, 3, 2]), np.full(5, 9)
+    apart = np.eye(5) * 0.5 + 0.5
+    score = np.array([2.0, 0.5, 0.5002, 0.5, 0.1])  # equal to a thousandth: fewer clusters, then the earlier
+    assert rank(score, k, least, apart, 100).tolist() == [2, 3, 1, 4]
+    assert rank(score, k, least, apart, 100, [4, 2]).tolist() == [1, 4]
+    assert rank(score, k, least, apart, 100, [7]).tolist() == []
+    assert shortlist(apart, [2, 3, 1, 4], 3) == [2, 3, 1]
+    assert shortlist(np.full((5, 5), 0.9), [2, 3, 1, 4], 3) == [2]
+    small = np.array([9, 9, 4, 9, 9])  # a cluster of four rows comes last, unless the table is small
+    assert rank(score, k, small, apart, 100).tolist() == [3, 1, 4, 2]
+    assert rank(score, k, small, apart, 80).tolist() == [2, 3, 1, 4]
+    alike = np.full((5, 5), 0.95)
+    near = np.array([2.0, 0.52, 0.50, 0.48, 0.46])  # of answers about as good and about the same, the fewest clusters
+    assert rank(near, k, least, alike, 100).tolist() == [2, 1, 3, 4]
+    assert rank(near, k, least, apart, 100).tolist() == [1, 2, 3, 4]
 
-        n_clusters = np.array([1, 4, 3, 3, 2])
-        ari = np.array(np.eye(5) * 0.5 + 0.5)
 
-    score = np.array([2.0, 0.5, 0.5002, 0.5, 0.1])
-    judged = Judgement(Of, np.zeros((5, 1)), score, score, 2.0)
-    assert ranked(judged).tolist() == [2, 3, 1, 4]
-    assert ranked(judged, [4, 2]).tolist() == [1, 4]
-    assert shortlist(Of.ari, ranked(judged).tolist(), 3) == [2, 3, 1]
-    assert shortlist(np.full((5, 5), 0.9), ranked(judged).tolist(), 3) == [2]
+def test_a_given_number_has_its_own_scores(judge, sets):
+    one = sets[0]
+    assert not np.array_equal(judge.score_of_number(one.features), judge.scores(one.features)[0])
+    at = near_number(one)
+    assert set(one.numbers) <= set(one.clusters[at].tolist())
+    assert np.abs(np.log(one.clusters[at] / one.numbers[0])).max() <= 0.3
+    assert len(near_number(sets[-1])) == 0  # without clusters there is no true number
 
 
 def test_a_collected_set_comes_back_from_its_file(sets, tmp_path):

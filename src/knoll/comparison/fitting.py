@@ -58,7 +58,9 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
     labels = _labels(model, probabilities, table.scaled, rows)
     seen = labels[table.view_rows]
     native = not isinstance(model, NearestRows)
-    mean, spread = stability(proposer, chosen, view) if native else (None, None)
+    mean, spread = (
+        stability(proposer, chosen, view) if native and _affordable(proposer, table, 3 * view.n) else (None, None)
+    )
     return Candidate(
         method=name,
         model=model,
@@ -96,7 +98,7 @@ def _bare(model: Any) -> Any:
 def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> tuple[Any, Indices]:
     """Fit the estimator of the method; where it does not give the answer again, take the nearest rows of the view."""
     view_rows = table.view_rows
-    if hasattr(proposer.estimator, "predict") and proposer.estimator is not NearestRows and not chosen.filled:
+    if _has_model(proposer, chosen) and (chosen.fixed or _affordable(proposer, table, len(table.scaled) - count)):
         rows = drawn_rows(table.order, count, table.view.seed)
         try:
             whole = len(rows) == len(view_rows) and chosen.model is not None
@@ -108,6 +110,16 @@ def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> t
             if chosen.fixed or adjusted_rand_score(chosen.labels, again) >= _FAITHFUL:
                 return model, rows
     return NearestRows(n_jobs=table.view.threads).fit(table.view.points, chosen.labels), view_rows
+
+
+def _has_model(proposer: Proposer, chosen: Partition) -> bool:
+    """Whether the estimator of the method can label other rows by this answer."""
+    return hasattr(proposer.estimator, "predict") and proposer.estimator is not NearestRows and not chosen.filled
+
+
+def _affordable(proposer: Proposer, table: Table, rows: int) -> bool:
+    """Whether labelling so many rows fits the share of the budget."""
+    return proposer.predict_seconds(rows, table.view.n, table.scaled.shape[1]) <= table.plan.share
 
 
 def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indices) -> Ints:

@@ -1,7 +1,8 @@
 """The judge: the adjusted Rand index that an answer would have with the true clusters, predicted from its figures.
 
-Two sums of trees were trained on generated tables with known clusters (`make judge`): one predicts the index itself,
-the other how near the answer is to the best of its table. Answers are ranked by their mean. A monotone curve, from
+Sums of trees were trained on generated tables with known clusters (`make judge`): one predicts the index itself,
+another how near the answer is to the best of its table. Answers are ranked by their mean. A third predicts the index of
+answers with about the true number of clusters; it ranks them if the number is given. A monotone curve, from
 tables that were not trained on, turns the first into a probability-like confidence. The tables never saw real data.
 """
 
@@ -38,18 +39,20 @@ class Judgement:
     pool: Pool
     figures: Floats  # (p, f)
     score: Floats  # (p,) by which they are ranked
+    of_number: Floats  # (p,) by which they are ranked if the number of clusters is given
     expected: Floats  # (p,) the adjusted Rand index with the true clusters, calibrated
     one: float  # the score that an answer needs for the verdict that there are clusters
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Two sums of trees, the curve of the confidence and the threshold of the verdict."""
+    """Three sums of trees, the curve of the confidence and the threshold of the verdict."""
 
     names: tuple[str, ...]  # (f) the figures
     thresholds: Floats  # (f, t)
     index: Boosted
     nearness: Boosted
+    of_number: Boosted  # the index again, of answers with about the true number of clusters
     curve: Floats  # (2, c) predicted and real index
     none_lead: float  # of the score of one cluster over that of the answer: more means that there are no clusters
 
@@ -58,13 +61,18 @@ class Judge:
         figures, names = measure(view, pool)
         assert names == self.names
         score, index = self.scores(figures)
-        return Judgement(pool, figures, score, self.confidence(index), float(score[0]) - self.none_lead)
+        of_number = self.score_of_number(figures)
+        return Judgement(pool, figures, score, of_number, self.confidence(index), float(score[0]) - self.none_lead)
 
     def scores(self, figures: Floats) -> tuple[Floats, Floats]:
         """Return the scores of rows of figures, by which answers are ranked, and the index, not calibrated."""
         codes = encode(figures, self.thresholds)
         index = self.index.predict(codes)
         return (index + self.nearness.predict(codes)) / 2, index
+
+    def score_of_number(self, figures: Floats) -> Floats:
+        """Return the scores of rows of figures, by which answers with a number of clusters that is given are ranked."""
+        return self.of_number.predict(encode(figures, self.thresholds))
 
     def confidence(self, index: Floats) -> Floats:
         """Return the real index that answers with such predictions have on average."""
@@ -84,7 +92,8 @@ class Judge:
     def _tables(self) -> dict[str, Any]:
         own = {"names": np.array(self.names), "thresholds": self.thresholds, "curve": self.curve}
         own["none_lead"] = np.array(self.none_lead)
-        return own | self.index.arrays("index") | self.nearness.arrays("nearness")
+        trees = {"index": self.index, "nearness": self.nearness, "of_number": self.of_number}
+        return own | {key: array for name, one in trees.items() for key, array in one.arrays(name).items()}
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -94,6 +103,7 @@ class Judge:
             tables["thresholds"],
             Boosted.from_arrays(tables, "index"),
             Boosted.from_arrays(tables, "nearness"),
+            Boosted.from_arrays(tables, "of_number"),
             tables["curve"],
             float(tables["none_lead"]),
         )
@@ -109,7 +119,8 @@ def the_judge() -> Judge:
 def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
     """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out."""
     pool = judged.pool
-    return rank(judged.score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
+    score = judged.of_number if allowed is not None and len(allowed) == 1 else judged.score
+    return rank(score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
 
 
 def rank(score: Floats, k: Ints, least: Ints, ari: Floats, rows: int, allowed: Sequence[int] | None = None) -> Ints:

@@ -51,6 +51,7 @@ _EIGEN_TOL = 1e-3  # of residuals: labels need no more
 _MOST_BY_HAND = 10  # clusters, of settings that share nothing
 _SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
 _QUANTILES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3)  # shares of the rows within a bandwidth
+_MANY_COLUMNS = 32  # of Mean Shift: with more of them, fewer bandwidths
 _SIZES = (0.01, 0.02, 0.04, 0.08, 0.15)  # of the smallest cluster of HDBSCAN, as shares of the rows
 _LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to their neighbours
 
@@ -127,6 +128,10 @@ class Proposer(ABC):
     def residual(self, model: Any) -> float | None:
         """Return the largest residual of the model's certificate, if it has one."""
         return None
+
+    def predict_seconds(self, rows: int, fitted: int, columns: int) -> float:
+        """Estimate the time to label so many rows by a model of the fitted ones, where that is much."""
+        return 0.0
 
 
 def _set_number(name: str, numbers: Sequence[int], overrides: Mapping[str, Any], rows: int) -> list[int]:
@@ -289,6 +294,9 @@ class SpectralProposer(Proposer):
 
     def residual(self, model: Any) -> float | None:
         return float(np.max(model.eigen_residual_))
+
+    def predict_seconds(self, rows: int, fitted: int, columns: int) -> float:
+        return 3e-9 * rows * fitted * columns  # several searches of neighbours, each of all distances at worst
 
 
 def spectral_vectors(view: View, count: int) -> Floats:
@@ -479,7 +487,8 @@ class MeanShiftProposer(Proposer):
         if "bandwidth" in overrides:
             yield self._partition(view, float(overrides["bandwidth"]), overrides, least=1)
             return
-        widths = [float(scales.estimate_bandwidth(view.points, quantile=q, n_jobs=view.threads)) for q in _QUANTILES]
+        shares = _QUANTILES if view.points.shape[1] <= _MANY_COLUMNS else _QUANTILES[-2:]
+        widths = [float(scales.estimate_bandwidth(view.points, quantile=q, n_jobs=view.threads)) for q in shares]
         if not max(widths) > 0:  # most rows are equal: half of the standard deviation
             widths = [0.5 * float(np.sqrt(view.points.var(axis=0).sum()))]
         for width in dict.fromkeys(width for width in widths if width > 0):

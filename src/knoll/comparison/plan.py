@@ -12,8 +12,10 @@ __all__ = ["ALL", "VIEW", "Plan", "Route", "make_plan"]
 
 ALL = "all rows"  # how a method was fitted that needed no sample
 VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
-_WHOLE_VIEW = 30.0  # seconds of a budget that has room for it; a smaller one has a smaller view,
-_LEAST_VIEW = 400  # and no smaller than this
+_LEAST_VIEW = 400  # rows, however small the budget
+_PAIRS_SECONDS, _COLUMN_SECONDS = 4.0, 0.1  # of all answers for such a subsample, and of each column
+_ANSWERS = 0.4  # of the budget, for the answers on the subsample
+_FITS = 0.6  # of the budget, for fits to more rows
 
 _NEARLY = 0.8  # of the rows: a sample that is larger saves less than a certificate for it costs
 
@@ -33,6 +35,7 @@ class Plan:
 
     view: int
     routes: Mapping[str, Route]
+    share: float = math.inf  # seconds that one method may take beyond its answers
 
     @property
     def seconds(self) -> float:
@@ -58,9 +61,10 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
 
     With `exact` every method sees every row, and the figures say what that costs.
     """
-    room = 1.0 if exact else min(1.0, math.sqrt(budget / _WHOLE_VIEW))
-    view = min(n, max(_LEAST_VIEW, round(room * VIEW)))
-    share = 0.6 * budget / max(1, len(methods))  # the rest is for choosing, judging, and labelling the rest
+    whole = _PAIRS_SECONDS + _COLUMN_SECONDS * d
+    size = 1.0 if exact else min(1.0, math.sqrt(_ANSWERS * budget / whole))  # the work grows with the square
+    view = min(n, max(_LEAST_VIEW, round(size * VIEW)))
+    share = _FITS * budget / max(1, len(methods))
     routes = {}
     for name in methods:
         method, rows = METHODS[name], n
@@ -72,4 +76,4 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
                 rows = view
         how = ALL if rows == n else f"sample of {rows}, the rest by predict"
         routes[name] = Route(rows, method.seconds(rows, d), how)
-    return Plan(view, routes)
+    return Plan(view, routes, math.inf if exact else share)
