@@ -300,6 +300,8 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     yield Seed("partition_overlaps", (partitions, np.empty((5, 5)), 2))
     shares, found = np.array([0.1, 0.3]), np.empty((5, 8))
     yield Seed("inner_prominences", (partitions, edges, np.linspace(1, 0, 39), np.ones(40), shares, found, 1))
+    cuts = np.empty((5, 40), np.uint8), np.empty((5, 4))
+    yield Seed("inner_cuts", (begin.astype(np.int64), column, np.abs(value), x, partitions, 3, *cuts, 2))
     square = x[:12, :1] + x[:12, :1].T
     yield Seed("tridiagonalise", (square, np.empty(12), np.empty(11), np.empty(11), np.empty((11, 12))))
     factor = Seed("SparseCholesky", (np.arange(0, 81, 2), np.repeat(np.arange(40, dtype=np.int32), 2), np.ones(80)))

@@ -47,7 +47,9 @@ def kept(out):
     summary = json.loads((out / "summary.json").read_text())
     methods = [name for name in compared() if name in labels]
     assert list(summary["candidates"]) == methods
-    assert sorted(path.stem for path in (out / "models").iterdir()) == sorted(methods)
+    others = [f"alternative-{i + 1}" for i in range(len(summary["recommendation"]["alternatives"]))]
+    assert sorted(path.stem for path in (out / "models").iterdir()) == sorted([*methods, *others])
+    assert [name for name in labels if name.startswith("alternative-")] == others
     assert sorted(os.listdir(out)) == ["labels.parquet", "models", "report.html", "summary.json"]
     page = (out / "report.html").read_text()
     assert all(title(name) in page for name in methods)

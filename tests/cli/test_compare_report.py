@@ -164,7 +164,7 @@ def test_other_answers_are_listed(found, points):
         advice = replace(found.recommendation, alternatives=some)
         text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
         assert words in text
-        assert f"A finer one: k-means, {other.n_clusters} clusters" in text
+        assert f"<b>alternative-1</b>. A finer one: k-means, {other.n_clusters} clusters" in text
 
 
 def test_a_large_table_is_a_small_page():

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knoll import __version__
+from knoll.cli._compare_options import ALTERNATIVES
 from knoll.cli._manifest import SUMMARY, manifest, sealed
 from knoll.cli._output import LabelsFile
 from knoll.cli._terminal import json_text
-from knoll.comparison import Comparison
+from knoll.comparison import Candidate, Comparison
 from knoll.exceptions import ModelFileError
 from knoll.models import save
 from knoll.models._relabeled import n_labels
@@ -20,7 +21,7 @@ from knoll.report.comparison import comparison_page
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-__all__ = ["STEPS", "write_results"]
+__all__ = ["STEPS", "answers_of", "write_results"]
 
 STEPS = ("pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
@@ -59,7 +60,7 @@ def write_results(
         },
         "files": {
             "report": "report.html", "labels": f"labels.{form}",
-            "models": {name: f"models/{name}.knoll" for name in found.candidates},
+            "models": {name: f"models/{name}.knoll" for name in answers_of(found)},
         },
         **found.summary(),
         "manifest": manifest(folder),
@@ -69,14 +70,20 @@ def write_results(
     return summary
 
 
+def answers_of(found: Comparison) -> dict[str, Candidate]:
+    """Return the answer of every method, and the alternatives to the recommended one, by the names of their files."""
+    others = {name: other.candidate for name, other in zip(ALTERNATIVES, found.alternatives, strict=False)}
+    return {**found.candidates, **others}
+
+
 def _write_summary(summary: dict[str, Any], path: Path) -> None:
     """Write it as strict JSON, without NaN."""
     path.write_text(json_text(summary, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
-    """Write for each row its id, its label by every method, and the probabilities of the mixture."""
-    columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.candidates.items()}
+    """Write for each row its id, its label by every answer, and the probabilities of the mixture."""
+    columns: dict[str, Any] = {name: candidate.labels for name, candidate in answers_of(found).items()}
     for name, candidate in found.candidates.items():
         if candidate.probabilities is not None:
             count = n_labels(candidate.model)
@@ -92,10 +99,10 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
 
 
 def _write_models(found: Comparison, missing: str, folder: Path) -> None:
-    """Write a file per method; each stores columns and scales, so that knoll predict does the same to new rows."""
+    """Write a file per answer; each stores columns and scales, so that knoll predict does the same to new rows."""
     made = replace(found.scaling, missing=missing)
     folder.mkdir(exist_ok=True)
-    for name, candidate in found.candidates.items():
+    for name, candidate in answers_of(found).items():
         try:
             save(candidate.model, folder / f"{name}.knoll", preparation=made)
         except ModelFileError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from knoll._format import plural
+from knoll.cli._compare_options import ALTERNATIVES
 from knoll.cli._terminal import echo, visible
 from knoll.comparison import Candidate, Comparison
 from knoll.comparison.result import table_lines
@@ -33,11 +34,11 @@ def print_result(found: Comparison, out: Path, form: str) -> None:
     _print(f"{_LEVELS[advice.level]}: expected agreement with the true clusters {advice.confidence:.2f}.")
     for reason in advice.reasons:
         _print(display_names(reason), "  ")
-    for other in advice.alternatives:
+    for name, other in zip(ALTERNATIVES, advice.alternatives, strict=False):
         one = other.candidate
-        _print(
-            f"{_RELATIONS[other.relation]}: {METHODS[one.method].title}, {_clusters(one)}, expected {one.expected:.2f}."
-        )
+        if other.defensible:
+            answer = f"{METHODS[one.method].title}, {_clusters(one)}"
+            _print(f"{_RELATIONS[other.relation]} ({name}): {answer}, expected {one.expected:.2f}.")
     _print(advice.caution)
     echo()
     files = {"report.html": "HTML report",

@@ -141,9 +141,11 @@ def command(
 
 def _names(requested: list[str] | None, form: str) -> list[str]:
     """Return the names of all files that a run may write."""
+    from knoll.cli._compare_options import ALTERNATIVES
     from knoll.cli._manifest import SUMMARY
 
-    return [SUMMARY, "report.html", f"labels.{form}", *(f"models/{method}.knoll" for method in requested or compared())]
+    models = (f"models/{name}.knoll" for name in (*(requested or compared()), *ALTERNATIVES))
+    return [SUMMARY, "report.html", f"labels.{form}", *models]
 
 
 def _table(
