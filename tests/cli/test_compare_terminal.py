@@ -105,10 +105,10 @@ def test_a_sample_is_told_with_its_certificate(tmp_path, call):
     code, text, _ = call("compare", tmp_path / "x.npy", *words)
     assert code == 0
     assert "  fitted on" in text
-    assert " sample of 400, the rest by predict" in text
+    assert " sample of 436, the rest by predict" in text
     told = " ".join(text.split())
     assert (
-        "spectral clustering: fitted on 27 % of the rows, the others labelled by predict; adjusted Rand index " in told
+        "spectral clustering: fitted on 29 % of the rows, the others labelled by predict; adjusted Rand index " in told
     )
 
 

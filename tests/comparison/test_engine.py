@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import knoll
+from knoll import SpectralClustering
 from knoll.comparison import Comparison, compare, engine, fitting
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import DBSCANProposer, KMeansProposer
@@ -226,7 +227,7 @@ def test_every_shortcut_has_a_certificate(name):
     assert one.shortcut.share == one.fitted_rows / len(X)
     assert one.shortcut.others in (one.fitted_rows, len(X) - one.fitted_rows)
     assert one.shortcut.agreement > 0.8
-    assert (one.shortcut.residual is not None) == (name == "spectral")
+    assert (one.shortcut.residual is not None) == isinstance(one.model, SpectralClustering)
     told, agreement = str(one.shortcut), f"{one.shortcut.agreement:.2f}"
     assert f"fitted on {100 * one.shortcut.share:.2g} % of the rows, the others labelled by predict" in told
     assert f"adjusted Rand index {agreement} with a fit to {one.fitted_rows} other rows" in told

@@ -155,14 +155,12 @@ class MixtureProposer(Proposer):
     estimator = GaussianMixture
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "diag", "tied")
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "tied", "diag")
         tried = _set_number("n_components", numbers, overrides, view.n)
+        done: set[int] = set()
         for name in types:
             best, model = np.inf, None
-            most = max(tried) if name == types[0] else _MOST_RESTRICTED
-            for k in tried:
-                if len(tried) > 1 and (_too_many(name, k, *view.points.shape) or k > most):
-                    break
+            for k in self._numbers(name, types, tried, done, *view.points.shape):
                 try:
                     fitted = GaussianMixture(**self._settings(view, name, k, overrides)).fit(view.points)
                 except FIT_ERRORS:
@@ -170,11 +168,22 @@ class MixtureProposer(Proposer):
                         raise
                     continue
                 yield self._partition(f"mixture-{name}", fitted, overrides)
+                done.add(k)
                 bic = float(fitted.bic(view.points))
                 if bic < best:
                     best, model = bic, fitted
             if model is not None and name == types[0] and "n_components" not in overrides:
                 yield from self._joined(view, model, overrides)
+
+    def _numbers(
+        self, name: str, types: Sequence[str], tried: Sequence[int], done: set[int], n: int, d: int
+    ) -> list[int]:
+        """Return the numbers of components that the rows allow; the last type takes those that no other could."""
+        most = max(tried) if name == types[0] else _MOST_RESTRICTED
+        few = name == types[-1]
+        return [
+            k for k in tried if (k <= most and not _too_many(name, k, n, d)) or (few and k not in done and k <= most)
+        ]
 
     def _settings(self, view: View, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
         usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": view.seed, "n_jobs": view.threads}
