@@ -87,6 +87,23 @@ def test_any_number_of_clusters_can_be_asked_for(k):
     assert found.candidates[found.recommendation.method].n_clusters == k
 
 
+def test_every_method_gives_the_number_that_was_asked_for():
+    found = compare(three(), k=[4])
+    for name in ("gaussian-mixture", "kmeans", "spectral", "genie", "agglomerative"):
+        assert found.candidates[name].n_clusters == 4, name
+
+
+def test_near_ties_go_to_few_clusters_that_many_methods_found():
+    """Answers with some rows as noise, or with a tiny cluster more, have about the same score."""
+    from knoll import datasets
+
+    found = compare(datasets.x1500().X)
+    assert len(np.unique(found.labels)) == 3
+    assert adjusted_rand_score(found.labels, datasets.x1500().y) > 0.98
+    for name in ("gaussian-mixture", "spectral", "dbscan", "hdbscan", "genie"):
+        assert found.candidates[name].n_clusters == 3, name
+
+
 def test_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "X.npy", RNG(5).normal(size=(200, 3)))
     for k, verdict in (("3", "clusters"), ("2..4", "clusters"), ("1..4", "none")):

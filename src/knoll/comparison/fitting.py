@@ -107,9 +107,15 @@ def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> t
         except FIT_ERRORS:
             pass
         else:
-            if chosen.fixed or adjusted_rand_score(chosen.labels, again) >= _FAITHFUL:
+            if chosen.fixed or _faithful(chosen, again):
                 return model, rows
     return NearestRows(n_jobs=table.view.threads).fit(table.view.points, chosen.labels), view_rows
+
+
+def _faithful(chosen: Partition, again: Ints) -> bool:
+    """Whether a model gives the answer again: the number of its clusters, and nearly the same rows in them."""
+    same_number = count_clusters(again) == chosen.n_clusters
+    return same_number and adjusted_rand_score(chosen.labels, again) >= _FAITHFUL
 
 
 def _has_model(proposer: Proposer, chosen: Partition) -> bool:

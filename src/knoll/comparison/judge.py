@@ -117,10 +117,25 @@ def the_judge() -> Judge:
 
 
 def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
-    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out."""
+    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out.
+
+    The order is that of `rank`; near ties of one number of clusters go to the answer that most kinds of method found.
+    """
     pool = judged.pool
     score = judged.of_number if allowed is not None and len(allowed) == 1 else judged.score
-    return rank(score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
+    order = rank(score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
+    return _most_found(order, score, pool)
+
+
+def _most_found(order: Ints, score: Floats, pool: Pool) -> Ints:
+    """Of the answers about as good and about the same as the first, with its number, put the most found one first."""
+    if not len(order):
+        return order
+    found = np.array([len({one.source for one in members}) for members in pool.members])
+    k, first = pool.n_clusters, order[0]
+    near = order[(k[order] == k[first]) & (score[order] >= score[first] - _NEAR) & (pool.ari[first, order] >= _SAME)]
+    best = near[np.argmax(found[near])]
+    return np.concatenate([[best], order[order != best]])
 
 
 def rank(score: Floats, k: Ints, least: Ints, ari: Floats, rows: int, allowed: Sequence[int] | None = None) -> Ints:

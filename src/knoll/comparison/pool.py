@@ -57,8 +57,9 @@ def numbers_for(rows: int, numbers: Iterable[int] = GRID) -> tuple[int, ...]:
 
 
 def join_answers(view: View, found: Iterable[Partition]) -> Pool:
-    """Join answers that are nearly equal: the first of them represents the others."""
-    every = [Partition("one", np.zeros(view.n, np.int64), {}), *_usable(view, found)]
+    """Join answers that are nearly equal: the one with the fewest clusters, then the first, represents the others."""
+    usable = sorted(_usable(view, found), key=lambda one: one.n_clusters)
+    every = [Partition("one", np.zeros(view.n, np.int64), {}), *usable]
     stack = np.array([one.labels for one in every], np.int32)
     together, ari = _compare_all(stack, view.threads)
     kept, members = _representatives(ari, every)
