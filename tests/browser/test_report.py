@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from knoll.comparison import compare
+from knoll.registry import compared
 from knoll.report.comparison import comparison_page
 
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 740}}
@@ -60,7 +61,7 @@ def test_the_page_fits_asks_for_nothing_and_draws_everything(opened, page_file, 
     assert page.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]["width"]
     drawn = page.evaluate(f"[...document.querySelectorAll('canvas')].map({INK})")
-    assert len(drawn) == 7  # six methods and the truth
+    assert len(drawn) == len(compared()) + 1  # every method and the truth
     assert all(ink > 300 and colours >= 2 for ink, colours in drawn)
     curves = page.evaluate("[...document.querySelectorAll('.evidence svg')].map((svg) => svg.getBBox().width)")
     assert len(curves) >= 5
