@@ -40,7 +40,10 @@ def the_answer_is_whole(case: Case, model: Any) -> str | None:
     """Every method has a candidate or a failure; labels are those of the recommended one."""
     found = _compare(case, case.input())
     if isinstance(found, KnollError):
-        few = len(case.X) <= max(case.parameters["k"]) or set(case.parameters["methods"]) <= _OWN_NUMBER
+        few = (
+            len(np.unique(case.X, axis=0)) <= max(case.parameters["k"])
+            or set(case.parameters["methods"]) <= _OWN_NUMBER
+        )
         return f"ordinary data is refused: {found}" if case.ordinary and not few else None
     missing = set(case.parameters["methods"]) - set(found.candidates) - {failure.method for failure in found.failures}
     if missing:

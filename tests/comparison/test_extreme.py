@@ -119,3 +119,23 @@ def test_a_half_that_cannot_be_fitted_costs_the_stability_and_not_the_answer(mon
     found = compare(two(), methods=["gaussian-mixture"], k=[2])
     assert found.failures == ()
     assert found.candidates["gaussian-mixture"].stability is None
+
+
+@pytest.mark.parametrize(
+    ("spreads", "scale"),
+    [((1, 1), "common"), ((1, 4.9), "common"), ((1, 5.5), "standard"), ((1, 1, 1), "common"),
+     ((1, 1, 1, 1), "standard"), ((1, 0), "common"), ((0, 0), "common"), ((1e-300, 3e-300), "common"), ((1e300, 3e300), "common")],
+    ids=str,
+)  # fmt: skip
+def test_auto_takes_a_common_factor_for_few_columns_of_like_spread(spreads, scale):
+    X = np.random.default_rng(0).normal(size=(300, len(spreads))) * spreads + 7 * np.array(spreads)
+    made = Preparation.fit(X, [f"x{j}" for j in range(len(spreads))], scale="auto")
+    assert made.scale == scale
+    scaled = made.apply(X)
+    assert np.isfinite(scaled).all()
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    if scale == "common":
+        assert len(set(made.spread)) == 1
+        if any(spreads):
+            assert (scaled.std(axis=0) ** 2).mean() == pytest.approx(1.0)
+    assert Preparation.from_plain(made.plain()) == made

@@ -65,7 +65,7 @@ def test_memory_is_right_within_a_factor_of_three(request):
         assert not exact or estimated <= 3 * used + SLACK, (name, estimated, used)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.estimator])
 def test_every_estimator_returns_the_same_record(method):
     X = np.random.default_rng(0).normal(size=(300, 3))
     cost = METHODS[method].estimator_class()().estimate_cost(X)

@@ -52,7 +52,7 @@ def test_the_given_array_is_left_alone_and_gaps_stay_gaps():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(InvalidParameter, match="scale must be one of standard, robust, none, got 'log'"):
+    with pytest.raises(InvalidParameter, match="scale must be one of auto, standard, robust, common, none, got 'log'"):
         Preparation.fit([[1.0]], ["a"], scale="log")
     with pytest.raises(InvalidParameter, match="missing must be one of error, drop, median, got 'guess'"):
         Preparation.fit([[1.0]], ["a"], missing="guess")

@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 import knoll
 from knoll import kernels, models
 from knoll.exceptions import InvalidType, ModelFileError, SuspiciousResultWarning
+from knoll.neighbors import NearestRows
 
 ROWS = np.random.default_rng(0).normal(size=(120, 3)) + 6.0 * np.arange(3).repeat(40)[:, None]
 GRAPH = np.exp(-((ROWS[:, None] - ROWS[None]) ** 2).sum(axis=2) / 8)
@@ -70,6 +71,7 @@ CASES = {
     "optics-dbscan": (knoll.OPTICS(cluster_method="dbscan", eps=2.0), ROWS, {}),
     "mean-shift": (knoll.MeanShift(bandwidth=3.0), ROWS, {"sample_weight": WEIGHTS}),
     "mean-shift-seeds": (knoll.MeanShift(bandwidth=3.0, seeds=ROWS[::30]), ROWS, {}),
+    "nearest-rows": (NearestRows(), ROWS, {"y": np.arange(120) % 3 - 1}),
     "names": (knoll.KMeans(3, random_state=0), pd.DataFrame(ROWS, columns=["a", "größe", "c"]), {}),
 }
 
@@ -136,7 +138,7 @@ def test_every_public_estimator_is_among_the_cases_and_in_the_table():
     public = {
         name for name in knoll.__all__ if isinstance(thing := getattr(knoll, name), type) and hasattr(thing, "fit")
     }
-    assert public == {type(model).__name__ for model, _, _ in CASES.values()} == set(class_names())
+    assert public | {"NearestRows"} == {type(model).__name__ for model, _, _ in CASES.values()} == set(class_names())
 
 
 def test_saving_twice_gives_the_same_bytes(fitted, tmp_path):

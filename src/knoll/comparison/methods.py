@@ -24,7 +24,7 @@ from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.density.partitions import genie_hierarchy
 from knoll.exceptions import BadData, InvalidParameter, KnollError
-from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.hierarchy.linkages import tree_of
 from knoll.hierarchy.merges import cut
@@ -45,7 +45,8 @@ FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.Li
 
 _N_INIT = 2  # of k-means
 _EM_STEPS = 25
-_MOST_RESTRICTED = 21  # components of mixtures with diagonal or tied covariances
+_TYPES = 3  # of covariance, from the richest on
+_MOST_RESTRICTED = 21  # components of mixtures of the poorer types
 _DENSE_GRAPH = 700  # rows up to which all eigenpairs of the graph are computed
 _EIGEN_TOL = 1e-3  # of residuals: labels need no more
 _MOST_BY_HAND = 10  # clusters, of settings that share nothing
@@ -155,7 +156,7 @@ class MixtureProposer(Proposer):
     estimator = GaussianMixture
 
     def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        types = (overrides["covariance_type"],) if "covariance_type" in overrides else ("full", "tied", "diag")
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else estimated_types()[:_TYPES]
         tried = _set_number("n_components", numbers, overrides, view.n)
         done: set[int] = set()
         for name in types:

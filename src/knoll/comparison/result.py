@@ -194,17 +194,17 @@ def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> lis
     truth = comparison.truth_scores
     sampled = any(found.fitted_rows < len(comparison.labels) for found in comparison.candidates.values())
     head, last = "" if truth is None else f"{'truth':>7}", "  fitted on" if sampled else ""
-    lines = [f"  {'method':<20}{'clusters':>9}{'noise':>8}{'stability':>11}{head}{'seconds':>9}{last}"]
+    lines = [f"  {'method':<25}{'clusters':>9}{'noise':>8}{'stability':>11}{head}{'seconds':>9}{last}"]
     for method, found in comparison.candidates.items():
         mark = "→" if method == comparison.recommendation.method else " "
         stable = "–" if found.stability is None else f"{found.stability:.2f}"
         known = "" if truth is None else f"{truth[method]['ari']:>7.2f}"
         lines.append(
-            f"{mark} {name(method):<20}{found.n_clusters:>9}{100 * found.noise:>6.1f} %{stable:>11}{known}"
+            f"{mark} {name(method):<25}{found.n_clusters:>9}{100 * found.noise:>6.1f} %{stable:>11}{known}"
             f"{found.seconds:>9.2f}{f'  {found.how}' if sampled else ''}"
         )
     for failure in comparison.failures:
-        lines.append(f"  {name(failure.method):<20} no answer: {' '.join(failure.reason.split())}")
+        lines.append(f"  {name(failure.method):<25} no answer: {' '.join(failure.reason.split())}")
     return lines
 
 
