@@ -124,7 +124,8 @@ def test_a_half_that_cannot_be_fitted_costs_the_stability_and_not_the_answer(mon
 @pytest.mark.parametrize(
     ("spreads", "scale"),
     [((1, 1), "common"), ((1, 4.9), "common"), ((1, 5.5), "standard"), ((1, 1, 1), "common"),
-     ((1, 1, 1, 1), "standard"), ((1, 0), "common"), ((0, 0), "common"), ((1e-300, 3e-300), "common"), ((1e300, 3e300), "common")],
+     ((1, 1, 1, 1), "standard"), ((1, 0), "common"), ((0, 0), "common"), ((1e-300, 3e-300), "common"),
+     ((1e300, 3e300), "common")],
     ids=str,
 )  # fmt: skip
 def test_auto_takes_a_common_factor_for_few_columns_of_like_spread(spreads, scale):
