@@ -1,6 +1,6 @@
 """Figures of an answer that do not depend on units: what the judge decides by.
 
-Each is one sentence in `DESCRIPTIONS`. Noise rows are counted in the cluster of the nearest clustered row, except in
+Noise rows are counted in the cluster of the nearest clustered row, except in
 the share of noise. Densities are log densities per intrinsic dimension, so a drop of 0.7 is a distance twice as large.
 """
 

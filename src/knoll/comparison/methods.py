@@ -439,10 +439,9 @@ class HDBSCANProposer(Proposer):
                 break
 
     def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
-        """Fit to more rows at the same densities: sizes grow with their number."""
+        """Fit to more rows: the least size grows with them. Lists of more neighbours would need too much memory."""
         settings = self.settings(view) | dict(chosen.parameters)
-        for name in ("min_cluster_size", "min_samples"):
-            settings[name] = max(2, round(settings[name] * len(points) / view.n))
+        settings["min_cluster_size"] = max(2, round(settings["min_cluster_size"] * len(points) / view.n))
         return HDBSCAN(**settings).fit(points)
 
 
