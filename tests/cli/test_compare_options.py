@@ -88,7 +88,7 @@ def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
     """Rows that are no distances: DBSCAN cannot work on them, the others can."""
     code, text, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.metric=precomputed", *QUICK)
     assert code == 0
-    assert "DBSCAN               no answer: " in text
+    assert f"{'DBSCAN':<25} no answer: " in text
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert list(summary["candidates"]) == ["gaussian-mixture", "kmeans"]
     assert [failure["method"] for failure in summary["failures"]] == ["dbscan"]
