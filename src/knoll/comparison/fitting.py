@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from knoll.comparison.view import View
 from knoll.metrics import adjusted_rand_score
 from knoll.models._relabeled import Relabeled, most_probable
 from knoll.neighbors import NearestRows
+from knoll.neighbors.index import UniqueRowIndex
 from knoll.registry import METHODS
 
 __all__ = ["Table", "content_order", "drawn_rows", "fit_answer"]
@@ -41,10 +43,15 @@ class Table:
     plan: Plan
     view: View
 
-    @property
+    @cached_property
     def view_rows(self) -> Indices:
         """(m,) the rows of the view."""
         return drawn_rows(self.order, self.plan.view, self.view.seed)
+
+    @cached_property
+    def nearest(self) -> Ints:
+        """(n,) the row of the view that is nearest to each row of the table, as `NearestRows` finds it."""
+        return UniqueRowIndex(self.view.points, np.inf, "euclidean", 2.0, self.view.threads).nearest(self.scaled)[0]
 
 
 def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> Candidate:
@@ -55,7 +62,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
     with collect_warnings() as caught:
         model, rows = _model(proposer, chosen, table, route.rows)
     probabilities = model.predict_proba(table.scaled) if hasattr(model, "predict_proba") else None
-    labels = _labels(model, probabilities, table.scaled, rows)
+    labels = _labels(model, probabilities, table, rows)
     seen = labels[table.view_rows]
     native = not isinstance(model, NearestRows)
     mean, spread = (
@@ -128,8 +135,11 @@ def _affordable(proposer: Proposer, table: Table, rows: int) -> bool:
     return proposer.predict_seconds(rows, table.view.n, table.scaled.shape[1]) <= table.plan.share
 
 
-def _labels(model: Any, probabilities: Floats | None, scaled: Floats, rows: Indices) -> Ints:
+def _labels(model: Any, probabilities: Floats | None, table: Table, rows: Indices) -> Ints:
     """Return what `predict` gives for all rows, from what is there already: probabilities, the labels of the fit."""
+    scaled = table.scaled
+    if isinstance(model, NearestRows):
+        return np.asarray(model.labels_[table.nearest])
     if isinstance(model, Relabeled):
         return model.predict(scaled) if probabilities is None else most_probable(probabilities, model.n_clusters)
     labels = np.empty(len(scaled), np.int64)

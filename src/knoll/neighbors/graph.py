@@ -13,7 +13,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.rescale import exponents_of
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import merge_equal_rows
 from knoll._typing import Floats, Ints
@@ -24,6 +23,7 @@ __all__ = ["given_links", "graph_of", "link_rows", "neighbours_of"]
 
 _MOST = 2**28  # links of a graph, at most
 _BLOCK = 2**21  # distances at a time
+_RADII = 8  # groups of rows of similar radius
 _FARTHEST = float(np.finfo(np.float64).max)
 
 
@@ -134,31 +134,33 @@ def link_rows(queries: NDArray[Any], points: NDArray[Any], radius: Floats, k: in
 def _around(queries: Floats, points: NDArray[Any], radius: Floats, threads: int) -> Any:
     """Mark the rows whose radius a query is within, (q, n) of ones.
 
-    The index is of the queries, since the radius belongs to the row. Rows of about the same radius are searched
-    together: first how many queries are within the largest of these radii, then for that many.
+    Rows of similar radius have an index of their own, so that few of them are within the largest of these radii and not
+    within their own. First they are counted for each query, then that many are searched for.
     """
-    index = _core.Index(queries, 0.0, "euclidean", 2.0, "auto", threads)
-    classes = np.where(radius > 0, exponents_of(radius), np.iinfo(np.int32).min)
     pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    for which in np.unique(classes):
-        rows = np.flatnonzero(classes == which)
-        counts = np.empty(len(rows))
-        # distances that are subnormal were rounded to a unit, which the core compares without that rounding
-        largest = np.nextafter(radius[rows].max(), _FARTHEST)
-        index.count(points[rows].astype(np.float64, copy=False), largest, np.inf, None, counts, threads)
-        counts[radius[rows] >= _FARTHEST] = len(queries)
-        # asked for in powers of two: little is asked in vain
-        size = np.ceil(np.log2(np.maximum(counts, 1))).astype(int)
-        size[counts == 0] = -1
+    for rows in np.array_split(np.argsort(radius, kind="stable"), min(_RADII, len(points))):
+        index = _core.Index(np.ascontiguousarray(points[rows], np.float64), 0.0, "euclidean", 2.0, "auto", threads)
+        counts = _count_within(index, queries, float(radius[rows[-1]]), len(rows), threads)
+        # in powers of two, so that few searches are made and little is found in vain
+        size = np.where(counts > 0, np.ceil(np.log2(np.maximum(counts, 1))), -1)
         for power in np.unique(size[size >= 0]):
-            n_near = min(2 ** int(power), len(queries))
-            group, height = rows[size == power], max(1, _BLOCK // n_near)
+            n_near, group = min(2 ** int(power), len(rows)), np.flatnonzero(size == power)
+            height = max(1, _BLOCK // n_near)
             for begin in range(0, len(group), height):
                 chunk = group[begin : begin + height]
-                distances, near = _knn(index, points[chunk].astype(np.float64, copy=False), n_near, threads)
-                row, column = np.nonzero(distances <= radius[chunk][:, None])
-                pairs.append((near[row, column], chunk[row]))
+                distances, near = _knn(index, queries[chunk], n_near, threads)
+                row, column = np.nonzero(distances <= radius[rows][near])
+                pairs.append((chunk[row], rows[near[row, column]]))
     return _ones(pairs, (len(queries), len(points)))
+
+
+def _count_within(index: Any, queries: Floats, radius: float, n: int, threads: int) -> Floats:
+    """Count the points of an index within a radius of each query: all n within one beyond the largest number."""
+    counts = np.full(len(queries), float(n))
+    if radius < _FARTHEST:
+        # distances that are subnormal were rounded to a unit, which the core compares without that rounding
+        index.count(queries, np.nextafter(radius, _FARTHEST), np.inf, None, counts, threads)
+    return counts
 
 
 def _ones(pairs: list[tuple[NDArray[Any], NDArray[Any]]], shape: tuple[int, int]) -> Any:
