@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--data", type=Path, metavar="FOLDER", help="sets of a folder: *.data.gz with *.labels0.gz, …")
     p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of set without clusters")
     p.add_argument("--no-peers", action="store_true", help="leave scikit-learn out")
-    p.add_argument("--no-told", action="store_true", help="leave out the runs that are told the number of clusters")
+    p.add_argument("--no-given-k", action="store_true", help="leave out the runs with the given number of clusters")
     p.add_argument("--write", action="store_true", help="renew docs/battery.md and docs/battery.json")
     p.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: all)")
     return p
@@ -62,7 +62,7 @@ def run(group: Group, options: argparse.Namespace) -> list[Record]:
     records = []
     for name, sample in group:
         if any(fnmatch.fnmatch(name, glob) for glob in globs):
-            settings = {"peers": not options.no_peers, "told": not options.no_told, "n_jobs": options.jobs}
+            settings = {"peers": not options.no_peers, "given_k": not options.no_given_k, "n_jobs": options.jobs}
             records.append(run_set(name, sample, **settings))
             print(_line(records[-1]), flush=True)
     return records
@@ -70,10 +70,10 @@ def run(group: Group, options: argparse.Namespace) -> list[Record]:
 
 def _line(r: Record) -> str:
     k = "/".join(map(str, r.clusters)) or "1"
-    told = "    " if r.told is None else f"{r.told:.2f}"
+    given_k = "    " if r.given_k is None else f"{r.given_k:.2f}"
     return (
         f"{r.name:<26}{k:>6} → {r.found:<3}{r.method:<18}{r.verdict:<9}{r.confidence:.2f} real {r.ari:5.2f}  "
-        f"of three {r.best_of_three:.2f}  told k {told}  {r.seconds:.1f} s"
+        f"of three {r.best_of_three:.2f}  given k {given_k}  {r.seconds:.1f} s"
     )
 
 

@@ -15,11 +15,11 @@ from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import propose_all
 from knoll.comparison.pool import GRID, join_answers, numbers_for
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 from knoll.models import Preparation
 from knoll.registry import compared
 
-VIEW = 2000
+SUBSAMPLE = 2000
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ def collect(
     """Make the pool of a set, measure and score it; with this probability of a random part of the methods."""
     X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
-    rows = drawn_rows(order, VIEW, seed)
-    view = View(np.ascontiguousarray(X[rows]), seed, threads)
+    rows = drawn_rows(order, SUBSAMPLE, seed)
+    subsample = Subsample(np.ascontiguousarray(X[rows]), seed, threads)
     names = list(compared())
     rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
     if rng.random() < drop:
         kept = rng.choice(len(names), size=rng.integers(1, len(names)), replace=False)
         names = [name for i, name in enumerate(names) if i in kept]
-    pool = join_answers(view, propose_all(view, numbers_for(view.n, numbers or GRID), names))
-    features, columns = measure(view, pool)
+    pool = join_answers(subsample, propose_all(subsample, numbers_for(subsample.n, numbers or GRID), names))
+    features, columns = measure(subsample, pool)
     every = _nearest(X, rows)
     scores = [max(ari(y, p.labels[every]) for y in sample.labelings) for p in pool.partitions]
     if not sample.structured:
@@ -73,7 +73,7 @@ def collect(
 
 
 def _nearest(X: Floats, rows: Ints) -> Ints:
-    """Return for each row the position of the nearest row of the view."""
+    """Return for each row the position of the nearest row of the subsample."""
     out = np.empty(len(X), np.int64)
     out[rows] = np.arange(len(rows))
     left = np.setdiff1d(np.arange(len(X)), rows)

@@ -47,7 +47,7 @@ def choose(judge: Judge, one: Collected) -> Choice:
     )
 
 
-def told(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
+def score_given_k(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     """Return the index of the answer chosen among those with k clusters, the best over the numbers k."""
     score = judge.score_of_number(one.features)
     orders = [_ranked(one, score, [k]) for k in numbers]

@@ -1,4 +1,4 @@
-"""One set through the comparison, not told and told the number of clusters, and through the peers: a record."""
+"""One set through the comparison, with and without the number of clusters given, and through the peers: a record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Record:
     confidence: float
     ari: float  # of the recommendation, whatever the verdict
     best_of_three: float  # of the recommendation and its alternatives
-    told: float | None  # told the number of clusters, the best over those of the reference labelings
+    given_k: float | None  # with the number of clusters given, the best over those of the reference labelings
     oracle: float  # the best of one answer a method, chosen by somebody who knows the truth
     peers: dict[str, float]
     seconds: float  # processor time of the comparison
@@ -50,13 +50,13 @@ class Record:
         return asdict(self)
 
 
-def run_set(name: str, sample: Sample, *, peers: bool = True, told: bool = True, **settings: Any) -> Record:
+def run_set(name: str, sample: Sample, *, peers: bool = True, given_k: bool = True, **settings: Any) -> Record:
     """Compare and score."""
     labelings = sample.labelings if sample.structured else ()
     begun = time.process_time()
     found = _quiet(sample.X, **settings)
     seconds = time.process_time() - begun
-    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in sample.numbers if told]
+    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in sample.numbers if given_k]
     return Record(
         name=name,
         rows=sample.X.shape[0],
@@ -68,7 +68,7 @@ def run_set(name: str, sample: Sample, *, peers: bool = True, told: bool = True,
         confidence=found.confidence,
         ari=_best(labelings, found.labels),
         best_of_three=max(_best(labelings, labels) for labels in _shown(found)),
-        told=max(given) if given else None,
+        given_k=max(given) if given else None,
         oracle=max(_best(labelings, one.labels) for one in found.candidates.values()),
         peers=peer_scores(sample.X, labelings) if peers and labelings else {},
         seconds=seconds,

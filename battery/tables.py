@@ -21,16 +21,16 @@ def figures(records: Sequence[Record]) -> dict[str, float]:
     bare = [r for r in records if not r.structured]
     out: dict[str, float] = {}
     if structured:
-        out["knoll, not told k, labels always given"] = _mean(structured, lambda r: r.ari)
-        out['knoll, not told k, "no clusters" counts as 0'] = _mean(structured, lambda r: r.with_verdict)
+        out["knoll, not given k, labels always given"] = _mean(structured, lambda r: r.ari)
+        out['knoll, not given k, "no clusters" counts as 0'] = _mean(structured, lambda r: r.with_verdict)
         out["knoll, best of the answers shown"] = _mean(structured, lambda r: r.best_of_three)
-        known = [r for r in structured if r.told is not None]
+        known = [r for r in structured if r.given_k is not None]
         if known:
-            out["knoll, told k"] = _mean(known, lambda r: r.told or 0.0)
+            out["knoll, given k"] = _mean(known, lambda r: r.given_k or 0.0)
         out["knoll, mean confidence"] = _mean(structured, lambda r: r.confidence)
         for peer in PEERS:
             if all(peer in r.peers for r in structured):
-                how = "not told k" if peer == "HDBSCAN" else "told k"
+                how = "not given k" if peer == "HDBSCAN" else "given k"
                 out[f"scikit-learn {peer}, {how}"] = _mean(structured, lambda r, peer=peer: r.peers[peer])
         out['"no clusters" where there are some, share'] = _mean(structured, lambda r: float(r.verdict == "none"))
     if bare:
@@ -98,13 +98,13 @@ _SHORT = ("k-means", "mixture", "spectral", "spectral nn", "HDBSCAN")
 
 
 def _header() -> str:
-    own = "| set | rows | columns | k | found by | verdict | k found | confidence | ARI | of three | told k |"
+    own = "| set | rows | columns | k | found by | verdict | k found | confidence | ARI | of three | given k |"
     return own + " " + " | ".join(_SHORT) + " |"
 
 
 def _row(r: Record) -> str:
     peers = [f"{r.peers[p]:.2f}" if p in r.peers else "" for p in PEERS]
-    scores = [r.ari, r.best_of_three, r.told] if r.structured else [None] * 3
+    scores = [r.ari, r.best_of_three, r.given_k] if r.structured else [None] * 3
     k = " or ".join(map(str, r.clusters)) or "1"
     cells = [r.name, str(r.rows), str(r.columns), k, r.method, r.verdict, str(r.found), f"{r.confidence:.2f}"]
     return "| " + " | ".join(cells + ["" if x is None else f"{x:.2f}" for x in scores] + peers) + " |"

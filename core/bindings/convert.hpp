@@ -8,9 +8,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "checks.hpp"
 #include "common/run.hpp"
@@ -57,15 +59,28 @@ class FreeGil {
   PyThreadState* state_;
 };
 
+// The tokens that this thread has entered.
+inline std::vector<std::shared_ptr<const CancelToken>>& entered_tokens() {
+  thread_local std::vector<std::shared_ptr<const CancelToken>> tokens;
+  return tokens;
+}
+
+inline bool any_cancelled() {
+  for (const auto& token : entered_tokens())
+    if (token->cancelled()) return true;
+  return false;
+}
+
 // Runs kernel(run) without the GIL. Work that may take long goes to a thread of its own, while this one wakes up every
 // 50 ms to check for signals: Ctrl-C cancels the run, and the exception of the signal's handler is raised once the
-// kernel has stopped. `work` is a rough number of arithmetic operations; below kShort a thread would cost more than it
-// saves.
+// kernel has stopped. So does a token that this thread has entered, with Cancelled. `work` is a rough number of
+// arithmetic operations; below kShort a thread would cost more than it saves.
 constexpr double kShort = 5e6;
 
 template <class Kernel>
 void call(int threads, double work, Kernel&& kernel) {
   need(threads >= 1, "threads must be >= 1");
+  if (any_cancelled()) throw Cancelled();
   std::atomic<bool> cancel{false};
   const Run run{threads, &cancel};
   std::mutex mutex;
@@ -107,6 +122,7 @@ void call(int threads, double work, Kernel&& kernel) {
       interrupted = true;
       cancel = true;
     }
+    if (waiting && any_cancelled()) cancel = true;
   }
   // The kernel refers to this frame, so it must have ended before the frame does, interrupted or not.
   driver.join();

@@ -27,6 +27,35 @@ extern "C" __attribute__((visibility("default"))) void knoll_set_num_threads(int
 
 namespace knoll::python {
 
+// A token in Python. Threads that have entered it share it, so that it outlives its Python object.
+struct SharedToken {
+  std::shared_ptr<CancelToken> token = std::make_shared<CancelToken>();
+};
+
+static void bind_cancel(nb::module_& m) {
+  nb::exception<Cancelled>(m, "Cancelled", PyExc_RuntimeError).doc() =
+      "A computation was stopped by a token, from another thread or by its deadline.";
+  nb::class_<SharedToken>(m, "CancelToken", "A request to stop, from any thread or by the clock.")
+      .def(nb::init<>())
+      .def(
+          "cancel", [](SharedToken& t) { t.token->cancel(); }, "Request the stop; it is never withdrawn.")
+      .def(
+          "stop_after", [](SharedToken& t, double seconds) { t.token->stop_after(seconds); }, nb::arg("seconds"),
+          "Request it so many seconds from now.")
+      .def_prop_ro("cancelled", [](const SharedToken& t) { return t.token->cancelled(); }, "Whether it was requested.");
+  m.def(
+      "enter_token", [](const SharedToken& t) { entered_tokens().push_back(t.token); }, nb::arg("token"),
+      "Calls of this thread stop if the token is cancelled, until leave_token.");
+  m.def(
+      "leave_token",
+      [] {
+        need(!entered_tokens().empty(), "no token was entered");
+        entered_tokens().pop_back();
+      },
+      "Leave the token that was entered last.");
+  m.def("any_cancelled", &any_cancelled, "Whether a token that this thread has entered is cancelled.");
+}
+
 // `sums` is additive state: the caller owns it, and blocks or workers are merged by adding it (docs/numerics/sums.md,
 // S3).
 template <class T>
@@ -168,6 +197,7 @@ NB_MODULE(_core, m) {
 #endif
   kernels();  // chosen at load, so that a wrong KNOLL_ISA fails at import
 
+  bind_cancel(m);
   m.attr("version") = KNOLL_VERSION;
   m.attr("SUM_WORDS") = kSumWords;
   // Python cuts blocks at multiples of it, so that their sums have the bits of the whole.
@@ -177,15 +207,6 @@ NB_MODULE(_core, m) {
   m.def("get_num_threads", &knoll_get_num_threads, "The limit on threads set through threadpoolctl; 0: none.");
   m.def("set_num_threads", &knoll_set_num_threads, nb::arg("n"), "Set the limit on threads; 0: none.");
   m.def("pool_workers", &pool_workers, "How many worker threads the pool has now.");
-
-  // An interrupted call raises what the signal's handler raised (convert.hpp); this is for a Cancelled from elsewhere.
-  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
-    try {
-      std::rethrow_exception(p);
-    } catch (const Cancelled& error) {
-      PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
-    }
-  });
 
   m.def("all_finite", &py_all_finite<double>, nb::arg("x").noconvert(), nb::arg("threads"),
         "Whether every entry of x is finite.");

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AgglomerativeClustering": "knoll.hierarchy",
+    "CancelToken": "knoll._common.cancel",
     "DBSCAN": "knoll.density.dbscan",
     "DensityTree": "knoll.density.tree",
     "Gaussian": "knoll.gaussian",
@@ -43,6 +44,7 @@ _MODULES = (
 
 __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists them
     "AgglomerativeClustering",
+    "CancelToken",
     "DBSCAN",
     "DensityTree",
     "Gaussian",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
         scales,
         tuning,
     )
+    from knoll._common.cancel import CancelToken
     from knoll._system import show_build
     from knoll.comparison import compare
     from knoll.density.dbscan import DBSCAN

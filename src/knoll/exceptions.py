@@ -7,6 +7,8 @@
     ├── CostError          (MemoryError)   the fit exceeds the memory; the message has the figure and the remedy
     └── ModelFileError     (ValueError)    a saved model cannot be read
 
+    Cancelled              (RuntimeError)  a `CancelToken` stopped the computation; nothing is wrong with it
+
     KnollWarning           (UserWarning)
     ├── ConvergenceWarning                 the loop ended before its criterion was met (scikit-learn's too)
     ├── CollapsedComponentWarning          a covariance became singular and was floored
@@ -21,9 +23,12 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
+from knoll._core import Cancelled
+
 __all__ = [
     "ApproximationWarning",
     "BadData",
+    "Cancelled",
     "CollapsedComponentWarning",
     "ConvergenceWarning",
     "CostError",

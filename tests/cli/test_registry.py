@@ -44,8 +44,8 @@ class MedianCutProposer(Proposer):
 
     estimator = MedianCut
 
-    def propose(self, view: Any, numbers: Any, overrides: Any) -> Iterator[Partition]:
-        model = MedianCut(**overrides).fit(view.points)
+    def propose(self, subsample: Any, numbers: Any, overrides: Any) -> Iterator[Partition]:
+        model = MedianCut(**overrides).fit(subsample.points)
         yield Partition("median-cut", model.labels_, overrides, model)
 
 

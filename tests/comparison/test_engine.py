@@ -14,7 +14,7 @@ from knoll import SpectralClustering
 from knoll.comparison import Comparison, compare, engine, fitting
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import DBSCANProposer, KMeansProposer
-from knoll.comparison.plan import VIEW, make_plan
+from knoll.comparison.plan import SUBSAMPLE, make_plan
 from knoll.comparison.result import Shortcut
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
@@ -209,8 +209,8 @@ def test_a_long_table_is_sampled_and_says_so():
     found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
     assert found.candidates["kmeans"].how == "all rows"
     slow = found.candidates["mean-shift"]
-    assert (slow.fitted_rows, slow.how) == (VIEW, f"sample of {VIEW}, the rest by predict")
-    assert found.notes[0] == f"Parameters were chosen, and answers judged, on {VIEW} of 6000 rows drawn at random."
+    assert (slow.fitted_rows, slow.how) == (SUBSAMPLE, f"sample of {SUBSAMPLE}, the rest by predict")
+    assert found.notes[0] == f"Parameters were chosen, and answers judged, on {SUBSAMPLE} of 6000 rows drawn at random."
     assert found.notes[1] == f"mean-shift: {slow.shortcut}."
     assert found.candidates["kmeans"].shortcut is None
     assert found.truth_scores["mean-shift"]["ari"] > 0.99
@@ -261,13 +261,14 @@ def test_exact_takes_every_row_and_tells_the_cost():
     plan = make_plan(10**6, 4, compared(), 120.0, exact=True)
     assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
     assert plan.seconds > 1e4
-    assert "spectral: all rows; about" in str(plan)
+    assert "spectral, dbscan" in str(plan)
+    assert str(plan).endswith(": all rows")
     usual = make_plan(10**6, 4, compared(), 120.0, exact=False)
     assert usual.seconds < 120
-    assert usual.routes["spectral"].rows == VIEW
-    views = [make_plan(10**6, 4, compared(), budget, exact=False).view for budget in (0.01, 1, 5, 30, 120)]
-    assert views == sorted(views)
-    assert (views[0], views[-1]) == (400, VIEW)
+    assert usual.routes["spectral"].rows == SUBSAMPLE
+    subsamples = [make_plan(10**6, 4, compared(), budget, exact=False).subsample for budget in (0.01, 1, 5, 30, 120)]
+    assert subsamples == sorted(subsamples)
+    assert (subsamples[0], subsamples[-1]) == (400, SUBSAMPLE)
 
 
 # ---- no structure --------------------------------------------------------------------------------------------------
@@ -373,7 +374,7 @@ def test_parameters_by_hand_are_obeyed():
 
 
 def test_a_method_that_raises_is_a_failure(monkeypatch):
-    def broken(self, view, numbers, overrides):
+    def broken(self, subsample, numbers, overrides):
         raise KnollError("no luck")
 
     monkeypatch.setattr(KMeansProposer, "propose", broken)
@@ -385,7 +386,7 @@ def test_a_method_that_raises_is_a_failure(monkeypatch):
 
 
 def test_ctrl_c_keeps_what_is_finished(monkeypatch):
-    def stopped(self, view, numbers, overrides):
+    def stopped(self, subsample, numbers, overrides):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DBSCANProposer, "propose", stopped)
@@ -398,7 +399,7 @@ def test_ctrl_c_keeps_what_is_finished(monkeypatch):
 
 
 def test_ctrl_c_before_anything_is_finished(monkeypatch):
-    def stopped(self, view, numbers, overrides):
+    def stopped(self, subsample, numbers, overrides):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(KMeansProposer, "propose", stopped)
@@ -470,7 +471,7 @@ def test_numbers_not_to_be_tried_are_not_taken():
 
 
 def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
-    def broken(self, view, numbers, overrides):
+    def broken(self, subsample, numbers, overrides):
         raise ValueError("attempt to get argmax of an empty sequence")
 
     monkeypatch.setattr(KMeansProposer, "propose", broken)

@@ -112,7 +112,7 @@ def test_medians_and_quartiles_of_the_largest_numbers_are_finite(scale):
 def test_a_half_that_cannot_be_fitted_costs_the_stability_and_not_the_answer(monkeypatch):
     from knoll.comparison.methods import MixtureProposer
 
-    def broken(self, chosen, points, view):
+    def broken(self, chosen, points, subsample):
         raise np.linalg.LinAlgError("Eigenvalues did not converge")
 
     monkeypatch.setattr(MixtureProposer, "fit", broken)

@@ -7,7 +7,7 @@ import pytest
 
 from battery.boosters import bins_of, tables_of, thresholds_of, train
 from battery.collect import collect, load, save
-from battery.figures import choose, told
+from battery.figures import choose, score_given_k
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, draw
 from battery.train import calibrated, made_judge, near_number
 from knoll.comparison.boosting import UNIT, Boosted, encode
@@ -54,7 +54,7 @@ def test_it_prefers_what_it_was_trained_to(judge, sets):
     assert all(c.ari > 0.8 * c.best for c in chosen if c.structured)
     assert all((c.lead_of_one > 0) != c.structured for c in chosen)
     assert np.all(np.abs(judge.confidence(np.array([c.index for c in chosen])) - 0.5) <= 0.5)
-    assert told(judge, sets[0], sets[0].numbers) > 0.8
+    assert score_given_k(judge, sets[0], sets[0].numbers) > 0.8
 
 
 def test_the_rule_of_the_order():

@@ -13,8 +13,8 @@ from knoll.comparison.features import measure
 from knoll.comparison.fitting import content_order
 from knoll.comparison.methods import Partition, propose_all
 from knoll.comparison.pool import join_answers, numbers_for
+from knoll.comparison.subsample import Subsample
 from knoll.comparison.tree_levels import labels_at, levels
-from knoll.comparison.view import View
 from knoll.density.noise import fill_noise
 from knoll.registry import compared
 
@@ -25,18 +25,18 @@ def three(n: int = 60, seed: int = 0) -> np.ndarray:
     return np.concatenate([c + rng.normal(size=(n, 2)) for c in centres])
 
 
-def view_of(X: np.ndarray, threads: int = 1) -> View:
-    return View(np.ascontiguousarray(X[content_order(X)]), 0, threads)
+def view_of(X: np.ndarray, threads: int = 1) -> Subsample:
+    return Subsample(np.ascontiguousarray(X[content_order(X)]), 0, threads)
 
 
 @pytest.fixture(scope="module")
-def view() -> View:
+def subsample() -> Subsample:
     return view_of(three())
 
 
 @pytest.fixture(scope="module")
-def answers(view: View) -> list[Partition]:
-    return propose_all(view, numbers_for(view.n), compared())
+def answers(subsample: Subsample) -> list[Partition]:
+    return propose_all(subsample, numbers_for(subsample.n), compared())
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -126,15 +126,17 @@ def cut_by_hand(graph, points, labels, steps):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_inner_cuts_equal_dense_matrices(view, threads):
+def test_inner_cuts_equal_dense_matrices(subsample, threads):
     rng = np.random.default_rng(5)
-    labels = np.stack([rng.integers(0, k, view.n) for k in (1, 2, 5)] + [view.points[:, 0] > 4]).astype(np.int32)
+    labels = np.stack([rng.integers(0, k, subsample.n) for k in (1, 2, 5)] + [subsample.points[:, 0] > 4]).astype(
+        np.int32
+    )
     sides, conductances = np.empty(labels.shape, np.uint8), np.empty((4, 5))
-    graph = view.graph
+    graph = subsample.graph
     lists = graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data
-    _core.inner_cuts(*lists, view.points, labels, 12, sides, conductances, threads)
+    _core.inner_cuts(*lists, subsample.points, labels, 12, sides, conductances, threads)
     for p, row in enumerate(labels):
-        side, conductance = cut_by_hand(graph.toarray(), view.points, row, 12)
+        side, conductance = cut_by_hand(graph.toarray(), subsample.points, row, 12)
         assert np.array_equal(sides[p], side)
         np.testing.assert_allclose(conductances[p, : len(conductance)], conductance, rtol=1e-9)
 
@@ -163,34 +165,34 @@ def test_wrong_graphs_are_refused(change, message):
 
 
 @pytest.mark.parametrize("min_samples", [1, 5, 10])
-def test_spanning_trees_have_the_least_weight(view, min_samples):
+def test_spanning_trees_have_the_least_weight(subsample, min_samples):
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    distance = np.sqrt(((view.points[:, None] - view.points) ** 2).sum(-1))
+    distance = np.sqrt(((subsample.points[:, None] - subsample.points) ** 2).sum(-1))
     core = np.sort(distance, axis=1)[:, min_samples - 1]
     reach = np.maximum(np.maximum(distance, core[:, None]), core)
-    edges, lengths = view.spanning_tree(min_samples)
+    edges, lengths = subsample.spanning_tree(min_samples)
     assert lengths.sum() == pytest.approx(minimum_spanning_tree(reach).sum())
     np.testing.assert_allclose(lengths, np.sort(reach[edges[:, 0], edges[:, 1]]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-def test_noise_is_filled_by_the_nearest_clustered_row(view, share):
+def test_noise_is_filled_by_the_nearest_clustered_row(subsample, share):
     rng = np.random.default_rng(4)
-    labels = np.where(rng.random(view.n) < share, -1, rng.integers(0, 4, view.n))
-    assert np.array_equal(view.filled(labels), fill_noise(labels, view.points))
+    labels = np.where(rng.random(subsample.n) < share, -1, rng.integers(0, 4, subsample.n))
+    assert np.array_equal(subsample.filled(labels), fill_noise(labels, subsample.points))
 
 
-def test_levels_are_dbscan_without_its_small_clusters(view):
-    for min_samples, tree in view.trees.items():
-        condensed = tree.condense(view.least_size)
+def test_levels_are_dbscan_without_its_small_clusters(subsample):
+    for min_samples, tree in subsample.trees.items():
+        condensed = tree.condense(subsample.least_size)
         found = levels(condensed, 20)
         assert 3 in found
         for k, eps in found.items():
             labels = labels_at(condensed, eps)
-            own = DBSCAN(eps=eps, min_samples=min_samples, border="noise").fit(view.points).labels_
+            own = DBSCAN(eps=eps, min_samples=min_samples, border="noise").fit(subsample.points).labels_
             sizes = np.bincount(own[own >= 0], minlength=1)
-            large = (own >= 0) & (sizes[np.maximum(own, 0)] >= view.least_size)
+            large = (own >= 0) & (sizes[np.maximum(own, 0)] >= subsample.least_size)
             assert len(np.unique(labels[labels >= 0])) == k
             assert np.array_equal(labels >= 0, large)
             assert adjusted_rand_score(labels[large], own[large]) == 1.0
@@ -200,14 +202,14 @@ def test_levels_are_dbscan_without_its_small_clusters(view):
 
 
 @pytest.mark.parametrize("name", compared())
-def test_every_method_finds_three_clusters(view, answers, name):
-    truth = np.argmin(((view.points[:, None] - [[0, 0], [9, 0], [0, 9]]) ** 2).sum(-1), axis=1)
+def test_every_method_finds_three_clusters(subsample, answers, name):
+    truth = np.argmin(((subsample.points[:, None] - [[0, 0], [9, 0], [0, 9]]) ** 2).sum(-1), axis=1)
     found = [one for one in answers if one.method == name]
     assert max(adjusted_rand_score(truth, one.labels) for one in found) > 0.95
 
 
-def test_the_pool_joins_equal_answers(view, answers):
-    pool = join_answers(view, answers)
+def test_the_pool_joins_equal_answers(subsample, answers):
+    pool = join_answers(subsample, answers)
     assert pool.partitions[0].n_clusters == 1
     assert sum(map(len, pool.members)) <= len(answers) + 1
     off = pool.ari[~np.eye(len(pool.ari), dtype=bool)]
@@ -218,8 +220,8 @@ def test_the_pool_joins_equal_answers(view, answers):
             assert adjusted_rand_score(one.labels, other.labels) > 0.98
 
 
-def test_agreement_is_the_best_index_of_a_source(view, answers):
-    pool = join_answers(view, answers)
+def test_agreement_is_the_best_index_of_a_source(subsample, answers):
+    pool = join_answers(subsample, answers)
     at = int(np.argmax(pool.agreement.mean(axis=1)[1:])) + 1
     for column, source in enumerate(pool.sources):
         own = [one for members in pool.members for one in members if one.source == source]
@@ -231,8 +233,10 @@ def test_figures_do_not_depend_on_units_or_the_order_of_rows():
     X = three(40, seed=3)
     figures = []
     for other in (X, X[np.random.default_rng(0).permutation(len(X))], 1024.0 * X):
-        view = view_of(other)
-        figures.append(measure(view, join_answers(view, propose_all(view, (2, 3, 4), ("kmeans", "dbscan"))))[0])
+        subsample = view_of(other)
+        figures.append(
+            measure(subsample, join_answers(subsample, propose_all(subsample, (2, 3, 4), ("kmeans", "dbscan"))))[0]
+        )
     assert np.array_equal(figures[0], figures[1])
     np.testing.assert_allclose(figures[2], figures[0], rtol=1e-6, atol=1e-6)
 
@@ -249,11 +253,11 @@ def test_figures_do_not_depend_on_units_or_the_order_of_rows():
     ids=["two values", "one column", "wide", "lattice", "few rows"],
 )
 def test_odd_tables_have_finite_figures_and_equal_rows_equal_labels(X):
-    view = view_of(X)
-    pool = join_answers(view, propose_all(view, numbers_for(view.n), compared()))
-    figures, names = measure(view, pool)
+    subsample = view_of(X)
+    pool = join_answers(subsample, propose_all(subsample, numbers_for(subsample.n), compared()))
+    figures, names = measure(subsample, pool)
     assert figures.shape == (len(pool.partitions), len(names))
     assert np.isfinite(figures).all()
-    same = (view.points[:, None] == view.points).all(-1)
+    same = (subsample.points[:, None] == subsample.points).all(-1)
     for row in pool.labels:
         assert (row[:, None] == row)[same].all()

@@ -151,12 +151,12 @@ def test_a_fact_is_given_only_if_the_score_depends_on_it(monkeypatch):
 
 def test_the_least_certain_cluster_is_named_by_its_label():
     from knoll.comparison.recommend import _density
-    from knoll.comparison.view import View
+    from knoll.comparison.subsample import Subsample
 
     X = np.r_[three(), RNG(9).normal(loc=[1.5, -0.5], size=(60, 2))]  # the first and the last touch
     X = X[np.lexsort(X.T[::-1])]
     labels = np.argmin(((X[:, None] - [[0, 0], [8, 8], [16, 16], [1.5, -0.5]]) ** 2).sum(-1), axis=1)
-    weakest = _density(View(X, 0, 1), labels, seen=np.array([7, 5, 6, 8])[labels])
+    weakest = _density(Subsample(X, 0, 1), labels, seen=np.array([7, 5, 6, 8])[labels])
     assert weakest.startswith(("Cluster 7 is the least certain", "Cluster 8 is the least certain"))
 
 

@@ -15,9 +15,9 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        AgglomerativeClustering DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans MeanShift
-        OPTICS SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics models plots
-        reference relations save scales show_build tuning
+        AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans
+        MeanShift OPTICS SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics
+        models plots reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
         Agreement Alternative Candidate Comparison Event Evidence Failure Recommendation Shortcut compare
@@ -28,7 +28,7 @@ PUBLIC = {
     """,
     "knoll.density": "DBSCAN DensityTree HDBSCAN MeanShift OPTICS",
     "knoll.exceptions": """
-        ApproximationWarning BadData CollapsedComponentWarning ConvergenceWarning CostError
+        ApproximationWarning BadData Cancelled CollapsedComponentWarning ConvergenceWarning CostError
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,

@@ -7,11 +7,13 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
+from knoll._common.cancel import raise_if_cancelled
+
 __all__ = ["interruptible"]
 
 
 def interruptible(work: Callable[[], Any]) -> Any:
-    """Run `work` in a thread and wait for its result; KeyboardInterrupt ends the wait, and the result is discarded."""
+    """Run `work` in a thread and wait for its result; Ctrl-C or a cancelled token ends the wait."""
     results: Queue[tuple[Any, BaseException | None]] = Queue()
 
     def run() -> None:
@@ -25,6 +27,7 @@ def interruptible(work: Callable[[], Any]) -> Any:
         try:
             value, error = results.get(timeout=0.1)
         except Empty:
+            raise_if_cancelled()
             continue
         if error is not None:
             raise error

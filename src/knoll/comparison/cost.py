@@ -8,7 +8,7 @@ import numpy as np
 
 from knoll._common.cost import Cost, Seconds
 from knoll._typing import Floats
-from knoll.comparison.plan import VIEW, Plan
+from knoll.comparison.plan import SUBSAMPLE, Plan
 from knoll.registry import METHODS
 
 __all__ = ["estimate_costs"]
@@ -34,7 +34,7 @@ def estimate_costs(
     """
     n = len(points)
     rng = np.random.default_rng([seed, 31])
-    some = points[np.sort(rng.permutation(n)[: min(n, VIEW)])]
+    some = points[np.sort(rng.permutation(n)[: min(n, SUBSAMPLE)])]
     asked = points if n <= _ASKED else points[np.sort(rng.permutation(n)[:_ASKED])]
     k = min(numbers[len(numbers) // 2], len(some))
     found = {}

@@ -1,4 +1,4 @@
-"""The whole way: table → scaled rows → a view → answers of every method → judgement → models → recommendation."""
+"""The whole way: table → scaled rows → a subsample → answers of every method → judgement → models → recommendation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from knoll._common.cancel import CancelToken
 from knoll._format import plural
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
@@ -25,8 +26,8 @@ from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
 from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scores import agreement_of, known_labels, truth_scores
-from knoll.comparison.view import View
-from knoll.exceptions import BadData, InvalidParameter, KnollError
+from knoll.comparison.subsample import Subsample
+from knoll.exceptions import BadData, Cancelled, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
 from knoll.registry import METHODS, compared
@@ -123,10 +124,11 @@ def compare(
     scaled = scaling.apply(points)  # (n, d)
     _refuse_overflow(scaled, headings, scale)
     plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
-    rows = drawn_rows(order, plan.view, seed)
-    view = View(np.ascontiguousarray(scaled[rows]), seed, resolve_threads(n_jobs))
-    table = Table(scaled, order, plan, view)
-    work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan))
+    rows = drawn_rows(order, plan.subsample, seed)
+    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, resolve_threads(n_jobs))
+    table = Table(scaled, order, plan, subsample)
+    limit = _Limit(begun, math.inf if exact else float(budget))
+    work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan), limit)
     with collect_warnings():  # each candidate has its own
         found = work.run()
     seen = {name: one.labels[rows] for name, one in work.candidates.items()}
@@ -146,13 +148,15 @@ def compare(
         budget=float(budget),
         seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), work.candidates, seconds, math.inf if exact else float(budget)),
+        notes=_notes(plan, len(points), work, seconds, limit.budget),
     )
 
 
 _OVER = 1.5  # times the budget: more is said
 
 
+_ANSWERS = 0.6  # of the budget, until the last method must have given its answers for the subsample
+_LEAST_SECONDS = 0.5  # of a method, however small the budget
 _SHOWN = 3  # answers at most: the recommended one and others that differ from it
 _SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
 
@@ -167,6 +171,8 @@ class _Work:
     given: Mapping[str, Mapping[str, Any]]
     table: Table
     watch: _Watch
+    limit: _Limit
+    stopped: dict[str, int] = field(default_factory=dict)  # answers of the methods that the budget stopped
     asked: list[str] = field(default_factory=list)  # the methods that were asked for answers
     found: list[Partition] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -203,30 +209,41 @@ class _Work:
             return step()
 
     def _propose(self) -> None:
-        """Collect the answers of every method for the rows of the view."""
-        view = self.table.view
-        requested = (k for k in self.numbers or () if k <= view.n)
-        numbers = sorted({*numbers_for(view.n), *requested})  # all, to compare those requested with
+        """Collect the answers of every method for the rows of the subsample."""
+        subsample = self.table.subsample
+        requested = (k for k in self.numbers or () if k <= subsample.n)
+        numbers = sorted({*numbers_for(subsample.n), *requested})  # all, to compare those requested with
         for name in self.names:
-            started = time.perf_counter()
+            started, before = time.perf_counter(), len(self.found)
             self.asked.append(name)
+            self.watch.begin(name, "answers", "answers for the subsample")
+            token = CancelToken(self.limit.for_answers(len(self.names) - len(self.asked) + 1))
             try:
-                self.watch.begin(name, "answers", "answers for the subsample")
-                for one in METHODS[name].make_proposer().propose(view, numbers, self.given.get(name, {})):
-                    self.found.append(replace(one, method=name, fixed=name in self.given))
+                with token:
+                    self._propose_by(name, subsample, numbers)
             except KeyboardInterrupt:
                 self.failures.append(Failure(name, "interrupted", time.perf_counter() - started))
                 raise
+            except Cancelled:
+                if not token.cancelled:
+                    raise
+                self.stopped[name] = len(self.found) - before
             except FIT_ERRORS as error:
                 self.failures.append(Failure(name, _reason(error), time.perf_counter() - started))
+        if not self.found and self.stopped:  # one answer, whatever the budget
+            self._propose_by(next(iter(self.stopped)), subsample, numbers[:1])
+
+    def _propose_by(self, name: str, subsample: Subsample, numbers: Sequence[int]) -> None:
+        for one in METHODS[name].make_proposer().propose(subsample, numbers, self.given.get(name, {})):
+            self.found.append(replace(one, method=name, fixed=name in self.given))
 
     def _judge(self) -> Judgement:
         self.watch.begin("judge", "score", "scoring the answers")
-        view = self.table.view
-        pool = join_answers(view, self.found)
+        subsample = self.table.subsample
+        pool = join_answers(subsample, self.found)
         if len(pool.partitions) < 2:  # the first is one cluster of all rows
             raise BadData(_no_answer(self.failures, self.found))
-        return the_judge().judge(view, pool)
+        return the_judge().judge(subsample, pool)
 
     def _order(self, judged: Judgement) -> Ints:
         """Return the answers, the best first: those with a requested number of clusters, if there are any."""
@@ -239,7 +256,8 @@ class _Work:
 
     def _fit(self, judged: Judgement, at: int, chosen: Partition) -> Candidate:
         self.watch.begin(chosen.method, "fit", "fitting")
-        return fit_answer(self.table, judged, at, chosen)
+        left = len(set(self.names) - set(self.candidates))
+        return fit_answer(self.table, judged, at, chosen, self.limit.for_fit(left))
 
     def _fit_methods(self, judged: Judgement, order: Ints) -> None:
         """Make a candidate of the best answer of every other method, until a Ctrl-C."""
@@ -250,7 +268,8 @@ class _Work:
                 continue
             if not of_method:
                 if name in self.asked and all(failure.method != name for failure in self.failures):
-                    self.failures.append(Failure(name, "it found fewer than two clusters", 0.0))
+                    reason = "the budget ended first" if name in self.stopped else "it found fewer than two clusters"
+                    self.failures.append(Failure(name, reason, 0.0))
                 continue
             at = min(of_method, key=position.__getitem__)
             try:
@@ -278,17 +297,19 @@ class _Work:
     def _recommendation(
         self, judged: Judgement, best: int, method: str, alternatives: tuple[Alternative, ...]
     ) -> Recommendation:
-        found, view = self.candidates[method], self.table.view
-        verdict = "clusters" if self.required else verdict_of(judged, best, view.n)
+        found, subsample = self.candidates[method], self.table.subsample
+        verdict = "clusters" if self.required else verdict_of(judged, best, subsample.n)
         level = level_of(found.expected)
         return Recommendation(
             method=method,
             verdict=verdict,
             confidence=found.expected,
             level=level,
-            reasons=tuple(reasons_for(the_judge(), judged, best, found, view, found.labels[self.table.view_rows])),
+            reasons=tuple(
+                reasons_for(the_judge(), judged, best, found, subsample, found.labels[self.table.subsample_rows])
+            ),
             alternatives=alternatives,
-            caution=caution_for(verdict, level, alternatives, view.n, required=self.required),
+            caution=caution_for(verdict, level, alternatives, subsample.n, required=self.required),
         )
 
 
@@ -308,24 +329,50 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
-def _notes(plan: Plan, n: int, candidates: Mapping[str, Candidate], seconds: float, budget: float) -> tuple[str, ...]:
+def _notes(plan: Plan, n: int, work: _Work, seconds: float, budget: float) -> tuple[str, ...]:
     """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
-    late: tuple[str, ...] = ()
+    late = tuple(
+        f"{name}: the budget ended after {plural(answers, 'answer')} for the subsample."
+        for name, answers in work.stopped.items()
+        if answers
+    )
     if seconds > _OVER * budget:
         least = (
-            f"Choosing parameters on {plan.view} rows and labelling all {n} takes that long. Use methods= (--methods) "
-            "to run fewer methods."
+            f"Choosing parameters on {plan.subsample} rows and labelling all {n} takes that long. "
+            "Use methods= (--methods) to run fewer methods."
         )
-        late = (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
-    if plan.view == n:
+        late += (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
+    if plan.subsample == n:
         return late
-    looked = f"Parameters were chosen, and answers judged, on {plan.view} of {n} rows drawn at random."
+    looked = f"Parameters were chosen, and answers judged, on {plan.subsample} of {n} rows drawn at random."
     told = (
         f"{name}: {one.how if one.shortcut is None else one.shortcut}."
-        for name, one in candidates.items()
+        for name, one in work.candidates.items()
         if one.fitted_rows < n
     )
     return (looked, *told, *late)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """The budget as deadlines: for the answers on the subsample, and for the fits to the table."""
+
+    begun: float
+    budget: float
+
+    def for_answers(self, left: int) -> float | None:
+        """Return the seconds that the next of `left` methods may take: half of what remains, the last one all of it."""
+        return self._share(_ANSWERS, 2 if left > 1 else 1)
+
+    def for_fit(self, left: int) -> float | None:
+        """Return the seconds that the next fit may take, if so many methods are left."""
+        return self._share(1.0, 2 if left > 1 else 1)
+
+    def _share(self, part: float, among: int) -> float | None:
+        if math.isinf(self.budget):
+            return None
+        remaining = self.begun + part * self.budget - time.perf_counter()
+        return max(_LEAST_SECONDS, remaining / among)
 
 
 class _Watch:

@@ -14,7 +14,7 @@ import scipy.sparse
 from knoll import _core
 from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.pool import Pool
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 
 __all__ = ["FAR", "GROUPS", "border_drops", "measure"]
 
@@ -25,9 +25,9 @@ _MIN_SAMPLES = 5  # of the spanning tree
 _AXES = 6  # principal components that inner cuts start from
 
 
-def measure(view: View, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
+def measure(subsample: Subsample, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
     """Measure every answer of the pool: (p, f) and the names of the columns."""
-    shared = _Shared(view, pool)
+    shared = _Shared(subsample, pool)
     rows = [_measure(shared, i) for i in range(len(pool.partitions))]
     names = tuple(rows[0])
     own = np.array([[row[name] for name in names] for row in rows])
@@ -39,24 +39,24 @@ def measure(view: View, pool: Pool) -> tuple[Floats, tuple[str, ...]]:
 class _Shared:
     """What the figures of all answers need."""
 
-    def __init__(self, view: View, pool: Pool) -> None:
-        self.view, self.pool = view, pool
-        self.dimension, self.copies = view.dimension, view.copies
-        graph = view.graph.tocoo()
+    def __init__(self, subsample: Subsample, pool: Pool) -> None:
+        self.subsample, self.pool = subsample, pool
+        self.dimension, self.copies = subsample.dimension, subsample.copies
+        graph = subsample.graph.tocoo()
         self.row, self.col, self.weight = graph.row, graph.col, graph.data
-        self.degree = np.asarray(view.graph.sum(axis=1)).ravel()
+        self.degree = np.asarray(subsample.graph.sum(axis=1)).ravel()
         self.volume = float(self.degree.sum())
-        self.density = view.log_density
-        self.pairs, self.pair_heights = view.pairs, view.pair_heights
-        s = _MIN_SAMPLES if _MIN_SAMPLES in view.trees else 1
-        self.edges, lengths = view.spanning_tree(s)
-        self.log_lengths = np.log(np.maximum(lengths, view.least_distance))
-        core = np.log(np.maximum(view.trees[s].core_distances_, view.least_distance))
+        self.density = subsample.log_density
+        self.pairs, self.pair_heights = subsample.pairs, subsample.pair_heights
+        s = _MIN_SAMPLES if _MIN_SAMPLES in subsample.trees else 1
+        self.edges, lengths = subsample.spanning_tree(s)
+        self.log_lengths = np.log(np.maximum(lengths, subsample.least_distance))
+        core = np.log(np.maximum(subsample.trees[s].core_distances_, subsample.least_distance))
         clusters = int(pool.filled.max()) + 1
         order = np.argsort(-self.pair_heights, kind="stable")
         self.inner_modes = self._prominences(self.pairs[order], self.pair_heights[order], self.density, clusters)
         self.inner_gaps = self._prominences(self.edges, -self.log_lengths, -core, clusters)
-        centered = view.points - view.points.mean(axis=0)
+        centered = subsample.points - subsample.points.mean(axis=0)
         self.total = float((centered**2).sum())
         self.centered = centered
         self.square = (centered**2).sum(axis=1)
@@ -68,16 +68,18 @@ class _Shared:
         """Measure the modes inside of each cluster of each answer: (p, clusters, shares)."""
         out = np.empty((len(self.pool.filled), clusters * len(_SHARES)))
         ordered = np.ascontiguousarray(edges)
-        _core.inner_prominences(self.pool.filled, ordered, heights, tops, np.array(_SHARES), out, self.view.threads)
+        _core.inner_prominences(
+            self.pool.filled, ordered, heights, tops, np.array(_SHARES), out, self.subsample.threads
+        )
         return out.reshape(len(out), clusters, -1)
 
     def _inner_cuts(self, clusters: int) -> tuple[Any, Floats]:
         """Divide each cluster of each answer in two: the sides of the rows, and the conductance of the division."""
-        graph, filled = self.view.graph, self.pool.filled
+        graph, filled = self.subsample.graph, self.pool.filled
         sides, conductance = np.empty(filled.shape, np.uint8), np.empty((len(filled), clusters))
         lists = graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data
         points = np.ascontiguousarray(self.principal)
-        _core.inner_cuts(*lists, points, filled, _STEPS, sides, conductance, self.view.threads)
+        _core.inner_cuts(*lists, points, filled, _STEPS, sides, conductance, self.subsample.threads)
         return sides, conductance
 
     def conductance(self, labels: Ints, k: int) -> Floats:
@@ -116,15 +118,15 @@ def _measure(shared: _Shared, at: int) -> dict[str, float]:
 
 def _table(shared: _Shared) -> dict[str, float]:
     return {
-        "rows": np.log(shared.view.n),
-        "columns": np.log(shared.view.points.shape[1]),
+        "rows": np.log(shared.subsample.n),
+        "columns": np.log(shared.subsample.points.shape[1]),
         "dimension": shared.dimension,
         "copies": shared.copies,
     }
 
 
 def _sizes(shared: _Shared, at: int, k: int, sizes: Floats) -> dict[str, float]:
-    n = shared.view.n
+    n = shared.subsample.n
     share = sizes / n
     entropy = -float((share * np.log(share)).sum())
     noise = shared.pool.labels[at] < 0
@@ -151,9 +153,9 @@ def _weighted(values: Floats, sizes: Floats) -> float:
 def _cuts(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
     conductance = shared.conductance(labels, k)
     crossing = labels[shared.row] != labels[shared.col]
-    leaving = np.bincount(shared.row[crossing], shared.weight[crossing], shared.view.n)
+    leaving = np.bincount(shared.row[crossing], shared.weight[crossing], shared.subsample.n)
     outside = leaving / np.maximum(shared.degree, 1e-9)
-    expected = (k / shared.view.n) ** (1 / shared.dimension)
+    expected = (k / shared.subsample.n) ** (1 / shared.dimension)
     return {
         "conductance": _weighted(conductance, sizes),
         "conductance-mean": float(conductance.mean()),
@@ -168,8 +170,8 @@ def _cuts(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, flo
 def _drops(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dict[str, float]:
     """Measure the drop of the density around each cluster, and inside of it."""
     density = shared.density
-    from_top, from_median, border, median = border_drops(shared.view, labels)
-    noise_level = np.sqrt(2 * np.log(shared.view.n) / 8) / shared.dimension
+    from_top, from_median, border, median = border_drops(shared.subsample, labels)
+    noise_level = np.sqrt(2 * np.log(shared.subsample.n) / 8) / shared.dimension
     inside = np.maximum(shared.inner_modes[at, :k], 0.0)  # (k, 2)
     return {
         "drop-least": float(from_top.min()),
@@ -190,14 +192,14 @@ def _drops(shared: _Shared, labels: Ints, k: int, sizes: Floats, at: int) -> dic
     }  # fmt: skip
 
 
-def border_drops(view: View, labels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+def border_drops(subsample: Subsample, labels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
     """Compare the log density inside of each cluster with that of the edges that leave it.
 
     From the 95 % quantile inside to the highest edge, from the median inside to the highest edge and to the mean edge;
     and that median.
     """
     sizes = np.bincount(labels)
-    k, density = len(sizes), view.log_density
+    k, density = len(sizes), subsample.log_density
     ends = np.cumsum(sizes)
     begins = ends - sizes
     ordered = density[np.lexsort((density, labels))]
@@ -205,9 +207,9 @@ def border_drops(view: View, labels: Ints) -> tuple[Floats, Floats, Floats, Floa
     median = ordered[begins + (sizes - 1) // 2]
     if k == 1:
         return np.zeros(1), np.zeros(1), np.zeros(1), median
-    a, b = labels[view.pairs[:, 0]], labels[view.pairs[:, 1]]
+    a, b = labels[subsample.pairs[:, 0]], labels[subsample.pairs[:, 1]]
     crossing = a != b
-    side, height = np.concatenate([a[crossing], b[crossing]]), np.tile(view.pair_heights[crossing], 2)
+    side, height = np.concatenate([a[crossing], b[crossing]]), np.tile(subsample.pair_heights[crossing], 2)
     highest = np.full(k, -np.inf)
     np.maximum.at(highest, side, height)
     count = np.bincount(side, minlength=k)
@@ -282,7 +284,7 @@ def _side_drop(shared: _Shared, labels: Ints, side: Any, k: int) -> Floats:
 
 
 def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[str, float]:
-    x, n = shared.centered, shared.view.n
+    x, n = shared.centered, shared.subsample.n
     means = (_indicator(labels, k) @ x) / sizes[:, None]
     gaps = shared.square[:, None] - 2 * x @ means.T + (means**2).sum(axis=1)
     gaps = np.maximum(gaps, 0.0)

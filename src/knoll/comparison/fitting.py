@@ -1,15 +1,17 @@
-"""An answer for the rows of the view as a model of the whole table: fitted to the planned rows, the others labelled."""
+"""An answer for the subsample as a model of the whole table: fitted to the planned rows, the others labelled."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.cancel import CancelToken
 from knoll._typing import Floats, Indices, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.evidence import scores_by_number
@@ -20,7 +22,8 @@ from knoll.comparison.recommend import AGREES
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.scores import count_clusters, internal_scores
 from knoll.comparison.stability import stability
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
+from knoll.exceptions import Cancelled
 from knoll.metrics import adjusted_rand_score
 from knoll.models._relabeled import Relabeled, most_probable
 from knoll.neighbors import NearestRows
@@ -29,9 +32,13 @@ from knoll.registry import METHODS
 
 __all__ = ["Table", "content_order", "drawn_rows", "fit_answer"]
 
+T = TypeVar("T")
 
-_SECOND = 10  # times the view: a fit that certifies another takes no more rows
-_FAITHFUL = 0.95  # adjusted Rand index of the model and the answer on the view, else the nearest rows are the model
+
+_SECOND = 10  # times the subsample: a fit that certifies another takes no more rows
+_FAITHFUL = (
+    0.95  # adjusted Rand index of the model and the answer on the subsample, else the nearest rows are the model
+)
 
 
 @dataclass(frozen=True)
@@ -41,33 +48,37 @@ class Table:
     scaled: Floats  # (n, d)
     order: Indices  # (n,) by content
     plan: Plan
-    view: View
+    subsample: Subsample
 
     @cached_property
-    def view_rows(self) -> Indices:
-        """(m,) the rows of the view."""
-        return drawn_rows(self.order, self.plan.view, self.view.seed)
+    def subsample_rows(self) -> Indices:
+        """(m,) the rows of the subsample."""
+        return drawn_rows(self.order, self.plan.subsample, self.subsample.seed)
 
     @cached_property
     def nearest(self) -> Ints:
-        """(n,) the row of the view that is nearest to each row of the table, as `NearestRows` finds it."""
-        return UniqueRowIndex(self.view.points, np.inf, "euclidean", 2.0, self.view.threads).nearest(self.scaled)[0]
+        """(n,) the row of the subsample that is nearest to each row of the table, as `NearestRows` finds it."""
+        return UniqueRowIndex(self.subsample.points, np.inf, "euclidean", 2.0, self.subsample.threads).nearest(
+            self.scaled
+        )[0]
 
 
-def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> Candidate:
-    """Make the model of an answer, label every row, and score it."""
-    started = time.perf_counter()
-    name, view = chosen.method, table.view
+def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limit: float | None = None) -> Candidate:
+    """Make the model of an answer, label every row, and score it.
+
+    After `limit` seconds the nearest rows of the subsample are the model, and what is not measured yet is left out.
+    """
+    started, token = time.perf_counter(), CancelToken(limit)
+    name, subsample = chosen.method, table.subsample
     proposer, route = METHODS[name].make_proposer(), table.plan.routes[name]
     with collect_warnings() as caught:
-        model, rows = _model(proposer, chosen, table, route.rows)
-    probabilities = model.predict_proba(table.scaled) if hasattr(model, "predict_proba") else None
-    labels = _labels(model, probabilities, table, rows)
-    seen = labels[table.view_rows]
+        found = _within(token, lambda: _labelled(*_model(proposer, chosen, table, route.rows), table))
+        model, rows, probabilities, labels = found or _labelled(*_nearest_rows(chosen, table), table)
+    seen = labels[table.subsample_rows]
     native = not isinstance(model, NearestRows)
-    mean, spread = (
-        stability(proposer, chosen, view) if native and _affordable(proposer, table, 3 * view.n) else (None, None)
-    )
+    measured = native and _affordable(proposer, table, 3 * subsample.n)
+    stable = _within(token, lambda: stability(proposer, chosen, subsample)) if measured else None
+    mean, spread = stable or (None, None)
     return Candidate(
         method=name,
         model=model,
@@ -78,7 +89,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
         scores=internal_scores(
-            proposer.scores if native else _no_scores, _bare(model), view.points, seen, view.threads
+            proposer.scores if native else _no_scores, _bare(model), subsample.points, seen, subsample.threads
         ),
         stability=mean,
         stability_spread=spread,
@@ -88,10 +99,21 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition) -> C
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys(map(str, caught))),
         groups=chosen.groups if native else None,
-        shortcut=_shortcut(proposer, chosen, model, labels, table, len(rows)),
+        shortcut=_within(token, lambda: _shortcut(proposer, chosen, model, labels, table, len(rows))),
         expected=float(judged.expected[at]),
         sources=tuple(np.array(judged.pool.sources)[judged.pool.agreement[at] >= AGREES].tolist()),
     )
+
+
+def _within(token: CancelToken, step: Callable[[], T]) -> T | None:
+    """Do a step within a token; None if that is cancelled. Tokens of the caller are not caught."""
+    try:
+        with token:
+            return step()
+    except Cancelled:
+        if token.cancelled:
+            return None
+        raise
 
 
 def _no_scores(model: Any, points: Floats, labels: Ints) -> dict[str, float]:
@@ -103,20 +125,32 @@ def _bare(model: Any) -> Any:
 
 
 def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> tuple[Any, Indices]:
-    """Fit the estimator of the method; where it does not give the answer again, take the nearest rows of the view."""
-    view_rows = table.view_rows
+    """Fit the estimator of the method; if it does not give the answer again, take the nearest rows of the subsample."""
     if _has_model(proposer, chosen) and (chosen.fixed or _affordable(proposer, table, len(table.scaled) - count)):
-        rows = drawn_rows(table.order, count, table.view.seed)
+        rows = drawn_rows(table.order, count, table.subsample.seed)
         try:
-            whole = len(rows) == len(view_rows) and chosen.model is not None
-            model = chosen.with_groups(chosen.model if whole else proposer.fit(chosen, table.scaled[rows], table.view))
-            again = model.predict(table.view.points)
+            whole = len(rows) == len(table.subsample_rows) and chosen.model is not None
+            model = chosen.with_groups(
+                chosen.model if whole else proposer.fit(chosen, table.scaled[rows], table.subsample)
+            )
+            again = model.predict(table.subsample.points)
         except FIT_ERRORS:
             pass
         else:
             if chosen.fixed or _faithful(chosen, again):
                 return model, rows
-    return NearestRows(n_jobs=table.view.threads).fit(table.view.points, chosen.labels), view_rows
+    return _nearest_rows(chosen, table)
+
+
+def _nearest_rows(chosen: Partition, table: Table) -> tuple[Any, Indices]:
+    model = NearestRows(n_jobs=table.subsample.threads).fit(table.subsample.points, chosen.labels)
+    return model, table.subsample_rows
+
+
+def _labelled(model: Any, rows: Indices, table: Table) -> tuple[Any, Indices, Floats | None, Ints]:
+    """Return the model, the rows of its fit, and probabilities and labels of every row."""
+    probabilities = model.predict_proba(table.scaled) if hasattr(model, "predict_proba") else None
+    return model, rows, probabilities, _labels(model, probabilities, table, rows)
 
 
 def _faithful(chosen: Partition, again: Ints) -> bool:
@@ -132,7 +166,7 @@ def _has_model(proposer: Proposer, chosen: Partition) -> bool:
 
 def _affordable(proposer: Proposer, table: Table, rows: int) -> bool:
     """Whether labelling so many rows fits the share of the budget."""
-    return proposer.predict_seconds(rows, table.view.n, table.scaled.shape[1]) <= table.plan.share
+    return proposer.predict_seconds(rows, table.subsample.n, table.scaled.shape[1]) <= table.plan.share
 
 
 def _labels(model: Any, probabilities: Floats | None, table: Table, rows: Indices) -> Ints:
@@ -155,28 +189,30 @@ def _shortcut(
     proposer: Proposer, chosen: Partition, model: Any, labels: Ints, table: Table, count: int
 ) -> Shortcut | None:
     """Certify an answer that was not fitted to every row by a fit to other rows."""
-    n, view = len(table.scaled), table.view
+    n, subsample = len(table.scaled), table.subsample
     if count == n:
         return None
-    others = drawn_rows(table.order, min(count, _SECOND * view.n, n), view.seed, after=count)
+    others = drawn_rows(table.order, min(count, _SECOND * subsample.n, n), subsample.seed, after=count)
     nearest = isinstance(model, NearestRows)
     with collect_warnings():
         try:
             if nearest:
                 agrees = _found_again(
-                    proposer, chosen, View(table.scaled[others], view.seed, view.threads), labels[others]
+                    proposer, chosen, Subsample(table.scaled[others], subsample.seed, subsample.threads), labels[others]
                 )
             else:
-                again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], view)).predict(view.points)
-                agrees = adjusted_rand_score(labels[table.view_rows], again)
+                again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], subsample)).predict(
+                    subsample.points
+                )
+                agrees = adjusted_rand_score(labels[table.subsample_rows], again)
         except FIT_ERRORS:  # the answer is there; it has no certificate
             return None
     return Shortcut(count / n, len(others), float(agrees), None if nearest else proposer.residual(_bare(model)))
 
 
-def _found_again(proposer: Proposer, chosen: Partition, view: View, labels: Ints) -> float:
+def _found_again(proposer: Proposer, chosen: Partition, subsample: Subsample, labels: Ints) -> float:
     """Return the agreement with the best answer of the same source for other rows, as many clusters; 0 if none."""
-    found = proposer.propose(view, [chosen.n_clusters], {})
+    found = proposer.propose(subsample, [chosen.n_clusters], {})
     alike = (one for one in found if one.source == chosen.source and one.filled == chosen.filled)
     return max(
         (adjusted_rand_score(one.labels, labels) for one in alike if one.n_clusters == chosen.n_clusters), default=0.0

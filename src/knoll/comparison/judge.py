@@ -22,7 +22,7 @@ from knoll._typing import Floats, Ints
 from knoll.comparison.boosting import Boosted, encode
 from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 
 __all__ = ["Judge", "Judgement", "rank", "ranked", "shortlist", "the_judge"]
 
@@ -56,9 +56,9 @@ class Judge:
     curve: Floats  # (2, c) predicted and real index
     none_lead: float  # of the score of one cluster over that of the answer: more means that there are no clusters
 
-    def judge(self, view: View, pool: Pool) -> Judgement:
+    def judge(self, subsample: Subsample, pool: Pool) -> Judgement:
         """Measure and score the answers."""
-        figures, names = measure(view, pool)
+        figures, names = measure(subsample, pool)
         assert names == self.names
         score, index = self.scores(figures)
         of_number = self.score_of_number(figures)

@@ -1,7 +1,7 @@
 """Each method in a comparison: its answers at every number of clusters, and a model of one of them for more rows.
 
-A method has a proposer, which `knoll.registry` names. `propose` yields answers for the rows of the view (in order of
-content); what is shared between them, such as an eigenproblem or a tree, is computed once. `fit` fits one of the
+A method has a proposer, which `knoll.registry` names. `propose` yields answers for the subsample (in order of content);
+what is shared between them, such as an eigenproblem or a tree, is computed once. `fit` fits one of the
 answers to more rows. Where no estimator gives exactly that answer, `knoll.neighbors.NearestRows` is its model.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from knoll import scales
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
+from knoll.comparison.subsample import Subsample
 from knoll.comparison.tree_levels import labels_at, levels
-from knoll.comparison.view import View
 from knoll.density.dbscan import DBSCAN
 from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
@@ -59,12 +59,12 @@ _LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to thei
 
 @dataclass(frozen=True)
 class Partition:
-    """An answer for the rows of the view."""
+    """An answer for the rows of the subsample."""
 
     source: str  # the method, or the variant of it
     labels: Ints  # (m,) −1: noise
     parameters: Mapping[str, Any]
-    model: Any = None  # fitted to the view, if it is there already
+    model: Any = None  # fitted to the subsample, if it is there already
     groups: tuple[int, ...] | None = None  # the cluster of each component, if components were joined
     fixed: bool = False  # whether the user has set parameters
     filled: bool = False  # whether noise rows have the cluster of the nearest clustered row
@@ -105,16 +105,18 @@ class Proposer(ABC):
                 pass
 
     @abstractmethod
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        """Yield answers for the rows of the view, with these numbers of clusters where the method takes a number."""
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
+        """Yield answers for the subsample, with these numbers of clusters where the method takes a number."""
 
-    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
-        """Fit the setting of an answer to other rows than the view."""
-        return self.estimator(**(self.settings(view) | dict(chosen.parameters))).fit(points)
+    def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
+        """Fit the setting of an answer to other rows than the subsample."""
+        return self.estimator(**(self.settings(subsample) | dict(chosen.parameters))).fit(points)
 
-    def settings(self, view: View) -> dict[str, Any]:
+    def settings(self, subsample: Subsample) -> dict[str, Any]:
         """Return the parameters that every fit has."""
-        usual = {"n_init": _N_INIT, "random_state": view.seed, "n_jobs": view.threads}
+        usual = {"n_init": _N_INIT, "random_state": subsample.seed, "n_jobs": subsample.threads}
         return {name: value for name, value in usual.items() if name in self.estimator().get_params()}
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
@@ -155,26 +157,28 @@ class MixtureProposer(Proposer):
 
     estimator = GaussianMixture
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         types = (overrides["covariance_type"],) if "covariance_type" in overrides else estimated_types()[:_TYPES]
-        tried = _set_number("n_components", numbers, overrides, view.n)
+        tried = _set_number("n_components", numbers, overrides, subsample.n)
         done: set[int] = set()
         for name in types:
             best, model = np.inf, None
-            for k in self._numbers(name, types, tried, done, *view.points.shape):
+            for k in self._numbers(name, types, tried, done, *subsample.points.shape):
                 try:
-                    fitted = GaussianMixture(**self._settings(view, name, k, overrides)).fit(view.points)
+                    fitted = GaussianMixture(**self._settings(subsample, name, k, overrides)).fit(subsample.points)
                 except FIT_ERRORS:
                     if len(tried) == 1:
                         raise
                     continue
                 yield self._partition(f"mixture-{name}", fitted, overrides)
                 done.add(k)
-                bic = float(fitted.bic(view.points))
+                bic = float(fitted.bic(subsample.points))
                 if bic < best:
                     best, model = bic, fitted
             if model is not None and name == types[0] and "n_components" not in overrides:
-                yield from self._joined(view, model, overrides)
+                yield from self._joined(subsample, model, overrides)
 
     def _numbers(
         self, name: str, types: Sequence[str], tried: Sequence[int], done: set[int], n: int, d: int
@@ -186,8 +190,8 @@ class MixtureProposer(Proposer):
             k for k in tried if (k <= most and not _too_many(name, k, n, d)) or (few and k not in done and k <= most)
         ]
 
-    def _settings(self, view: View, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": view.seed, "n_jobs": view.threads}
+    def _settings(self, subsample: Subsample, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": subsample.seed, "n_jobs": subsample.threads}
         return usual | dict(overrides) | {"n_components": k, "covariance_type": name}
 
     def _partition(self, source: str, model: Any, overrides: Mapping[str, Any], **more: Any) -> Partition:
@@ -195,9 +199,9 @@ class MixtureProposer(Proposer):
         labels = more.pop("labels", model.labels_)
         return Partition(source, labels.astype(np.int64), chosen | dict(overrides), model, **more)
 
-    def _joined(self, view: View, model: Any, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def _joined(self, subsample: Subsample, model: Any, overrides: Mapping[str, Any]) -> Iterator[Partition]:
         """Join the two components whose union lowers the entropy of the assignment most, and so on (Baudry 2010)."""
-        shares = np.asarray(model.predict_proba(view.points), dtype=np.float64)[:, : int(model.n_components)]
+        shares = np.asarray(model.predict_proba(subsample.points), dtype=np.float64)[:, : int(model.n_components)]
         groups = np.arange(shares.shape[1])
         while shares.shape[1] > 2:
             gain = _entropy_gains(shares)
@@ -210,7 +214,7 @@ class MixtureProposer(Proposer):
             joined = tuple(int(group) for group in groups)
             yield self._partition("mixture-joined", model, overrides, labels=labels, groups=joined)
 
-    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+    def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         old = chosen.model
         weights = old.weights_ / old.weights_.sum() if old.noise_weight_ > 0 else old.weights_
         init = {"weights_init": weights, "means_init": old.means_, "precisions_init": old.precisions_, "n_init": 1}
@@ -247,12 +251,14 @@ class KMeansProposer(Proposer):
 
     estimator = KMeans
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        for k in _set_number("n_clusters", numbers, overrides, view.n):
-            model = KMeans(**(self.settings(view) | dict(overrides) | {"n_clusters": k})).fit(view.points)
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
+        for k in _set_number("n_clusters", numbers, overrides, subsample.n):
+            model = KMeans(**(self.settings(subsample) | dict(overrides) | {"n_clusters": k})).fit(subsample.points)
             yield Partition("kmeans", model.labels_.astype(np.int64), {"n_clusters": k} | dict(overrides), model)
 
-    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+    def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         model = KMeans(**chosen.model.get_params())
         return model.set_params(init=chosen.model.cluster_centers_, n_init=1).fit(points)
 
@@ -274,26 +280,30 @@ class SpectralProposer(Proposer):
 
     estimator = SpectralClustering
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        tried = _set_number("n_clusters", numbers, overrides, view.n)
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
+        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
         if overrides:
-            yield from self._by_hand(view, tried, overrides)
+            yield from self._by_hand(subsample, tried, overrides)
             return
-        vectors = spectral_vectors(view, max(tried))
+        vectors = spectral_vectors(subsample, max(tried))
         for k in tried:
             rows = vectors[:, :k]
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             rows = np.ascontiguousarray(rows / np.where(length > 0, length, 1.0))
-            model = KMeans(n_clusters=k, n_init=_N_INIT, random_state=view.seed, n_jobs=view.threads).fit(rows)
+            model = KMeans(n_clusters=k, n_init=_N_INIT, random_state=subsample.seed, n_jobs=subsample.threads).fit(
+                rows
+            )
             chosen = {"n_clusters": k, "affinity": "nearest_neighbors"}
             yield Partition("spectral", model.labels_.astype(np.int64), chosen)
 
-    def _by_hand(self, view: View, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def _by_hand(self, subsample: Subsample, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
         for k in tried:
             if k > _MOST_BY_HAND and len(tried) > 1:
                 break
             chosen = {"n_clusters": k} | dict(overrides)
-            model = SpectralClustering(**(self.settings(view) | chosen)).fit(view.points)
+            model = SpectralClustering(**(self.settings(subsample) | chosen)).fit(subsample.points)
             yield Partition("spectral", model.labels_.astype(np.int64), chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
@@ -309,15 +319,17 @@ class SpectralProposer(Proposer):
         return 3e-9 * rows * fitted * columns  # several searches of neighbours, each of all distances at worst
 
 
-def spectral_vectors(view: View, count: int) -> Floats:
+def spectral_vectors(subsample: Subsample, count: int) -> Floats:
     """Return the first eigenvectors of the normalised graph, (m, count)."""
-    graph, n = view.graph, view.n
+    graph, n = subsample.graph, subsample.n
     labels = sparse_components(graph)
     if n <= _DENSE_GRAPH:
-        return embed.dense_spectrum(graph.toarray(), labels, np.ones(n), count, view.threads)[0].vectors
+        return embed.dense_spectrum(graph.toarray(), labels, np.ones(n), count, subsample.threads)[0].vectors
     operator = SparseOperator(graph, symmetric=True)
-    options: dict[str, Any] = {"tol": _EIGEN_TOL, "max_applications": 10_000, "seed": view.seed}
-    return embed.sparse_spectrum(operator, graph, labels, count, threads=view.threads, gap=False, **options)[0].vectors
+    options: dict[str, Any] = {"tol": _EIGEN_TOL, "max_applications": 10_000, "seed": subsample.seed}
+    return embed.sparse_spectrum(operator, graph, labels, count, threads=subsample.threads, gap=False, **options)[
+        0
+    ].vectors
 
 
 # ---- kernel k-means ------------------------------------------------------------------------------------------------
@@ -332,20 +344,22 @@ class KernelKMeansProposer(Proposer):
         super().check(overrides)
         KernelKMeans(**overrides)._kernel(1.0)
 
-    def settings(self, view: View) -> dict[str, Any]:
-        return super().settings(view) | {"n_init": 1}
+    def settings(self, subsample: Subsample) -> dict[str, Any]:
+        return super().settings(subsample) | {"n_init": 1}
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         by_hand = bool({"sigma", "gamma", "kernel"} & set(overrides))
-        sigma = 0.0 if by_hand else scales.estimate_sigma(view.points, n_jobs=view.threads).sigma
-        tried = _set_number("n_clusters", numbers, overrides, view.n)
+        sigma = 0.0 if by_hand else scales.estimate_sigma(subsample.points, n_jobs=subsample.threads).sigma
+        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
         for factor in (1.0,) if by_hand or not sigma > 0 else _SIGMA_FACTORS:
             scale = {"sigma": factor * sigma} if sigma > 0 else {}
             for k in tried:
                 if k > _MOST_BY_HAND and len(tried) > 1:
                     break
                 chosen = {"n_clusters": k} | scale | dict(overrides)
-                model = KernelKMeans(**(self.settings(view) | chosen)).fit(view.points)
+                model = KernelKMeans(**(self.settings(subsample) | chosen)).fit(subsample.points)
                 yield Partition("kernel-kmeans", model.labels_.astype(np.int64), chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
@@ -359,11 +373,11 @@ class KernelKMeansProposer(Proposer):
 # ---- density -------------------------------------------------------------------------------------------------------
 
 
-def _with_noise_filled(view: View, one: Partition) -> Iterator[Partition]:
+def _with_noise_filled(subsample: Subsample, one: Partition) -> Iterator[Partition]:
     """Yield an answer, and the same with noise rows in the cluster of the nearest clustered row."""
     yield one
     if (one.labels < 0).any() and (one.labels >= 0).any():
-        labels = view.filled(one.labels)
+        labels = subsample.filled(one.labels)
         yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
 
 
@@ -372,32 +386,34 @@ class DBSCANProposer(Proposer):
 
     estimator = DBSCAN
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         if overrides:
-            yield from self._by_hand(view, overrides)
+            yield from self._by_hand(subsample, overrides)
             return
         most = max(numbers)
-        for min_samples, tree in view.trees.items():
-            condensed = tree.condense(view.least_size)
+        for min_samples, tree in subsample.trees.items():
+            condensed = tree.condense(subsample.least_size)
             source = "single-linkage" if min_samples == 1 else "dbscan"
             for eps in levels(condensed, most).values():
                 chosen = {"eps": eps, "min_samples": min_samples}
-                yield from _with_noise_filled(view, Partition(source, labels_at(condensed, eps), chosen))
+                yield from _with_noise_filled(subsample, Partition(source, labels_at(condensed, eps), chosen))
 
-    def _by_hand(self, view: View, overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        min_samples = int(overrides.get("min_samples", min(5, view.n)))
+    def _by_hand(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        min_samples = int(overrides.get("min_samples", min(5, subsample.n)))
         eps = overrides.get("eps")
         if eps is None:
-            eps = scales.estimate_eps(view.points, min_samples, n_jobs=view.threads).eps or 1.0
+            eps = scales.estimate_eps(subsample.points, min_samples, n_jobs=subsample.threads).eps or 1.0
         chosen = {"eps": float(eps), "min_samples": min_samples} | dict(overrides)
-        model = DBSCAN(**(self.settings(view) | chosen)).fit(view.points)
+        model = DBSCAN(**(self.settings(subsample) | chosen)).fit(subsample.points)
         yield Partition("dbscan", model.labels_.astype(np.int64), chosen, model)
 
-    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+    def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         """Fit to more rows at the same density threshold: min_samples grows with their number."""
         chosen_parameters = {name: value for name, value in chosen.parameters.items() if name != "noise"}
-        settings = self.settings(view) | chosen_parameters
-        settings["min_samples"] = max(1, round(settings["min_samples"] * len(points) / view.n))
+        settings = self.settings(subsample) | chosen_parameters
+        settings["min_samples"] = max(1, round(settings["min_samples"] * len(points) / subsample.n))
         return DBSCAN(**settings).fit(points)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
@@ -414,34 +430,36 @@ class HDBSCANProposer(Proposer):
 
     estimator = HDBSCAN
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         if overrides:
-            yield from self._by_hand(view, overrides)
+            yield from self._by_hand(subsample, overrides)
             return
-        sizes = dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES)
-        for min_samples in (s for s in view.trees if s > 1):
+        sizes = dict.fromkeys(max(4, round(share * subsample.n)) for share in _SIZES)
+        for min_samples in (s for s in subsample.trees if s > 1):
             for size in sizes:
-                condensed = view.trees[min_samples].condense(size)
+                condensed = subsample.trees[min_samples].condense(size)
                 for how, chosen in (("eom", condensed.eom()), ("leaf", condensed.leaves())):
                     if how == "leaf" and min_samples > 5:
                         continue
                     labels = condensed.select(chosen).labels
                     setting = {"min_cluster_size": size, "min_samples": min_samples, "cluster_selection_method": how}
                     source = "hdbscan" if how == "eom" else "hdbscan-leaf"
-                    yield from _with_noise_filled(view, Partition(source, labels, setting))
+                    yield from _with_noise_filled(subsample, Partition(source, labels, setting))
 
-    def _by_hand(self, view: View, overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        for size in dict.fromkeys(max(4, round(share * view.n)) for share in _SIZES):
+    def _by_hand(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Partition]:
+        for size in dict.fromkeys(max(4, round(share * subsample.n)) for share in _SIZES):
             chosen = {"min_cluster_size": size, "min_samples": 5} | dict(overrides)
-            model = HDBSCAN(**(self.settings(view) | chosen)).fit(view.points)
+            model = HDBSCAN(**(self.settings(subsample) | chosen)).fit(subsample.points)
             yield Partition("hdbscan", model.labels_.astype(np.int64), chosen, model)
             if "min_cluster_size" in overrides:
                 break
 
-    def fit(self, chosen: Partition, points: Floats, view: View) -> Any:
+    def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         """Fit to more rows: the least size grows with them. Lists of more neighbours would need too much memory."""
-        settings = self.settings(view) | dict(chosen.parameters)
-        settings["min_cluster_size"] = max(2, round(settings["min_cluster_size"] * len(points) / view.n))
+        settings = self.settings(subsample) | dict(chosen.parameters)
+        settings["min_cluster_size"] = max(2, round(settings["min_cluster_size"] * len(points) / subsample.n))
         return HDBSCAN(**settings).fit(points)
 
 
@@ -450,12 +468,14 @@ class GenieProposer(Proposer):
 
     estimator = NearestRows
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         for min_samples, thresholds in ((1, (0.1, 0.3, 0.5)), (5, (0.3,))):
-            if min_samples not in view.trees:
+            if min_samples not in subsample.trees:
                 continue
             for threshold in thresholds:
-                hierarchy = genie_hierarchy(view.trees[min_samples], threshold)
+                hierarchy = genie_hierarchy(subsample.trees[min_samples], threshold)
                 for k in _up_to(numbers, len(hierarchy.order)):
                     setting = {"n_clusters": k, "gini": threshold, "min_samples": min_samples}
                     yield Partition("genie", hierarchy.labels(k), setting)
@@ -466,20 +486,24 @@ class LinkageProposer(Proposer):
 
     estimator = AgglomerativeClustering
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        tried = _set_number("n_clusters", numbers, overrides, view.n)
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
+        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
         if set(overrides) - {"linkage", "n_clusters"}:
-            yield from self._by_hand(view, tried, overrides)
+            yield from self._by_hand(subsample, tried, overrides)
             return
         for name in (overrides["linkage"],) if "linkage" in overrides else ("ward", "average"):
-            tree = tree_of(view.points, None, name, "euclidean", view.threads)
+            tree = tree_of(subsample.points, None, name, "euclidean", subsample.threads)
             for k in tried:
-                yield Partition(name, cut(tree.children, view.n, view.n - k), {"n_clusters": k, "linkage": name})
+                yield Partition(
+                    name, cut(tree.children, subsample.n, subsample.n - k), {"n_clusters": k, "linkage": name}
+                )
 
-    def _by_hand(self, view: View, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def _by_hand(self, subsample: Subsample, tried: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
         for k in tried:
             chosen = {"n_clusters": k} | dict(overrides)
-            model = AgglomerativeClustering(**(self.settings(view) | chosen)).fit(view.points)
+            model = AgglomerativeClustering(**(self.settings(subsample) | chosen)).fit(subsample.points)
             yield Partition(str(model.linkage), model.labels_.astype(np.int64), chosen)
 
 
@@ -492,38 +516,42 @@ class MeanShiftProposer(Proposer):
 
     estimator = MeanShift
 
-    def propose(self, view: View, numbers: Sequence[int], overrides: Mapping[str, Any]) -> Iterator[Partition]:
+    def propose(
+        self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
+    ) -> Iterator[Partition]:
         if "bandwidth" in overrides:
-            yield self._partition(view, float(overrides["bandwidth"]), overrides, least=1)
+            yield self._partition(subsample, float(overrides["bandwidth"]), overrides, least=1)
             return
-        shares = _QUANTILES if view.points.shape[1] <= _MANY_COLUMNS else _QUANTILES[-2:]
-        widths = [float(scales.estimate_bandwidth(view.points, quantile=q, n_jobs=view.threads)) for q in shares]
+        shares = _QUANTILES if subsample.points.shape[1] <= _MANY_COLUMNS else _QUANTILES[-2:]
+        widths = [
+            float(scales.estimate_bandwidth(subsample.points, quantile=q, n_jobs=subsample.threads)) for q in shares
+        ]
         if not max(widths) > 0:  # most rows are equal: half of the standard deviation
-            widths = [0.5 * float(np.sqrt(view.points.var(axis=0).sum()))]
+            widths = [0.5 * float(np.sqrt(subsample.points.var(axis=0).sum()))]
         for width in dict.fromkeys(width for width in widths if width > 0):
-            yield self._partition(view, width, overrides, least=max(2, round(_LEAST * view.n)))
+            yield self._partition(subsample, width, overrides, least=max(2, round(_LEAST * subsample.n)))
 
-    def _partition(self, view: View, width: float, overrides: Mapping[str, Any], least: int) -> Partition:
+    def _partition(self, subsample: Subsample, width: float, overrides: Mapping[str, Any], least: int) -> Partition:
         chosen = {"bandwidth": width} | dict(overrides)
-        model = MeanShift(**(self.settings(view) | chosen)).fit(view.points)
+        model = MeanShift(**(self.settings(subsample) | chosen)).fit(subsample.points)
         labels = model.labels_.astype(np.int64)
         if (labels >= 0).any():
             small = np.bincount(labels[labels >= 0])[np.maximum(labels, 0)] < least
             kept = np.where((labels >= 0) & small, -1, labels)
-            labels = view.filled(kept) if (kept >= 0).any() and least > 1 else labels
+            labels = subsample.filled(kept) if (kept >= 0).any() and least > 1 else labels
         return Partition("mean-shift", labels, chosen, model)
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"peaks": float(len(model.cluster_centers_))}
 
 
-def propose_all(view: View, numbers: Sequence[int], names: Iterable[str]) -> list[Partition]:
+def propose_all(subsample: Subsample, numbers: Sequence[int], names: Iterable[str]) -> list[Partition]:
     """Collect the answers of these methods; one that cannot be fitted to these rows has none."""
     found: list[Partition] = []
     with collect_warnings():
         for name in names:
             try:
-                proposed = METHODS[name].make_proposer().propose(view, numbers, {})
+                proposed = METHODS[name].make_proposer().propose(subsample, numbers, {})
                 found += (replace(one, method=name) for one in proposed)
             except FIT_ERRORS:
                 continue

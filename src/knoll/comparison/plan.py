@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from knoll.registry import METHODS
 
-__all__ = ["ALL", "VIEW", "Plan", "Route", "make_plan"]
+__all__ = ["ALL", "SUBSAMPLE", "Plan", "Route", "make_plan"]
 
 ALL = "all rows"  # how a method was fitted that needed no sample
-VIEW = 2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
-_LEAST_VIEW = 400  # rows, however small the budget
+SUBSAMPLE = (
+    2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
+)
+_LEAST_SUBSAMPLE = 400  # rows, however small the budget
 _PAIRS_SECONDS, _COLUMN_SECONDS = 4.0, 0.1  # of all answers for such a subsample, and of each column
 _ANSWERS = 0.4  # of the budget, for the answers on the subsample
 _FITS = 0.6  # of the budget, for fits to more rows
@@ -31,9 +33,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Plan:
-    """The view, and one route a method."""
+    """The subsample, and one route a method."""
 
-    view: int
+    subsample: int
     routes: Mapping[str, Route]
     share: float = math.inf  # seconds that one method may take beyond its answers
 
@@ -45,15 +47,17 @@ class Plan:
     @property
     def parts(self) -> dict[tuple[str, str], float]:
         """The work, each part with the seconds that it may take: answers of each method, the judge, fits."""
-        of_view = 0.2 + 1e-7 * self.view**2
-        answers = {(name, "answers"): of_view for name in self.routes}
-        fits = {(name, "fit"): 0.1 * of_view + route.seconds for name, route in self.routes.items()}
-        return answers | {("judge", "score"): of_view} | fits
+        of_subsample = 0.2 + 1e-7 * self.subsample**2
+        answers = {(name, "answers"): of_subsample for name in self.routes}
+        fits = {(name, "fit"): 0.1 * of_subsample + route.seconds for name, route in self.routes.items()}
+        return answers | {("judge", "score"): of_subsample} | fits
 
     def __str__(self) -> str:
-        lines = [f"parameters are chosen on {self.view} rows"]
-        lines += [f"{name}: {route.how}; about {route.seconds:.2g} s" for name, route in self.routes.items()]
-        return "\n".join(lines)
+        ways = dict.fromkeys(route.how for route in self.routes.values())
+        methods = (
+            f"{', '.join(name for name, route in self.routes.items() if route.how == how)}: {how}" for how in ways
+        )
+        return "\n".join([f"parameters are chosen on {self.subsample} rows", *methods])
 
 
 def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool) -> Plan:
@@ -63,17 +67,17 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
     """
     whole = _PAIRS_SECONDS + _COLUMN_SECONDS * d
     size = 1.0 if exact else min(1.0, math.sqrt(_ANSWERS * budget / whole))  # the work grows with the square
-    view = min(n, max(_LEAST_VIEW, round(size * VIEW)))
+    subsample = min(n, max(_LEAST_SUBSAMPLE, round(size * SUBSAMPLE)))
     share = _FITS * budget / max(1, len(methods))
     routes = {}
     for name in methods:
         method, rows = METHODS[name], n
         if not exact:
             if method.row_seconds:
-                rows = max(view, round(share / method.seconds(1, d)))
+                rows = max(subsample, round(share / method.seconds(1, d)))
                 rows = n if rows > _NEARLY * n else rows
             else:
-                rows = view
+                rows = subsample
         how = ALL if rows == n else f"sample of {rows}, the rest by predict"
         routes[name] = Route(rows, method.seconds(rows, d), how)
-    return Plan(view, routes, math.inf if exact else share)
+    return Plan(subsample, routes, math.inf if exact else share)

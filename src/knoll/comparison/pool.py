@@ -14,7 +14,7 @@ import numpy as np
 from knoll import _core
 from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.methods import Partition
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 
 __all__ = ["GRID", "Pool", "join_answers", "numbers_for"]
 
@@ -56,12 +56,12 @@ def numbers_for(rows: int, numbers: Iterable[int] = GRID) -> tuple[int, ...]:
     return tuple(k for k in tried if 2 <= k <= max(2, rows // _LEAST_ROWS)) or tuple(tried[:1])
 
 
-def join_answers(view: View, found: Iterable[Partition]) -> Pool:
+def join_answers(subsample: Subsample, found: Iterable[Partition]) -> Pool:
     """Join answers that are nearly equal: the one with the fewest clusters, then the first, represents the others."""
-    usable = sorted(_usable(view, found), key=lambda one: one.n_clusters)
-    every = [Partition("one", np.zeros(view.n, np.int64), {}), *usable]
+    usable = sorted(_usable(subsample, found), key=lambda one: one.n_clusters)
+    every = [Partition("one", np.zeros(subsample.n, np.int64), {}), *usable]
     stack = np.array([one.labels for one in every], np.int32)
-    together, ari = _compare_all(stack, view.threads)
+    together, ari = _compare_all(stack, subsample.threads)
     kept, members = _representatives(ari, every)
     sources = tuple(dict.fromkeys(one.source for one in every[1:]))
     agreement, same = _agreement(ari[kept], every, kept, sources)
@@ -70,7 +70,7 @@ def join_answers(view: View, found: Iterable[Partition]) -> Pool:
         partitions=tuple(every[i] for i in kept),
         members=members,
         labels=labels,
-        filled=np.array([view.filled(row) for row in labels], np.int32),
+        filled=np.array([subsample.filled(row) for row in labels], np.int32),
         ari=ari[np.ix_(kept, kept)],
         together=together[np.ix_(kept, kept)],
         agreement=agreement,
@@ -79,11 +79,11 @@ def join_answers(view: View, found: Iterable[Partition]) -> Pool:
     )
 
 
-def _usable(view: View, found: Iterable[Partition]) -> list[Partition]:
+def _usable(subsample: Subsample, found: Iterable[Partition]) -> list[Partition]:
     """Leave out answers of one cluster or nearly all noise; equal rows get equal labels."""
     out = []
     for one in found:
-        labels = _numbered(one.labels[view.first_equal])
+        labels = _numbered(one.labels[subsample.first_equal])
         if labels.max() >= 1 and (labels >= 0).mean() >= _LEAST_CLUSTERED:
             out.append(replace(one, labels=labels))
     return out

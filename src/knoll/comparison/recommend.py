@@ -11,7 +11,7 @@ from knoll._typing import Ints
 from knoll.comparison.features import FAR, GROUPS, border_drops
 from knoll.comparison.judge import Judge, Judgement
 from knoll.comparison.result import Alternative, Candidate
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 
 __all__ = ["AGREES", "caution_for", "level_of", "reasons_for", "relation_of", "verdict_of"]
 
@@ -65,12 +65,14 @@ def caution_for(verdict: str, level: str, alternatives: Sequence[Alternative], r
     return "The confidence comes from measurements on these rows; they are not ground truth."
 
 
-def reasons_for(judge: Judge, judged: Judgement, best: int, found: Candidate, view: View, seen: Ints) -> list[str]:
-    """State what was measured on the answer, as far as its score depends on it; `seen` are its labels in the view."""
+def reasons_for(
+    judge: Judge, judged: Judgement, best: int, found: Candidate, subsample: Subsample, seen: Ints
+) -> list[str]:
+    """State what was measured on the answer, as far as its score depends on it; `seen`: its labels in the subsample."""
     figure = dict(zip(judge.names, judged.figures[best], strict=True))
     facts = {
         "agreement": _agreement(judged.pool.agreement[best]),
-        "density": _density(view, judged.pool.filled[best], seen),
+        "density": _density(subsample, judged.pool.filled[best], seen),
         "gap": _gap(figure["gap-typical-least"]),
         "inside": _inside(figure["inner-mode-large"]),
         "sizes": _sizes(found),
@@ -104,9 +106,9 @@ def _agreement(agreement: Sequence[float]) -> str:
     )
 
 
-def _density(view: View, labels: Ints, seen: Ints) -> str:
+def _density(subsample: Subsample, labels: Ints, seen: Ints) -> str:
     """Name the cluster at whose border the density drops least, by its label in the result."""
-    drops = border_drops(view, labels)[0]
+    drops = border_drops(subsample, labels)[0]
     weakest = int(np.argmin(drops))
     own = seen[labels == weakest]
     name = int(np.argmax(np.bincount(own[own >= 0], minlength=1)))

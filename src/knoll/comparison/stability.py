@@ -1,4 +1,4 @@
-"""Does an answer come back? The same setting fitted to random halves of the view, and how alike all rows are labelled.
+"""Does an answer come back? The same setting fitted to random halves of the subsample, and how alike they label it.
 
 An answer that depends on the particular rows is not a property of the data (Ben-Hur, Elisseeff and Guyon 2002; Lange,
 Roth, Braun and Buhmann 2004). The adjusted Rand index corrects for the number of clusters.
@@ -10,7 +10,7 @@ import numpy as np
 
 from knoll.base import collect_warnings
 from knoll.comparison.methods import FIT_ERRORS, Partition, Proposer
-from knoll.comparison.view import View
+from knoll.comparison.subsample import Subsample
 from knoll.metrics import adjusted_rand_score
 
 __all__ = ["stability"]
@@ -18,18 +18,20 @@ __all__ = ["stability"]
 _HALVES = 3
 
 
-def stability(method: Proposer, chosen: Partition, view: View) -> tuple[float, float] | tuple[None, None]:
+def stability(method: Proposer, chosen: Partition, subsample: Subsample) -> tuple[float, float] | tuple[None, None]:
     """Return the mean and the standard deviation of the agreement of refits on halves with the whole.
 
     Both are None where a half cannot be fitted. Warnings of a refit are about the half, not about the answer.
     """
-    m = view.n
+    m = subsample.n
     found = []
     for number in range(_HALVES):
-        half = np.sort(np.random.default_rng([view.seed, 17, number]).permutation(m)[: max(2, m // 2)])
+        half = np.sort(np.random.default_rng([subsample.seed, 17, number]).permutation(m)[: max(2, m // 2)])
         with collect_warnings():
             try:
-                labels = chosen.with_groups(method.fit(chosen, view.points[half], view)).predict(view.points)
+                labels = chosen.with_groups(method.fit(chosen, subsample.points[half], subsample)).predict(
+                    subsample.points
+                )
             except FIT_ERRORS:
                 return None, None
         found.append(adjusted_rand_score(chosen.labels, labels))

@@ -14,7 +14,7 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
 
-__all__ = ["View"]
+__all__ = ["Subsample"]
 
 _NEAR = 20  # neighbours of a row, at most
 _GRAPH = 10  # of them in the graph
@@ -23,7 +23,7 @@ _DENSITY = 8  # the neighbour whose distance is the density
 
 
 @dataclass(frozen=True)
-class View:
+class Subsample:
     """The rows, in order of content, with what is measured on them when it is first needed."""
 
     points: Floats  # (m, d) scaled
