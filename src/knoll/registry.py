@@ -30,6 +30,7 @@ class Method:
     proposer: str = ""  # the dotted path of what proposes settings for `knoll.compare`; empty: not compared
     row_seconds: float = 0.0
     pair_seconds: float = 0.0
+    answer_seconds: float = 0.2  # of all its answers in `knoll.compare` for 2000 rows of 8 columns
     related: tuple[tuple[str, str], ...] = ()  # (relation, method at its other end)
     scales: tuple[str, ...] = ()  # parameters that its relations take over from a fit
 
@@ -70,6 +71,7 @@ METHODS: dict[str, Method] = {
             short="gmm",
             proposer=f"{_PROPOSERS}.MixtureProposer",
             row_seconds=1e-5,
+            answer_seconds=0.9,
             related=(("mixture-to-kmeans", "kmeans"), ("mixture-distance", "kmeans")),
         ),
         Method(
@@ -78,6 +80,7 @@ METHODS: dict[str, Method] = {
             "knoll.kmeans.KMeans",
             proposer=f"{_PROPOSERS}.KMeansProposer",
             row_seconds=4e-6,
+            answer_seconds=0.1,
             related=(("kmeans-is-linear-kernel-kmeans", "kernel-kmeans"),),
         ),
         Method(
@@ -86,6 +89,7 @@ METHODS: dict[str, Method] = {
             "knoll.kernel_kmeans.KernelKMeans",
             proposer=f"{_PROPOSERS}.KernelKMeansProposer",
             pair_seconds=1.2e-7,
+            answer_seconds=0.6,
             related=(("trace-relaxation", "spectral"), ("normalized-cut-is-kernel-kmeans", "spectral")),
         ),
         Method(
@@ -94,6 +98,7 @@ METHODS: dict[str, Method] = {
             "knoll.spectral.SpectralClustering",
             proposer=f"{_PROPOSERS}.SpectralProposer",
             pair_seconds=4e-7,
+            answer_seconds=1.2,
             related=(("spectral-is-dbscan", "dbscan"), ("gaussian-to-heaviside", "dbscan")),
             scales=("sigma",),
         ),
@@ -103,6 +108,7 @@ METHODS: dict[str, Method] = {
             "knoll.density.DBSCAN",
             proposer=f"{_PROPOSERS}.DBSCANProposer",
             row_seconds=1e-5,
+            answer_seconds=0.06,
             related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
             scales=("eps", "min_samples"),
         ),
@@ -112,6 +118,7 @@ METHODS: dict[str, Method] = {
             "knoll.density.HDBSCAN",
             proposer=f"{_PROPOSERS}.HDBSCANProposer",
             row_seconds=2e-5,
+            answer_seconds=0.02,
         ),
         Method(
             "genie",
@@ -119,6 +126,7 @@ METHODS: dict[str, Method] = {
             "",
             proposer=f"{_PROPOSERS}.GenieProposer",
             row_seconds=2e-5,
+            answer_seconds=0.05,
         ),
         Method(
             "agglomerative",
@@ -126,6 +134,7 @@ METHODS: dict[str, Method] = {
             "knoll.hierarchy.AgglomerativeClustering",
             proposer=f"{_PROPOSERS}.LinkageProposer",
             pair_seconds=1e-7,
+            answer_seconds=0.2,
         ),
         Method(
             "mean-shift",
@@ -133,6 +142,7 @@ METHODS: dict[str, Method] = {
             "knoll.density.MeanShift",
             proposer=f"{_PROPOSERS}.MeanShiftProposer",
             pair_seconds=1e-7,
+            answer_seconds=0.5,
             scales=("bandwidth",),
         ),
         Method("optics", "OPTICS", "knoll.density.OPTICS", row_seconds=2e-5),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 
 from knoll.cli._compare_options import parse_methods, parse_numbers, parse_settings
@@ -107,3 +108,16 @@ def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
 def test_the_shell_completes(knoll, words, offered):
     ask = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     assert knoll(env={**os.environ, **ask}).stdout.splitlines() == [offered]
+
+
+def test_the_plan_is_printed_before_the_work(tmp_path, call):
+    rows = np.random.default_rng(0).normal(size=(2500, 2))
+    np.save(tmp_path / "x.npy", rows)
+    code, text, _ = call(
+        "compare", tmp_path / "x.npy", "--out", tmp_path / "out", "--methods", "kmeans,spectral", "--k", "2"
+    )
+    assert code == 0
+    assert (
+        "  plan: parameters are chosen on 2000 rows\n    kmeans: all rows\n"
+        "    spectral: sample of 2000, the rest by predict\n"
+    ) in text

@@ -54,7 +54,7 @@ def test_another_thread_stops_a_fit(estimator, shape):
     timer = threading.Timer(0.4, cancel)
     with token:
         timer.start()
-        with pytest.raises(Cancelled, match="^the computation was cancelled$"):
+        with pytest.raises(Cancelled, match="the computation was cancelled"):
             estimator.fit(X)
     assert time.perf_counter() - cancelled[0] < SOON
     assert vars(estimator) == before

@@ -20,7 +20,7 @@ from knoll.cli._terminal import echo, json_text, on_terminal
 from knoll.registry import compared, title
 
 if TYPE_CHECKING:
-    from knoll.comparison import Comparison
+    from knoll.comparison import Comparison, Event
     from knoll.tables import Table
 
 __all__ = ["command"]
@@ -107,9 +107,10 @@ def command(
                 raise click.exceptions.Exit(0)
             with showing(silent) as show:
                 meter = Meter(show, STEPS)
+                progress = partial(_progress, meter, len(table.X), silent)
                 found = compare(
                     table.X, methods=requested, k=numbers, scale=scale, truth=table.truth, columns=table.columns,
-                    seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=meter.fit,
+                    seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=progress,
                 )  # fmt: skip
                 _check_found(found)
                 write = partial(
@@ -183,6 +184,14 @@ def _print_table(table: Table, scale: str) -> None:
     echo(f"{shape(table)}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
     for note in table.notes:
         echo(f"  {note}")
+
+
+def _progress(meter: Meter, n: int, silent: bool, event: Event) -> None:
+    """Show what is done; the plan is printed if not every row is used throughout."""
+    if event.method != "plan":
+        meter.fit(event)
+    elif not silent and f"on {n} rows" not in event.stage:
+        echo("  plan: " + "\n    ".join(event.stage.splitlines()))
 
 
 def _confirmed(

@@ -20,13 +20,13 @@ from knoll.base import collect_warnings
 from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
 from knoll.comparison.methods import FIT_ERRORS, Partition
-from knoll.comparison.plan import Plan, make_plan
-from knoll.comparison.pool import join_answers, numbers_for
+from knoll.comparison.plan import PROBE, Plan, make_plan
+from knoll.comparison.pool import join_answers, numbers_around, numbers_for
 from knoll.comparison.profile import profile_of
 from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
 from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scores import agreement_of, known_labels, truth_scores
-from knoll.comparison.subsample import Subsample
+from knoll.comparison.subsample import Subsample, count_small_clusters
 from knoll.exceptions import BadData, Cancelled, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
@@ -123,9 +123,11 @@ def compare(
     profile = profile_of(points, headings, order)
     scaled = scaling.apply(points)  # (n, d)
     _refuse_overflow(scaled, headings, scale)
-    plan = make_plan(len(points), points.shape[1], names, float(budget), exact)
+    threads = resolve_threads(n_jobs)
+    many = 0 if exact else _small_clusters(scaled, order, seed, threads)
+    plan = make_plan(len(points), points.shape[1], names, float(budget), exact, many)
     rows = drawn_rows(order, plan.subsample, seed)
-    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, resolve_threads(n_jobs))
+    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many)
     table = Table(scaled, order, plan, subsample)
     limit = _Limit(begun, math.inf if exact else float(budget))
     work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan), limit)
@@ -157,8 +159,16 @@ _OVER = 1.5  # times the budget: more is said
 
 _ANSWERS = 0.6  # of the budget, until the last method must have given its answers for the subsample
 _LEAST_SECONDS = 0.5  # of a method, however small the budget
+_FEW_COLUMNS = 16  # up to which small clusters are counted: distances of more columns cost more
 _SHOWN = 3  # answers at most: the recommended one and others that differ from it
 _SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
+
+
+def _small_clusters(scaled: Floats, order: Ints, seed: int, threads: int) -> int:
+    """Count small clusters in a part of a table that is large and has few columns, as far as there are many."""
+    if len(scaled) <= PROBE or scaled.shape[1] > _FEW_COLUMNS:
+        return 0
+    return count_small_clusters(np.ascontiguousarray(scaled[drawn_rows(order, PROBE, seed)]), threads)
 
 
 @dataclass
@@ -212,8 +222,9 @@ class _Work:
         """Collect the answers of every method for the rows of the subsample."""
         subsample = self.table.subsample
         requested = (k for k in self.numbers or () if k <= subsample.n)
-        numbers = sorted({*numbers_for(subsample.n), *requested})  # all, to compare those requested with
-        for name in self.names:
+        usual = (*numbers_for(subsample.n), *numbers_around(subsample.many))
+        numbers = sorted({*usual, *requested})  # all, to compare those requested with
+        for name in sorted(self.names, key=lambda name: METHODS[name].answer_seconds):  # the quick ones first
             started, before = time.perf_counter(), len(self.found)
             self.asked.append(name)
             self.watch.begin(name, "answers", "answers for the subsample")
@@ -240,7 +251,7 @@ class _Work:
     def _judge(self) -> Judgement:
         self.watch.begin("judge", "score", "scoring the answers")
         subsample = self.table.subsample
-        pool = join_answers(subsample, self.found)
+        pool = join_answers(subsample, sorted(self.found, key=lambda one: self.names.index(one.method)))
         if len(pool.partitions) < 2:  # the first is one cluster of all rows
             raise BadData(_no_answer(self.failures, self.found))
         return the_judge().judge(subsample, pool)
@@ -380,6 +391,8 @@ class _Watch:
 
     def __init__(self, progress: Callable[[Event], None] | None, begun: float, plan: Plan) -> None:
         self.progress, self.begun = progress, begun
+        if progress is not None:
+            progress(Event("plan", str(plan), 0.0, None, peak_memory()))
         self.parts, self.total = plan.parts, sum(plan.parts.values())
         self.done, self.current = 0.0, 0.0
 

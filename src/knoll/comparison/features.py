@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.spatial.distance import cdist
 
 from knoll import _core
 from knoll._typing import Floats, Ints, Labels
@@ -304,7 +305,7 @@ def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[s
     mine = np.sqrt(own)
     silhouette = (other - mine) / np.maximum(np.maximum(other, mine), 1e-300)
     spread = np.sqrt(np.bincount(labels, own, k) / sizes)
-    apart = np.sqrt(np.maximum(((means[:, None] - means) ** 2).sum(-1), 1e-300))
+    apart = np.maximum(cdist(means, means), 1e-150)
     np.fill_diagonal(apart, np.inf)
     davies = ((spread[:, None] + spread) / apart).max(axis=1)
     per = np.bincount(labels, silhouette, k) / sizes
@@ -330,9 +331,13 @@ def _within(x: Floats, square: Floats, labels: Ints, k: int) -> float:
 
 
 def _principal(x: Floats) -> Floats:
-    d = x.shape[1]
+    """Return the principal components of centred rows, at most six; the smaller of the two Gram matrices has them."""
+    n, d = x.shape
     if d <= _AXES:
         return x
+    if d > n:
+        squares, rows = np.linalg.eigh(x @ x.T)
+        return np.asarray(rows[:, ::-1][:, :_AXES] * np.sqrt(np.maximum(squares[::-1][:_AXES], 0.0)))
     _values, vectors = np.linalg.eigh(x.T @ x)
     return np.asarray(x @ vectors[:, ::-1][:, :_AXES])
 

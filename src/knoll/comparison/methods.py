@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from knoll import scales
+from knoll._common.cancel import raise_if_cancelled
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.subsample import Subsample
@@ -53,6 +54,8 @@ _MOST_BY_HAND = 10  # clusters, of settings that share nothing
 _SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
 _QUANTILES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3)  # shares of the rows within a bandwidth
 _MANY_COLUMNS = 32  # of Mean Shift: with more of them, fewer bandwidths
+_EVERY_LEVEL = 60  # clusters up to which DBSCAN has an answer for each number
+_SMALL_SIZES = (0.25, 0.5)  # of the mean size of many small clusters, for HDBSCAN
 _SIZES = (0.01, 0.02, 0.04, 0.08, 0.15)  # of the smallest cluster of HDBSCAN, as shares of the rows
 _LEAST = 0.005  # of the rows: smaller clusters of Mean Shift are joined to their neighbours
 
@@ -203,11 +206,14 @@ class MixtureProposer(Proposer):
         """Join the two components whose union lowers the entropy of the assignment most, and so on (Baudry 2010)."""
         shares = np.asarray(model.predict_proba(subsample.points), dtype=np.float64)[:, : int(model.n_components)]
         groups = np.arange(shares.shape[1])
+        gain = _entropy_gains(shares)
         while shares.shape[1] > 2:
-            gain = _entropy_gains(shares)
+            raise_if_cancelled()
             a, b = (int(i) for i in np.unravel_index(int(np.argmax(gain)), gain.shape))
             shares[:, a] += shares[:, b]
             shares = np.delete(shares, b, axis=1)
+            gain = np.delete(np.delete(gain, b, axis=0), b, axis=1)
+            gain[a, a + 1 :], gain[:a, a] = _gains_of(shares, a)  # the others stay
             groups[groups == b] = a
             groups[groups > b] -= 1
             labels = np.where(model.labels_ < 0, -1, shares.argmax(axis=1))
@@ -232,11 +238,17 @@ def _too_many(covariance_type: str, k: int, n: int, d: int) -> bool:
 def _entropy_gains(shares: Floats) -> Floats:
     """Return by how much the entropy falls if two columns are added, for each pair (a, b) with a < b."""
     k = shares.shape[1]
-    own = _entropy(shares)
     gain = np.full((k, k), -np.inf)
     for a in range(k - 1):
-        gain[a, a + 1 :] = own[a] + own[a + 1 :] - _entropy(shares[:, a : a + 1] + shares[:, a + 1 :])
+        raise_if_cancelled()
+        gain[a, a + 1 :] = _gains_of(shares[:, a:], 0)[0]
     return gain
+
+
+def _gains_of(shares: Floats, a: int) -> tuple[Floats, Floats]:
+    """Return by how much the entropy falls if a column is added to each later one, and to each earlier one."""
+    gain = _entropy(shares[:, a : a + 1]) + _entropy(shares) - _entropy(shares[:, a : a + 1] + shares)
+    return gain[a + 1 :], gain[:a]
 
 
 def _entropy(shares: Floats) -> Floats:
@@ -381,6 +393,11 @@ def _with_noise_filled(subsample: Subsample, one: Partition) -> Iterator[Partiti
         yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
 
 
+def _some(found: dict[int, float], numbers: Sequence[int]) -> dict[int, float]:
+    """Keep the levels with up to 60 clusters, and of more clusters those with a number that is tried."""
+    return {k: eps for k, eps in found.items() if k <= _EVERY_LEVEL or k in numbers}
+
+
 class DBSCANProposer(Proposer):
     """DBSCAN at the levels of its density trees: for each number of clusters the ε that keeps them longest."""
 
@@ -396,7 +413,7 @@ class DBSCANProposer(Proposer):
         for min_samples, tree in subsample.trees.items():
             condensed = tree.condense(subsample.least_size)
             source = "single-linkage" if min_samples == 1 else "dbscan"
-            for eps in levels(condensed, most).values():
+            for eps in _some(levels(condensed, most), numbers).values():
                 chosen = {"eps": eps, "min_samples": min_samples}
                 yield from _with_noise_filled(subsample, Partition(source, labels_at(condensed, eps), chosen))
 
@@ -425,6 +442,12 @@ class DBSCANProposer(Proposer):
         return DBSCAN(eps=eps if eps > 0 else 1.0, min_samples=min_samples, n_jobs=n_jobs)
 
 
+def _sizes(subsample: Subsample) -> list[int]:
+    """Return the least sizes of a cluster that HDBSCAN tries."""
+    small = tuple(share / subsample.many for share in _SMALL_SIZES) if subsample.many else ()
+    return list(dict.fromkeys(max(4, round(share * subsample.n)) for share in (*small, *_SIZES)))
+
+
 class HDBSCANProposer(Proposer):
     """HDBSCAN for several sizes of the smallest cluster, from two density trees."""
 
@@ -436,7 +459,7 @@ class HDBSCANProposer(Proposer):
         if overrides:
             yield from self._by_hand(subsample, overrides)
             return
-        sizes = dict.fromkeys(max(4, round(share * subsample.n)) for share in _SIZES)
+        sizes = _sizes(subsample)
         for min_samples in (s for s in subsample.trees if s > 1):
             for size in sizes:
                 condensed = subsample.trees[min_samples].condense(size)
@@ -449,7 +472,7 @@ class HDBSCANProposer(Proposer):
                     yield from _with_noise_filled(subsample, Partition(source, labels, setting))
 
     def _by_hand(self, subsample: Subsample, overrides: Mapping[str, Any]) -> Iterator[Partition]:
-        for size in dict.fromkeys(max(4, round(share * subsample.n)) for share in _SIZES):
+        for size in _sizes(subsample):
             chosen = {"min_cluster_size": size, "min_samples": 5} | dict(overrides)
             model = HDBSCAN(**(self.settings(subsample) | chosen)).fit(subsample.points)
             yield Partition("hdbscan", model.labels_.astype(np.int64), chosen, model)

@@ -15,6 +15,8 @@ SUBSAMPLE = (
     2_000  # rows that parameters are chosen on and answers are judged on: some of that work grows with their square
 )
 _LEAST_SUBSAMPLE = 400  # rows, however small the budget
+PROBE = 20_000  # rows in which small clusters are counted, of tables that are larger
+_ROWS_OF_EACH = 40  # of small clusters
 _PAIRS_SECONDS, _COLUMN_SECONDS = 4.0, 0.1  # of all answers for such a subsample, and of each column
 _ANSWERS = 0.4  # of the budget, for the answers on the subsample
 _FITS = 0.6  # of the budget, for fits to more rows
@@ -48,7 +50,7 @@ class Plan:
     def parts(self) -> dict[tuple[str, str], float]:
         """The work, each part with the seconds that it may take: answers of each method, the judge, fits."""
         of_subsample = 0.2 + 1e-7 * self.subsample**2
-        answers = {(name, "answers"): of_subsample for name in self.routes}
+        answers = {(name, "answers"): 4 * METHODS[name].answer_seconds * of_subsample for name in self.routes}
         fits = {(name, "fit"): 0.1 * of_subsample + route.seconds for name, route in self.routes.items()}
         return answers | {("judge", "score"): of_subsample} | fits
 
@@ -60,14 +62,15 @@ class Plan:
         return "\n".join([f"parameters are chosen on {self.subsample} rows", *methods])
 
 
-def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool) -> Plan:
+def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool, many: int = 0) -> Plan:
     """Share the budget among the methods; a method that would take more than its share is fitted on fewer rows.
 
-    With `exact` every method sees every row, and the figures say what that costs.
+    With `exact` every method sees every row, and the figures say what that costs. If there are `many` small clusters,
+    parameters are chosen on more rows.
     """
     whole = _PAIRS_SECONDS + _COLUMN_SECONDS * d
     size = 1.0 if exact else min(1.0, math.sqrt(_ANSWERS * budget / whole))  # the work grows with the square
-    subsample = min(n, max(_LEAST_SUBSAMPLE, round(size * SUBSAMPLE)))
+    subsample = min(n, max(_LEAST_SUBSAMPLE, round(size * max(SUBSAMPLE, _ROWS_OF_EACH * many))))
     share = _FITS * budget / max(1, len(methods))
     routes = {}
     for name in methods:

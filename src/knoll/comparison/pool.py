@@ -16,9 +16,10 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.comparison.methods import Partition
 from knoll.comparison.subsample import Subsample
 
-__all__ = ["GRID", "Pool", "join_answers", "numbers_for"]
+__all__ = ["GRID", "Pool", "join_answers", "numbers_around", "numbers_for"]
 
 GRID = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 21, 25, 30, 35, 40, 50, 60)  # numbers of clusters
+_AROUND = (0.6, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5)  # times the number of many small clusters
 _SAME = 0.98  # adjusted Rand index above which two answers are one
 _SAME_NUMBER = 0.15  # difference of log k up to which numbers of clusters are about the same
 _LEAST_CLUSTERED = 0.2  # share of the rows in clusters, of an answer with noise
@@ -54,6 +55,11 @@ def numbers_for(rows: int, numbers: Iterable[int] = GRID) -> tuple[int, ...]:
     """Return the numbers of clusters that so many rows allow, at least the smallest."""
     tried = sorted(set(numbers))
     return tuple(k for k in tried if 2 <= k <= max(2, rows // _LEAST_ROWS)) or tuple(tried[:1])
+
+
+def numbers_around(many: int) -> tuple[int, ...]:
+    """Return numbers of clusters around that of many small clusters; none if there are not many."""
+    return tuple(round(many * factor) for factor in _AROUND) if many else ()
 
 
 def join_answers(subsample: Subsample, found: Iterable[Partition]) -> Pool:

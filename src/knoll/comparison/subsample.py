@@ -14,11 +14,16 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
 
-__all__ = ["Subsample"]
+__all__ = ["Subsample", "count_small_clusters"]
 
 _NEAR = 20  # neighbours of a row, at most
 _GRAPH = 10  # of them in the graph
 _MIN_SAMPLES = (1, 5, 10)  # of the density trees
+MANY = 40  # clusters: more of them are too small in a usual subsample
+_FEW = 5  # neighbours of the tree that counts clusters
+_LEAST_SIZES = (10, 20, 40)  # rows of a cluster that is counted
+_ABOUT = 1.25  # ratio of numbers of clusters that are about the same
+_MOST_NOISE = 0.3  # share of the rows
 _DENSITY = 8  # the neighbour whose distance is the density
 
 
@@ -29,6 +34,7 @@ class Subsample:
     points: Floats  # (m, d) scaled
     seed: int
     threads: int
+    many: int = 0  # small clusters that `count_small_clusters` found
 
     @property
     def n(self) -> int:
@@ -125,8 +131,8 @@ class Subsample:
 
     @property
     def least_size(self) -> int:
-        """The least number of rows of a cluster of the density trees."""
-        return max(4, round(0.008 * self.n))
+        """The least number of rows of a cluster of the density trees: smaller if there are many small clusters."""
+        return max(4, round(0.008 * self.n) if not self.many else round(self.n / (4 * self.many)))
 
     def filled(self, labels: Ints) -> Ints:
         """Give noise rows the label of the nearest clustered row; most have one among their neighbours."""
@@ -153,6 +159,23 @@ class Subsample:
         lengths = np.maximum(np.maximum(lengths, core[a]), core[b])
         order = np.lexsort((np.maximum(a, b), np.minimum(a, b), lengths))
         return np.ascontiguousarray(edges[order]), lengths[order]
+
+
+def count_small_clusters(points: Floats, threads: int) -> int:
+    """Count the clusters of a large subsample if there are too many for a small one; 0: there are not.
+
+    Three least sizes of a cluster of HDBSCAN must give about the same number, with most rows in clusters: then it does
+    not come from the random density of a continuous distribution, in which every least size gives another number.
+    """
+    tree = DensityTree(min_samples=_FEW, n_jobs=threads).fit(points)
+    counts = []
+    for size in _LEAST_SIZES:
+        condensed = tree.condense(size)
+        labels = condensed.select(condensed.eom()).labels
+        if (labels < 0).mean() > _MOST_NOISE:
+            return 0
+        counts.append(int(labels.max()) + 1)
+    return counts[1] if min(counts) > MANY and max(counts) < _ABOUT * min(counts) else 0
 
 
 def without_self(distances: Floats, near: Ints) -> tuple[Floats, Ints]:
