@@ -14,15 +14,14 @@ import knoll
 from knoll import GaussianMixture, tuning
 from knoll.gaussian.covariance import (
     COVARIANCE_TYPES,
-    FLOOR,
     Diagonal,
     Fixed,
     Full,
-    Moments,
     Spherical,
     Tied,
     estimated_types,
 )
+from knoll.gaussian.moments import FLOOR, Moments
 
 SHAPES = [Full, Tied, Diagonal, Spherical]
 
