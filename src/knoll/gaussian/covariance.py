@@ -8,7 +8,7 @@ and to docs/theory/02-gaussian-mixture.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -18,19 +18,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._schema import no_factor, no_variances
 from knoll._typing import Floats
-from knoll.gaussian.factors import (
-    PIVOT,
-    clipped_factors,
-    covariances_of,
-    factorise,
-    log_dets_of,
-    positive_definite,
-    propped,
-    propped_average,
-    regularised,
-    singular_column,
-    upper_root,
-)
+from knoll.gaussian import factorisation
 from knoll.gaussian.moments import (
     FLOOR,
     LEAST,
@@ -39,7 +27,6 @@ from knoll.gaussian.moments import (
     SCATTER_FULL,
     SCATTER_NONE,
     Moments,
-    own_scale,
     positive_scale,
     rounding_of,
     variances_of,
@@ -74,7 +61,6 @@ class Covariance(ABC):
 
     sides: ClassVar[str]  # of `covariances_`, such as "k d d"
     own_matrices: ClassVar[bool] = False  # each component has a matrix of its own
-    own_shapes: ClassVar[bool] = False  # each component has a shape of its own, not only a size
     isotropic: ClassVar[bool] = False  # one variance for all columns, which therefore keep one unit
     pooled_matrix: ClassVar[bool] = False  # EM needs the covariance matrix of all rows, not only their variances
     free_type: ClassVar[str | None] = None  # set where the variance is held: the type that estimates it
@@ -205,11 +191,6 @@ class Covariance(ABC):
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ⁻¹."""
 
-    @classmethod
-    @abstractmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats | None:
-        """Return the precisions of clusters with these covariances (d, d) and sizes; None where none are estimated."""
-
     # ---- arrays in scikit-learn's shape ----------------------------------------------------------------------------
 
     @classmethod
@@ -324,7 +305,7 @@ class _Matrices(Covariance):
     def precision_fault(cls, array: Floats) -> str:
         """Return what the precisions of a start should be, "" where they are."""
         matrices = array.reshape(-1, *array.shape[-2:])
-        if positive_definite(matrices):
+        if factorisation.positive_definite(matrices):
             return ""
         return "symmetric, positive-definite. Invert covariances that are."
 
@@ -342,14 +323,13 @@ class Full(_Matrices):
 
     sides: ClassVar[str] = "k d d"
     own_matrices: ClassVar[bool] = True
-    own_shapes: ClassVar[bool] = True
     scatter: ClassVar[int] = SCATTER_FULL
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+    def from_covariances(cls, means: Floats, covariances: Floats) -> Self:
         """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
-        unit = own_scale(covariances) if scale is None else scale
-        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
+        scale = np.sqrt(cls.diagonals(covariances).mean(axis=0))  # (d,)
+        return cls().update(Moments(np.ones(len(means)), means, covariances, scale))
 
     @classmethod
     def from_precisions_cholesky(
@@ -357,17 +337,12 @@ class Full(_Matrices):
     ) -> Self:
         """Build from U_c (k, d, d), upper triangular with Σ_c⁻¹ = U_c U_cᵀ."""
         whiteners = np.ascontiguousarray(precisions_cholesky.transpose(0, 2, 1), dtype=np.float64)
-        return cls(means, covariances_of(whiteners), whiteners, log_dets_of(whiteners))
+        return cls(means, factorisation.covariances_of(whiteners), whiteners, factorisation.log_dets_of(whiteners))
 
     @classmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ_c⁻¹ (k, d, d)."""
-        return cls.from_precisions_cholesky(means, np.stack([upper_root(p) for p in precisions]))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k, d, d)."""
-        return np.linalg.inv(np.array(covariances))
+        return cls.from_precisions_cholesky(means, np.stack([factorisation.upper_root(p) for p in precisions]))
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -377,17 +352,21 @@ class Full(_Matrices):
     def update(self, stats: Moments) -> Self:
         """Take the components' own covariances (eq. 2.8); clip the eigenvalues of those that cannot be factorised."""
         assert stats.covariance is not None
-        covariances = regularised(stats.covariance, stats.reg_covar)
-        whiteners, log_dets, failed = factorise(covariances, rounding_of(stats.mean, stats.scale), stats.threads)
+        covariances = factorisation.regularised(stats.covariance, stats.reg_covar)
+        whiteners, log_dets, failed = factorisation.factorise(
+            covariances, rounding_of(stats.mean, stats.scale), stats.threads
+        )
         floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
         weak = [c for c, column in enumerate(failed.tolist()) if column >= 0 and c not in held]
         weak = weak if alive is None else [c for c in weak if alive[c]]
-        for c, found in zip(weak, propped(stats, weak, stats.covariance[weak]) if weak else (), strict=True):
+        for c, found in zip(
+            weak, factorisation.propped(stats, weak, stats.covariance[weak]) if weak else (), strict=True
+        ):
             if found is not None:
                 (covariances[c], whiteners[c], log_dets[c]), failed[c] = found, -1
         for c, column in enumerate(failed.tolist()):
             if (column >= 0 or c in held) and (alive is None or alive[c]):
-                covariances[c], whiteners[c], log_dets[c], lifted = clipped_factors(covariances[c], stats.unit())
+                covariances[c], whiteners[c], log_dets[c], lifted = factorisation.clipped(covariances[c], stats.unit())
                 if lifted:
                     floored.append((c, column if column >= 0 else held[c]))
         if alive is not None:
@@ -408,7 +387,7 @@ class Full(_Matrices):
         """Return the same with the components clipped at the floor, and held above it from now on."""
         covariances, whiteners, log_dets = self.covariances.copy(), self.whiteners.copy(), self.log_dets.copy()
         for c in components:
-            covariances[c], whiteners[c], log_dets[c], _ = clipped_factors(covariances[c], positive_scale(scale))
+            covariances[c], whiteners[c], log_dets[c], _ = factorisation.clipped(covariances[c], positive_scale(scale))
         held = _joined(self.held, tuple((c, 0) for c in components))
         return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, held=held)
 
@@ -442,7 +421,7 @@ class Full(_Matrices):
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Find the components that reg_covar alone keeps from being singular, and the first column where it shows."""
-        columns = {c: singular_column(matrix, reg_covar) for c, matrix in enumerate(self.covariances)}
+        columns = {c: factorisation.singular_column(matrix, reg_covar) for c, matrix in enumerate(self.covariances)}
         return {c: column for c, column in columns.items() if column >= 0}
 
     def change_from(self, old: Self) -> float:
@@ -458,7 +437,9 @@ class Full(_Matrices):
             means=(self.means - origin) * scale,
             covariances=self.covariances * scale * scale,
             whiteners=self.whiteners / scale,
-            log_dets=log_dets_of(self.whiteners / scale),  # anew: a function of the new units' numbers alone
+            log_dets=factorisation.log_dets_of(
+                self.whiteners / scale
+            ),  # anew: a function of the new units' numbers alone
         )
 
 
@@ -482,29 +463,19 @@ class Tied(_Matrices):
     sides: ClassVar[str] = "d d"
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from Σ (d, d)."""
-        unit = own_scale(np.asarray(covariances)[None]) if scale is None else scale
-        one = cls().update(Moments(np.ones(1), means[:1], np.asarray(covariances)[None], unit))
-        return replace(one, means=means)
-
-    @classmethod
     def from_precisions_cholesky(
         cls, means: Floats, precisions_cholesky: Floats, variance: float | None = None
     ) -> Self:
         """Build from U (d, d), upper triangular with Σ⁻¹ = UUᵀ."""
         whitener = np.ascontiguousarray(precisions_cholesky.T, dtype=np.float64)[None]
-        return cls(means, covariances_of(whitener)[0], whitener[0], float(log_dets_of(whitener)[0])).prepared(False)
+        return cls(
+            means, factorisation.covariances_of(whitener)[0], whitener[0], float(factorisation.log_dets_of(whitener)[0])
+        ).prepared(False)
 
     @classmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ⁻¹ (d, d)."""
-        return cls.from_precisions_cholesky(means, upper_root(precisions))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(d, d): of the covariances' average by size."""
-        return np.linalg.inv(sum(s * size for s, size in zip(covariances, sizes, strict=True)) / sizes.sum())
+        return cls.from_precisions_cholesky(means, factorisation.upper_root(precisions))
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -540,15 +511,15 @@ class Tied(_Matrices):
             covariance = (covariance + covariance.T) / 2
             diagonal = covariance.reshape(-1)[:: len(covariance) + 1]
             np.maximum(diagonal, 0.0, out=diagonal)
-        covariances = regularised(covariance[None], stats.reg_covar)
-        whiteners, log_dets, failed = factorise(covariances, rounding)
+        covariances = factorisation.regularised(covariance[None], stats.reg_covar)
+        whiteners, log_dets, failed = factorisation.factorise(covariances, rounding)
         floored: Pairs = ()
         if failed[0] >= 0 and not self.held:
-            found = propped_average(stats, share, means, covariance)
+            found = factorisation.propped_average(stats, share, means, covariance)
             if found is not None:
                 (covariances[0], whiteners[0], log_dets[0]), failed[0] = found, -1
         if failed[0] >= 0 or self.held:
-            covariances[0], whiteners[0], log_dets[0], lifted = clipped_factors(covariances[0], stats.unit())
+            covariances[0], whiteners[0], log_dets[0], lifted = factorisation.clipped(covariances[0], stats.unit())
             if lifted:
                 floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.held[0][1]),)
         return replace(
@@ -565,7 +536,7 @@ class Tied(_Matrices):
         """Return the same, clipped at the floor and held above it from now on."""
         if not components:
             return self
-        covariance, whitener, log_det, _ = clipped_factors(self.covariance, positive_scale(scale))
+        covariance, whitener, log_det, _ = factorisation.clipped(self.covariance, positive_scale(scale))
         return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, held=((-1, 0),))
 
     @property
@@ -595,7 +566,7 @@ class Tied(_Matrices):
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Return {−1: the first column where it shows} if reg_covar alone keeps Σ from being singular."""
-        column = singular_column(self.covariance, reg_covar)
+        column = factorisation.singular_column(self.covariance, reg_covar)
         return {-1: column} if column >= 0 else {}
 
     def change_from(self, old: Self) -> float:
@@ -611,7 +582,7 @@ class Tied(_Matrices):
             means=(self.means - origin) * scale,
             covariance=self.covariance * scale * scale,
             whitener=self.whitener / scale,
-            log_det=float(log_dets_of(self.whitener[None] / scale)[0]),
+            log_det=float(factorisation.log_dets_of(self.whitener[None] / scale)[0]),
         )
         return changed.prepared(self.direct)
 
@@ -654,18 +625,6 @@ class Diagonal(_Variances):
     """Every Σ_c is diagonal: its variances σ²_cj."""
 
     sides: ClassVar[str] = "k d"
-    own_shapes: ClassVar[bool] = True
-
-    @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from the variances (k, d)."""
-        unit = own_scale(covariances) if scale is None else scale
-        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k, d)."""
-        return np.array([1 / np.diag(s) for s in covariances])
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -754,19 +713,6 @@ class Spherical(_Isotropic, _Variances):
     """Every Σ_c = σ²_c I."""
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from the variances (k,)."""
-        columns = np.repeat(np.asarray(covariances)[:, None], means.shape[1], axis=1)
-        return cls().update(
-            Moments(np.ones(len(means)), means, columns, own_scale(columns) if scale is None else scale)
-        )
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k,)."""
-        return np.array([len(s) / np.trace(s) for s in covariances])
-
-    @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
         """Count k variances."""
         return k
@@ -836,10 +782,6 @@ class Fixed(_Isotropic):
         return cls(means, float(1.0 / precisions[0]))
 
     @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> None:
-        """Return nothing: ε is held."""
-
-    @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
         """Count none."""
         return 0
@@ -904,7 +846,9 @@ def estimated_types() -> tuple[str, ...]:
 
 def _small_variances(variances: Floats, pooled: Floats) -> dict[int, int]:
     """Map each component to the first column whose variance (k, d) is nothing beside the pooled one."""
-    return {int(c): int(column) for c, column in reversed(np.argwhere(variances <= PIVOT * pooled).tolist())}
+    return {
+        int(c): int(column) for c, column in reversed(np.argwhere(variances <= factorisation.PIVOT * pooled).tolist())
+    }
 
 
 def _joined(held: Pairs, more: Pairs) -> Pairs:

@@ -21,7 +21,6 @@ __all__ = [
     "SCATTER_NONE",
     "Moments",
     "narrowest",
-    "own_scale",
     "positive_scale",
     "rounding_of",
     "variances_of",
@@ -72,12 +71,6 @@ def narrowest(reach: int, d: int) -> float:
 def variances_of(covariance: Floats) -> Floats:
     """Return the variances of the columns (k, d), whichever second moments were summed."""
     return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
-
-
-def own_scale(covariance: Floats) -> Floats:
-    """Return the standard deviations (d,) of covariances that come without data to compare them with."""
-    scale: Floats = np.sqrt(variances_of(np.asarray(covariance)).mean(axis=0))
-    return scale
 
 
 def rounding_of(means: Floats, scale: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 Σ = LLᵀ is kept as its whitener F = L⁻¹. A matrix that reg_covar alone keeps from being singular is factorised in
 coordinates that show its small eigenvalues (`propped`); of one that is singular the eigenvalues are clipped
-(`clipped_factors`).
+(`clipped`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from knoll.gaussian.moments import FLOOR, LEAST, NOTHING, Moments, rounding_of
 
 __all__ = [
     "PIVOT",
-    "clipped_factors",
+    "clipped",
     "covariances_of",
     "factorise",
     "log_dets_of",
@@ -186,17 +186,17 @@ class _White:
 # ---- clipped eigenvalues ----------------------------------------------------------------------------------------
 
 
-def clipped_factors(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, float, bool]:
+def clipped(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, float, bool]:
     """Return the covariance with clipped eigenvalues, its whitener, its log-determinant, and if any was lifted."""
-    clipped, root, lifted = _clip_eigenvalues(covariance, unit)
+    covariance, root, lifted = _clip_eigenvalues(covariance, unit)
     try:
-        lower = scipy.linalg.cholesky(clipped, lower=True)
+        lower = scipy.linalg.cholesky(covariance, lower=True)
     except scipy.linalg.LinAlgError:  # the floor is below the rounding of the largest eigenvalue
         lower = _lower_root(root)
-        clipped = lower @ lower.T
+        covariance = lower @ lower.T
     whitener = np.empty_like(lower)
     _core.invert_lower(lower, whitener)
-    return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum()), lifted
+    return covariance, whitener, float(2.0 * np.log(lower.diagonal()).sum()), lifted
 
 
 def _lower_root(root: Floats) -> Floats:
