@@ -22,6 +22,7 @@ from knoll.gaussian.covariance import (
     estimated_types,
 )
 from knoll.gaussian.moments import FLOOR, Moments
+from tests.unit.covariances import made
 
 SHAPES = [Full, Tied, Diagonal, Spherical]
 
@@ -38,16 +39,6 @@ def parameters(shape, k=3, d=4, seed=0):
         Spherical: full[:, 0, 0].copy(),
     }
     return rng.normal(size=(k, d)), covariances[shape]
-
-
-def made(shape, means, covariances):
-    """The Gaussians of a type with these means, and covariances in scikit-learn's shape."""
-    if shape is Tied:
-        one = Tied().update(Moments(np.ones(1), means[:1], covariances[None], np.sqrt(np.diagonal(covariances))))
-        return replace(one, means=means)
-    columns = np.broadcast_to(covariances[:, None], means.shape) if shape is Spherical else covariances
-    variances = np.diagonal(columns, axis1=1, axis2=2) if columns.ndim == 3 else columns
-    return shape().update(Moments(np.ones(len(means)), means, columns, np.sqrt(variances.mean(axis=0))))
 
 
 def as_matrices(covariance, k, d):
