@@ -1,4 +1,4 @@
-"""Kernel k-means: clusters that no straight line parts, and a graph cut in two."""
+"""Kernel k-means: clusters that no straight line separates, and a graph cut in two."""
 
 import numpy as np
 

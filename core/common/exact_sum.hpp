@@ -97,7 +97,7 @@ void exact_round_columns(View<const int64_t, 2> sums,              // in  (kSumW
                          View<double, 1> out,                      // out (m)
                          Run run = {}, View<double, 1> low = {});  // out (m) or empty: exact_low
 
-// One sum as a value that looks after its own carries.
+// One sum as a value that keeps its own carries in range.
 class ExactSum {
  public:
   void add(double x) {

@@ -112,7 +112,7 @@ class MeanIndex {
     double* const tile = tiles_.data() + fresh_ / kPoints * d * kPoints;
     for (int64_t j = 0; j < d; ++j) tile[j * kPoints + lane] = clusters_.mean_of(slot)[j];
     most_inverse_.back() = std::max(most_inverse_.back(), clusters_.inverse[static_cast<size_t>(slot)]);
-    place(slot);
+    insert(slot);
     ++fresh_;
   }
 
@@ -136,7 +136,7 @@ class MeanIndex {
   }
 
  private:
-  void place(int32_t slot) {
+  void insert(int32_t slot) {
     slots_.push_back(slot);
     ids_.push_back(clusters_.id[static_cast<size_t>(slot)]);
     inverse_.push_back(clusters_.inverse[static_cast<size_t>(slot)]);
@@ -155,7 +155,7 @@ class MeanIndex {
                                      Metric(MetricName::euclidean, 2, d), run);
     slots_.clear(), ids_.clear(), inverse_.clear(), tiles_.clear(), most_inverse_.clear();
     fresh_ = 0;
-    for (int64_t p = 0; p < m; ++p) place(slots[static_cast<size_t>(tree_->row(p))]);
+    for (int64_t p = 0; p < m; ++p) insert(slots[static_cast<size_t>(tree_->row(p))]);
     // Past the last leaf's points: no cluster.
     in_tree_ = tree_->leaves() * kPoints;
     slots_.resize(static_cast<size_t>(in_tree_), -1), ids_.resize(static_cast<size_t>(in_tree_), -2);

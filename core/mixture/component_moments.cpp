@@ -18,19 +18,19 @@ using mixture::size_of;
 namespace {
 
 // One word of 512 columns is 4 KB, a page: a scan reads each page of the array once.
-constexpr int64_t kBlock = 512;  // columns whose limbs are scanned together
+constexpr int64_t kBlock = 512;  // columns whose words are scanned together
 
-// The double nearest to one sum whose limbs are zero outside of [low, high]: the value of exact_round, without a walk
-// over all limbs. Needs low ≥ 4, so that the result is 0 or ≥ 2^(32·4 − 1074) and normal, and at most kShort limbs.
+// The double nearest to one sum whose words are zero outside of [low, high]: the value of exact_round, without a walk
+// over all words. Needs low ≥ 4, so that the result is 0 or ≥ 2^(32·4 − 1074) and normal, and at most kShort words.
 constexpr int kShort = 12;
-double round_short(const int64_t* limb, int64_t stride, int low, int high) {
+double round_short(const int64_t* word, int64_t stride, int low, int high) {
   uint64_t digits[kShort + 2];
   // count digits, and the carry out of the highest.
   const int count = high - low + 1;
   auto carry = [&](int64_t sign) {  // 32-bit digits of sign · sum; returns the carry out of the highest
     int64_t above = 0;
     for (int i = 0; i < count; ++i) {
-      int64_t value = sign < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(limb[i * stride])) : limb[i * stride];
+      int64_t value = sign < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(word[i * stride])) : word[i * stride];
       add_to_word(value, above);
       digits[i] = static_cast<uint64_t>(value) & 0xffffffff;
       above = value >> 32;
@@ -40,7 +40,7 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   int64_t above = carry(1);
   const double sign = above < 0 ? -1.0 : 1.0;
   if (above < 0) above = carry(-1);
-  digits[count] = static_cast<uint64_t>(above) & 0xffffffff;  // |above| < 2³² for limbs of an exact sum
+  digits[count] = static_cast<uint64_t>(above) & 0xffffffff;  // |above| < 2³² for words of an exact sum
   int top = count;
   while (top > 0 && digits[top] == 0) --top;
   if (digits[top] == 0) return 0.0;
@@ -58,7 +58,7 @@ double round_short(const int64_t* limb, int64_t stride, int low, int high) {
   return sign * std::ldexp(static_cast<double>(head), 32 * (low + top - 1) - shift - 1074);
 }
 
-// exact_round_columns for sums that mostly have few limbs in use, which one scan of a block of columns finds.
+// exact_round_columns for sums that mostly have few words in use, which one scan of a block of columns finds.
 void round_columns(View<const int64_t, 2> sums, View<const int64_t, 1> used, double* out, Run run) {
   for_chunks(sums.shape[1], kBlock, run, [&](int64_t, int64_t begin, int64_t end) {
     int low = kSumWords, high = -1;

@@ -113,13 +113,13 @@ class CellSums {
   std::vector<double> peaks;  // (k)
 };
 
-// The exact sums of all cells, whose limbs are cleared when they come into use.
+// The exact sums of all cells, whose words are cleared when they come into use.
 struct Total {
   View<int64_t, 2> sums;
   View<int64_t, 1> used;
 
   void add(const std::vector<double>& values) {
-    // A double occupies three limbs of 32 bits, from (exponent − 1) / 32 on; what is not finite is counted in the last.
+    // A double occupies three words of 32 bits, from (exponent − 1) / 32 on; what is not finite is counted in the last.
     // The smallest and the largest exponent of what is added, hence the words that are touched. A subnormal counts as
     // exponent 0, whose word is that of the smallest normal number.
     uint64_t least = kBeyond, most = 0;
@@ -129,8 +129,8 @@ struct Total {
       most = std::max(most, exponent);
     }
     if (least > most) return;  // zeros
-    auto limb = [](uint64_t exponent) { return static_cast<int64_t>(exponent - (exponent != 0 ? 1 : 0)) / 32; };
-    use(std::min<int64_t>(limb(least), kFiniteWords), most == kBeyond ? kSumWords : limb(most) + 3);
+    auto word = [](uint64_t exponent) { return static_cast<int64_t>(exponent - (exponent != 0 ? 1 : 0)) / 32; };
+    use(std::min<int64_t>(word(least), kFiniteWords), most == kBeyond ? kSumWords : word(most) + 3);
     for (size_t j = 0; j < values.size(); ++j)
       if (values[j] != 0) exact_add(&sums(0, static_cast<int64_t>(j)), values[j], sums.stride[0]);
   }
@@ -144,8 +144,8 @@ struct Total {
     while (used(0) > first) clear(--used(0));
     while (used(1) < last) clear(used(1)++);
   }
-  void clear(int64_t limb) {
-    for (int64_t j = 0; j < sums.shape[1]; ++j) sums(limb, j) = 0;
+  void clear(int64_t word) {
+    for (int64_t j = 0; j < sums.shape[1]; ++j) sums(word, j) = 0;
   }
 };
 

@@ -49,7 +49,7 @@ inline int64_t mixture_component_sums(int64_t d, Scatter scatter) {
 }
 inline constexpr int64_t kMixtureHead = 3;
 
-// Exact sums are arrays (kSumWords, sums); `used` holds the range of limbs in use, [used(0), used(1)): a few, since
+// Exact sums are arrays (kSumWords, sums); `used` holds the range of words in use, [used(0), used(1)): a few, since
 // centered numbers are of similar size. The others count as zero and are never read, so they need not be cleared.
 
 // Adds the sums of one pass of EM to `sums`: plain float64 within a chunk of kGrain rows, in a fixed order; chunks
@@ -61,7 +61,7 @@ void add_mixture(View<const T, 2> x,             // in      (n, d)
                  View<const double, 2> centers,  // in      (k, d) o_c, about which moments are taken
                  Scatter scatter,                //
                  View<int64_t, 2> sums,          // in, out (kSumWords, kMixtureHead + k·mixture_component_sums)
-                 View<int64_t, 1> used,          // in, out (2) the limbs of them that are in use; may grow
+                 View<int64_t, 1> used,          // in, out (2) the words of them that are in use; may grow
                  View<double, 1> peaks,          // in, out (k) raised to the largest λ_ic of a row of positive weight
                  Run run);
 

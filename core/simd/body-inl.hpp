@@ -1,6 +1,6 @@
 // Every kernel (*-inl.hpp), compiled once per instruction set: KNOLL_ISA names the namespace.
 // Only C headers and intrinsics here: an inline function of the C++ library, compiled with wider instructions, could be
-// picked by the linker for the whole program. `make check` looks for such leaks in the object file.
+// picked by the linker for the whole program. `make check` searches for such leaks in the object file.
 #include <stdint.h>
 #ifdef __FMA__
 #include <immintrin.h>

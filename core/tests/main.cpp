@@ -15,10 +15,10 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  int run = 0, failed = 0, place = 0;
+  int run = 0, failed = 0, index = 0;
   for (const auto& test : knoll_test::cases()) {
     if (argc > 1 && std::strstr(test.name, argv[1]) == nullptr) continue;
-    if (place++ % shards != shard) continue;
+    if (index++ % shards != shard) continue;
     if (test.is_long && knoll_test::quick()) {
       std::printf("skip %s\n", test.name);
       continue;

@@ -288,7 +288,7 @@ TEST("sum: a column of an array is a sum like any other") {
     for (int64_t j = 0; j < m; ++j) CHECK(into(i, j) >= 0 && into(i, j) <= 0xffffffff);
 }
 
-TEST("sum: kSafeAdds additions fit without a carry, and merging looks after itself") {
+TEST("sum: kSafeAdds additions fit without a carry, and merging normalises by itself") {
   // 2^30 additions of −(2^53 − 1) · 2^shift, made by scaling one: the words are what that many additions
   // would leave.
   for (int shift : {0, 5, 11, 31}) {

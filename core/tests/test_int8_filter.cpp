@@ -145,15 +145,15 @@ TEST("kmeans int8: a sweep separates scores at the limit, and bounds lie below, 
       for (size_t l = 0; l < kPanel; ++l) lowest[l] = std::min(lowest[l], low[l]);
     }
     CHECK(h == found && all == lowest);
-    const std::vector<float> reach(kPanel, 0.5f), travel{0.0f, 10.0f, 3.0f};
+    const std::vector<float> reach(kPanel, 0.5f), cumulative{0.0f, 10.0f, 3.0f};
     std::vector<uint16_t> bound(least.size());
     std::vector<float> lengths(kPanel);
-    table->kmeans.int8_bounds(least.data(), kCount, norm2.data(), reach.data(), 0.125f, travel.data(), 1.0f, 500.0f,
+    table->kmeans.int8_bounds(least.data(), kCount, norm2.data(), reach.data(), 0.125f, cumulative.data(), 1.0f, 500.0f,
                               bound.data());
     table->kmeans.int8_lengths(least.data(), norm2.data(), reach.data(), 0.125f, lengths.data());
     for (size_t i = 0; i < bound.size(); ++i) {
       const double truth = std::sqrt(2000.0 + least[i]) * 0.125 - 0.5;
-      const double units = std::max(truth - 1.0, 0.0) * 500 + static_cast<double>(travel[i / kPanel]);
+      const double units = std::max(truth - 1.0, 0.0) * 500 + static_cast<double>(cumulative[i / kPanel]);
       CHECK(bound[i] <= units && (bound[i] == 0xffff || bound[i] > units - 1.5));
       if (i >= kPanel) continue;
       const auto length = static_cast<double>(lengths[i]);

@@ -92,7 +92,7 @@ void arrange(const std::vector<int32_t>& rows, const TreeNodes& nodes, View<int6
              Run run) {
   struct Child {
     int32_t lowest;  // row
-    int32_t which;   // a node, or −1 − a place in `rows`
+    int32_t which;   // a node, or −1 − an index of `rows`
   };
   const auto n = static_cast<int64_t>(rows.size());
   const size_t count = nodes.height.size();

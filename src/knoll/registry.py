@@ -17,7 +17,7 @@ __all__ = ["METHODS", "Method", "compared", "display_names", "find", "title"]
 
 @dataclass(frozen=True)
 class Method:
-    """What the rest of knoll knows of a method.
+    """What all of knoll knows of a method.
 
     The seconds are those of one core of 2.5 GHz at 8 columns, for a row where the work is linear in the rows, else for
     a pair of rows.

@@ -159,8 +159,8 @@ def choose_n_components(
 
 def _small_variance(points: NDArray[Any], weights: Floats | None, threads: int) -> float:
     """Return 1e-6 of the mean variance of the columns."""
-    rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, threads=threads)
-    variance = float(rows.centering.covariance.diagonal().mean()) / rows.centering.scale / rows.centering.scale
+    rows = summarize(points, weights, estimator=None, box=False, unit=0.0, one_unit=True, matrix=False, threads=threads)
+    variance = float(rows.centering.variances.mean()) / rows.centering.scale / rows.centering.scale
     return float(min(rows.scaling.from_units(_REG_COVAR * variance, length=2), np.finfo(np.float64).max))
 
 

@@ -113,7 +113,7 @@ def test_rows_that_are_compared_are_canonical(name):
 
 
 @pytest.mark.parametrize("used", [(2**32 - 5, 3), (2**31, 70), (71, 3), (3, 71), (-1, 3), (3, -1)])
-def test_the_limbs_in_use_are_limbs(used):
+def test_the_words_in_use_are_words(used):
     k, d = 2, 2
     sums = np.zeros((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + d)), np.int64)
     with pytest.raises(ValueError, match="used"):

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import tracemalloc
 import warnings
 
 import matplotlib
@@ -30,6 +31,7 @@ from knoll.exceptions import (
     KnollWarning,
     SuspiciousResultWarning,
 )
+from knoll.mixture.preprocess import summarize
 from knoll.plots.style import NOISE, RED
 
 SHAPES = ("full", "tied", "diag", "spherical")
@@ -493,3 +495,34 @@ def test_a_faint_component_keeps_the_mean_of_its_points():
     assert 0 < ours.weights_[2] < 1e-15
     assert X.min() <= ours.means_[2, 0] <= X.max()
     assert theirs.means_[2, 0] < 1.0
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical", "fixed"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_types_without_matrices_never_make_one_of_all_columns(covariance_type, blocks):
+    n, d = 30, 2500
+    X = np.random.default_rng(0).normal(size=(n, d))
+    X[: n // 2] += 3
+    variance = 1.0 if covariance_type == "fixed" else None
+    model = GaussianMixture(2, covariance_type=covariance_type, fixed_variance=variance, random_state=0)
+    tracemalloc.start()
+    try:
+        model.fit_blocks(lambda: [X[:7], X[7:]]) if blocks else model.fit(X)
+        labels = model.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * d * d
+    assert (labels == labels[0]).tolist() == [True] * (n // 2) + [False] * (n - n // 2)
+
+
+@pytest.mark.parametrize("d", [15, 16, 17, 50])
+def test_pooled_variances_are_those_of_the_pooled_matrix(d):
+    rng = np.random.default_rng(d)
+    X = rng.normal(1e3, 1, size=(5000, d)) * 10.0 ** rng.integers(-3, 3, size=d)
+    weights = rng.integers(0, 4, size=5000).astype(float)
+    rules = {"estimator": None, "box": False, "unit": 0.0, "one_unit": False, "threads": 2}
+    matrix, variances = (summarize(X, weights, matrix=choice, **rules).centering for choice in (True, False))
+    assert matrix.covariance.shape == (d, d)
+    assert variances.covariance.tobytes() == matrix.covariance.diagonal().tobytes()
+    assert variances.origin.tobytes() == matrix.origin.tobytes()

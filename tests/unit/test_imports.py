@@ -30,7 +30,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "kmeans": (),
     "density": (),
     "hierarchy": ("density.radius_search", "density.tree"),
-    "mixture": ("gaussian.covariance", "gaussian.steps", "kmeans.lloyd"),
+    "mixture": ("gaussian.covariance", "gaussian.moments", "gaussian.steps", "kmeans.lloyd"),
     "spectral": ("kmeans.assignment", "kmeans.lloyd"),
     "kernel_kmeans": ("kmeans.lloyd", "spectral.eigen"),
 }

@@ -18,6 +18,7 @@ from knoll.gaussian.covariance import Diagonal, Fixed, Full, Spherical, Tied
 from knoll.mixture import em
 from knoll.mixture.em import Centering, MixtureState, Noise
 from knoll.reference import em_gmm
+from tests.unit.covariances import made
 
 SHAPES = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
 
@@ -49,7 +50,7 @@ def start_of(X, shape, k, seed=0, w=None, noise=None):
         Spherical: np.full(k, pooled.diagonal().mean()),
     }[shape]
     weight = 1.0 if noise is None else 1.0 - noise.weight
-    return em.from_parameters(np.full(k, weight / k), shape.from_covariances(means, covariances), centering, noise)
+    return em.from_parameters(np.full(k, weight / k), made(shape, means, covariances), centering, noise)
 
 
 def run(X, state, iterations, w=None, threads=2, **options):

@@ -16,7 +16,7 @@ import scipy.linalg
 from knoll import _core
 from knoll._typing import Floats
 
-__all__ = ["covariance_of", "eigh", "inner", "svd", "times"]
+__all__ = ["eigh", "inner", "svd", "times"]
 
 _SMALL = 64  # rows: OpenBLAS takes threads for products of more than 64³ multiplications
 _BLOCK = 32  # reflections that are applied at once
@@ -34,12 +34,6 @@ def times(a: Floats, c: Floats, threads: int = 1) -> Floats:
     out = np.empty((a.shape[0], c.shape[1]))
     _core.tall_times(a, np.ascontiguousarray(c), out, threads)
     return out
-
-
-def covariance_of(points: Floats) -> Floats:
-    """Return the covariance of the columns, (d, d), over n − 1."""
-    moved = points - points.mean(axis=0)
-    return inner(moved, moved) / (len(points) - 1)
 
 
 def eigh(matrix: Floats, last: int | None = None) -> tuple[Floats, Floats]:

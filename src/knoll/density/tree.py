@@ -254,10 +254,6 @@ class DensityTree(Estimator):
         source: Any = self._reachability(self.points_)
         return getattr(source, "metric", ""), getattr(source, "p", 2.0)
 
-    def _has_index(self) -> bool:
-        indexed = core_metric(self.metric, self.metric_params, self.p) is not None
-        return indexed and isinstance(self.points_, np.ndarray)
-
     def _check_size(self, mass: float) -> None:
         """Refuse data of less weight than min_samples, which has no core distances."""
         if mass < self._level():

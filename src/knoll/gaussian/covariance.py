@@ -8,19 +8,30 @@ and to docs/theory/02-gaussian-mixture.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.rescale import exponent_of, times_power
 from knoll._schema import no_factor, no_variances
 from knoll._typing import Floats
-from knoll.exceptions import BadData
+from knoll.gaussian import factorisation
+from knoll.gaussian.moments import (
+    FLOOR,
+    LEAST,
+    NOTHING,
+    SCATTER_COLUMNS,
+    SCATTER_FULL,
+    SCATTER_NONE,
+    Moments,
+    positive_scale,
+    rounding_of,
+    variances_of,
+    without_rounding,
+)
 
 __all__ = [
     "COVARIANCE_TYPES",
@@ -28,61 +39,17 @@ __all__ = [
     "Diagonal",
     "Fixed",
     "Full",
-    "Moments",
     "Spherical",
     "Tied",
     "estimated_types",
 ]
 
-FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
-PIVOT = 1e-12  # of its variance: below this, what a column keeps when those before it are known is little but rounding
-# Of the pooled variance, and of the squared distance from the origin, whose rounding is 2⁻¹⁰⁶ of it: a variance below
-# both is the rounding of equal points.
-NOTHING = 2.0**-96
-NARROWEST = 1e-290  # a fixed variance below this, in units of the data's, is as hard as k-means already
-_ULP = 2.0**-52
-LEAST = 2.0**-1000  # a smaller variance has lost digits to underflow, and its inverse may leave float64
-
-# What the kernels call the shapes of the E step and the second moments of the M step.
-_FULL, _TIED, _DIAGONAL, _ISOTROPIC = range(4)
-SCATTER_NONE, SCATTER_COLUMNS, SCATTER_FULL = range(3)
+_FULL, _TIED, _DIAGONAL, _ISOTROPIC = range(4)  # the shapes of the E step, as the kernels number them
 # Squared whitened distance of a mean from the origin. Up to here the tied Σ may be taken as a difference of two large
 # matrices, which costs the logarithm of this many of float64's sixteen digits.
 _NEAR = 1e4
 
 Pairs = tuple[tuple[int, int], ...]  # (component, column)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """The central moments of k components: what an M step hands to a covariance."""
-
-    mass: Floats  # (k,)
-    mean: Floats  # (k, d)
-    covariance: Floats | None  # (k, d, d), or (k, d) the variances of the columns, or None, as `scatter` selects
-    scale: Floats  # (d,) pooled standard deviation of each column
-    reg_covar: float | Floats = 0.0  # added to every variance; (d,) where the columns have units of their own
-    alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
-    total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
-    threads: int = 1
-    # Another pass: the covariances (m, d, d) of some components in the coordinates A(y − μ), from their numbers, their
-    # means (m, d) and the matrices A (m, d, d). None where the data is not at hand.
-    covariances_in: Callable[[list[int], Floats, Floats], Floats] | None = None
-
-    def unit(self) -> Floats:
-        """Return the standard deviations (d,) in which eigenvalues are measured; no less than what reg_covar adds."""
-        variances = np.square(self.scale)
-        drowned = variances < self.reg_covar
-        return _unit(np.where(drowned, np.sqrt(self.reg_covar), self.scale) if drowned.any() else self.scale)
-
-
-def narrowest(reach: int, d: int) -> float:
-    """Return the least fixed variance, in units of the data's, for rows within 2^reach squared deviations of the mean.
-
-    Two of them are at most 4d · 2^reach apart, squared, and that over the variance stays below 2^1000: beyond it all
-    distances would count as equally far. It is as hard as k-means all the same.
-    """
-    return max(NARROWEST, float(times_power(1.0, reach + 2 + exponent_of(d) - 1000)))
 
 
 class Covariance(ABC):
@@ -94,8 +61,8 @@ class Covariance(ABC):
 
     sides: ClassVar[str]  # of `covariances_`, such as "k d d"
     own_matrices: ClassVar[bool] = False  # each component has a matrix of its own
-    own_shapes: ClassVar[bool] = False  # each component has a shape of its own, not only a size
     isotropic: ClassVar[bool] = False  # one variance for all columns, which therefore keep one unit
+    pooled_matrix: ClassVar[bool] = False  # EM needs the covariance matrix of all rows, not only their variances
     free_type: ClassVar[str | None] = None  # set where the variance is held: the type that estimates it
 
     means: Floats  # (k, d) μ_c
@@ -123,14 +90,14 @@ class Covariance(ABC):
         """The covariances in scikit-learn's shape."""
 
     @property
-    @abstractmethod
     def precisions_(self) -> Floats:
         """Their inverses, in the same shape."""
+        return 1.0 / self.covariances_
 
     @property
-    @abstractmethod
     def precisions_cholesky_(self) -> Floats:
         """The upper triangles U with Σ⁻¹ = UUᵀ, in the same shape."""
+        return 1.0 / np.sqrt(self.covariances_)
 
     @abstractmethod
     def update(self, stats: Moments) -> Self:
@@ -193,9 +160,10 @@ class Covariance(ABC):
         return cls()
 
     def with_pooled(self, means: Floats, covariance: Floats, deviations: Floats, scale: float) -> Self:
-        """Return components at the means (k, d) that all have the pooled covariance (d, d), before the first M step.
+        """Return components at the means (k, d) that all have the pooled covariance, before the first M step.
 
-        `scale` is the unit that a variance which is held is brought into.
+        It is (d, d), or (d,) the variances for types that need no more. `scale` is the unit that a variance which is
+        held is brought into.
         """
         k = len(means)
         stats = Moments(np.ones(k), means, np.repeat(covariance[None], k, axis=0), deviations)
@@ -222,11 +190,6 @@ class Covariance(ABC):
     @abstractmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ⁻¹."""
-
-    @classmethod
-    @abstractmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats | None:
-        """Return the precisions of clusters with these covariances (d, d) and sizes; None where none are estimated."""
 
     # ---- arrays in scikit-learn's shape ----------------------------------------------------------------------------
 
@@ -293,6 +256,8 @@ def _nothing() -> Floats:
 class _Matrices(Covariance):
     """What types with matrices share."""
 
+    pooled_matrix: ClassVar[bool] = True
+
     @classmethod
     def diagonals(cls, array: Floats) -> Floats:
         """(k, d), or (d,) of a matrix that all share."""
@@ -340,7 +305,7 @@ class _Matrices(Covariance):
     def precision_fault(cls, array: Floats) -> str:
         """Return what the precisions of a start should be, "" where they are."""
         matrices = array.reshape(-1, *array.shape[-2:])
-        if _positive_definite(matrices):
+        if factorisation.positive_definite(matrices):
             return ""
         return "symmetric, positive-definite. Invert covariances that are."
 
@@ -358,14 +323,13 @@ class Full(_Matrices):
 
     sides: ClassVar[str] = "k d d"
     own_matrices: ClassVar[bool] = True
-    own_shapes: ClassVar[bool] = True
     scatter: ClassVar[int] = SCATTER_FULL
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
+    def from_covariances(cls, means: Floats, covariances: Floats) -> Self:
         """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
-        unit = _own_scale(covariances) if scale is None else scale
-        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
+        scale = np.sqrt(cls.diagonals(covariances).mean(axis=0))  # (d,)
+        return cls().update(Moments(np.ones(len(means)), means, covariances, scale))
 
     @classmethod
     def from_precisions_cholesky(
@@ -373,17 +337,12 @@ class Full(_Matrices):
     ) -> Self:
         """Build from U_c (k, d, d), upper triangular with Σ_c⁻¹ = U_c U_cᵀ."""
         whiteners = np.ascontiguousarray(precisions_cholesky.transpose(0, 2, 1), dtype=np.float64)
-        return cls(means, _covariances_of(whiteners), whiteners, _log_dets_of(whiteners))
+        return cls(means, factorisation.covariances_of(whiteners), whiteners, factorisation.log_dets_of(whiteners))
 
     @classmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ_c⁻¹ (k, d, d)."""
-        return cls.from_precisions_cholesky(means, np.stack([_upper_root(p) for p in precisions]))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k, d, d)."""
-        return np.linalg.inv(np.array(covariances))
+        return cls.from_precisions_cholesky(means, np.stack([factorisation.upper_root(p) for p in precisions]))
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -393,16 +352,21 @@ class Full(_Matrices):
     def update(self, stats: Moments) -> Self:
         """Take the components' own covariances (eq. 2.8); clip the eigenvalues of those that cannot be factorised."""
         assert stats.covariance is not None
-        covariances = _regularised(stats.covariance, stats.reg_covar)
-        whiteners, log_dets, failed = _factorise(covariances, _rounding(stats.mean, stats.scale), stats.threads)
+        covariances = factorisation.regularised(stats.covariance, stats.reg_covar)
+        whiteners, log_dets, failed = factorisation.factorise(
+            covariances, rounding_of(stats.mean, stats.scale), stats.threads
+        )
         floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
-        weak = [c for c in np.flatnonzero(failed >= 0).tolist() if c not in held and (alive is None or alive[c])]
-        for c, found in zip(weak, _propped(stats, weak, stats.covariance[weak]), strict=True):
+        weak = [c for c, column in enumerate(failed.tolist()) if column >= 0 and c not in held]
+        weak = weak if alive is None else [c for c in weak if alive[c]]
+        for c, found in zip(
+            weak, factorisation.propped(stats, weak, stats.covariance[weak]) if weak else (), strict=True
+        ):
             if found is not None:
                 (covariances[c], whiteners[c], log_dets[c]), failed[c] = found, -1
         for c, column in enumerate(failed.tolist()):
             if (column >= 0 or c in held) and (alive is None or alive[c]):
-                covariances[c], whiteners[c], log_dets[c], lifted = _clipped(covariances[c], stats.unit())
+                covariances[c], whiteners[c], log_dets[c], lifted = factorisation.clipped(covariances[c], stats.unit())
                 if lifted:
                     floored.append((c, column if column >= 0 else held[c]))
         if alive is not None:
@@ -423,7 +387,7 @@ class Full(_Matrices):
         """Return the same with the components clipped at the floor, and held above it from now on."""
         covariances, whiteners, log_dets = self.covariances.copy(), self.whiteners.copy(), self.log_dets.copy()
         for c in components:
-            covariances[c], whiteners[c], log_dets[c], _ = _clipped(covariances[c], _unit(scale))
+            covariances[c], whiteners[c], log_dets[c], _ = factorisation.clipped(covariances[c], positive_scale(scale))
         held = _joined(self.held, tuple((c, 0) for c in components))
         return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, held=held)
 
@@ -457,7 +421,7 @@ class Full(_Matrices):
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Find the components that reg_covar alone keeps from being singular, and the first column where it shows."""
-        columns = {c: _singular_column(matrix, reg_covar) for c, matrix in enumerate(self.covariances)}
+        columns = {c: factorisation.singular_column(matrix, reg_covar) for c, matrix in enumerate(self.covariances)}
         return {c: column for c, column in columns.items() if column >= 0}
 
     def change_from(self, old: Self) -> float:
@@ -473,7 +437,9 @@ class Full(_Matrices):
             means=(self.means - origin) * scale,
             covariances=self.covariances * scale * scale,
             whiteners=self.whiteners / scale,
-            log_dets=_log_dets_of(self.whiteners / scale),  # anew: a function of the new units' numbers alone
+            log_dets=factorisation.log_dets_of(
+                self.whiteners / scale
+            ),  # anew: a function of the new units' numbers alone
         )
 
 
@@ -497,29 +463,19 @@ class Tied(_Matrices):
     sides: ClassVar[str] = "d d"
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from Σ (d, d)."""
-        unit = _own_scale(np.asarray(covariances)[None]) if scale is None else scale
-        one = cls().update(Moments(np.ones(1), means[:1], np.asarray(covariances)[None], unit))
-        return replace(one, means=means)
-
-    @classmethod
     def from_precisions_cholesky(
         cls, means: Floats, precisions_cholesky: Floats, variance: float | None = None
     ) -> Self:
         """Build from U (d, d), upper triangular with Σ⁻¹ = UUᵀ."""
         whitener = np.ascontiguousarray(precisions_cholesky.T, dtype=np.float64)[None]
-        return cls(means, _covariances_of(whitener)[0], whitener[0], float(_log_dets_of(whitener)[0])).prepared(False)
+        return cls(
+            means, factorisation.covariances_of(whitener)[0], whitener[0], float(factorisation.log_dets_of(whitener)[0])
+        ).prepared(False)
 
     @classmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from Σ⁻¹ (d, d)."""
-        return cls.from_precisions_cholesky(means, _upper_root(precisions))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(d, d): of the covariances' average by size."""
-        return np.linalg.inv(sum(s * size for s, size in zip(covariances, sizes, strict=True)) / sizes.sum())
+        return cls.from_precisions_cholesky(means, factorisation.upper_root(precisions))
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -545,7 +501,7 @@ class Tied(_Matrices):
             mass, means = np.where(stats.alive, mass, 0.0), np.where(stats.alive[:, None], means, self.means)
         share = mass / mass.sum()  # (k,)
         if stats.covariance is not None:
-            covariance = np.einsum("c,cij->ij", share, _without_rounding(stats.covariance, means, stats.scale))
+            covariance = np.einsum("c,cij->ij", share, without_rounding(stats.covariance, means, stats.scale))
             rounding = np.full((1, means.shape[1]), LEAST)
         else:
             rounding = np.maximum(NOTHING * np.square(stats.scale), LEAST)[None]
@@ -555,15 +511,15 @@ class Tied(_Matrices):
             covariance = (covariance + covariance.T) / 2
             diagonal = covariance.reshape(-1)[:: len(covariance) + 1]
             np.maximum(diagonal, 0.0, out=diagonal)
-        covariances = _regularised(covariance[None], stats.reg_covar)
-        whiteners, log_dets, failed = _factorise(covariances, rounding)
+        covariances = factorisation.regularised(covariance[None], stats.reg_covar)
+        whiteners, log_dets, failed = factorisation.factorise(covariances, rounding)
         floored: Pairs = ()
         if failed[0] >= 0 and not self.held:
-            found = _propped_average(stats, share, means, covariance)
+            found = factorisation.propped_average(stats, share, means, covariance)
             if found is not None:
                 (covariances[0], whiteners[0], log_dets[0]), failed[0] = found, -1
         if failed[0] >= 0 or self.held:
-            covariances[0], whiteners[0], log_dets[0], lifted = _clipped(covariances[0], stats.unit())
+            covariances[0], whiteners[0], log_dets[0], lifted = factorisation.clipped(covariances[0], stats.unit())
             if lifted:
                 floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.held[0][1]),)
         return replace(
@@ -580,7 +536,7 @@ class Tied(_Matrices):
         """Return the same, clipped at the floor and held above it from now on."""
         if not components:
             return self
-        covariance, whitener, log_det, _ = _clipped(self.covariance, _unit(scale))
+        covariance, whitener, log_det, _ = factorisation.clipped(self.covariance, positive_scale(scale))
         return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, held=((-1, 0),))
 
     @property
@@ -610,7 +566,7 @@ class Tied(_Matrices):
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Return {−1: the first column where it shows} if reg_covar alone keeps Σ from being singular."""
-        column = _singular_column(self.covariance, reg_covar)
+        column = factorisation.singular_column(self.covariance, reg_covar)
         return {-1: column} if column >= 0 else {}
 
     def change_from(self, old: Self) -> float:
@@ -626,46 +582,49 @@ class Tied(_Matrices):
             means=(self.means - origin) * scale,
             covariance=self.covariance * scale * scale,
             whitener=self.whitener / scale,
-            log_det=float(_log_dets_of(self.whitener[None] / scale)[0]),
+            log_det=float(factorisation.log_dets_of(self.whitener[None] / scale)[0]),
         )
         return changed.prepared(self.direct)
 
 
 @dataclass(frozen=True)
-class Diagonal(Covariance):
-    """Every Σ_c is diagonal: its variances σ²_cj."""
+class _Variances(Covariance):
+    """What types share that estimate variances: one per component and column, (k, d), or one per component, (k,)."""
 
     means: Floats = field(default_factory=_nothing)  # (k, d)
-    variances: Floats = field(default_factory=_nothing)  # (k, d)
-    floored: Pairs = ()  # (component, column)
+    variances: Floats = field(default_factory=_nothing)  # (k, d) or (k,)
+    floored: Pairs = ()  # (component, column), or (component, 0)
     held: Pairs = ()
 
-    sides: ClassVar[str] = "k d"
-    own_shapes: ClassVar[bool] = True
     scatter: ClassVar[int] = SCATTER_COLUMNS
-
-    @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from the variances (k, d)."""
-        unit = _own_scale(covariances) if scale is None else scale
-        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(
         cls, means: Floats, precisions_cholesky: Floats, variance: float | None = None
     ) -> Self:
-        """Build from 1/σ_cj (k, d)."""
+        """Build from 1/σ."""
         return cls(means, np.asarray(precisions_cholesky, dtype=np.float64) ** -2.0)
 
     @classmethod
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
-        """Build from 1/σ²_cj (k, d)."""
+        """Build from 1/σ²."""
         return cls(means, 1.0 / np.asarray(precisions, dtype=np.float64))
 
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k, d)."""
-        return np.array([1 / np.diag(s) for s in covariances])
+    @property
+    def covariances_(self) -> Floats:
+        """The variances."""
+        return self.variances
+
+    def moved(self, origin: Floats, scale: float) -> Self:
+        """Return the same Gaussians for the points (x − origin)·scale."""
+        return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
+
+
+@dataclass(frozen=True)
+class Diagonal(_Variances):
+    """Every Σ_c is diagonal: its variances σ²_cj."""
+
+    sides: ClassVar[str] = "k d"
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -680,9 +639,9 @@ class Diagonal(Covariance):
     def update(self, stats: Moments) -> Self:
         """Take the variances of the columns; floor those that are nothing but rounding."""
         assert stats.covariance is not None
-        variances = _variances(stats.covariance) + stats.reg_covar
-        unit = np.square(_unit(stats.scale))
-        bad = ~(variances > _rounding(stats.mean, _unit(stats.scale)))
+        variances = variances_of(stats.covariance) + stats.reg_covar
+        unit = np.square(positive_scale(stats.scale))
+        bad = ~(variances > rounding_of(stats.mean, positive_scale(stats.scale)))
         for c, j in self.held:
             bad[c, j] |= variances[c, j] < FLOOR * unit[j]
         variances = np.where(bad, FLOOR * unit, variances)
@@ -699,24 +658,9 @@ class Diagonal(Covariance):
         """Return the same with the components clipped at the floor, and held above it from now on."""
         chosen = list(components)
         variances = self.variances.copy()
-        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(_unit(scale)))
+        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(positive_scale(scale)))
         held = _joined(self.held, tuple((c, j) for c in chosen for j in range(variances.shape[1])))
         return replace(self, variances=variances, held=held)
-
-    @property
-    def covariances_(self) -> Floats:
-        """(k, d)."""
-        return self.variances
-
-    @property
-    def precisions_cholesky_(self) -> Floats:
-        """(k, d)."""
-        return 1.0 / np.sqrt(self.variances)
-
-    @property
-    def precisions_(self) -> Floats:
-        """(k, d)."""
-        return 1.0 / self.variances
 
     def _log_dets(self) -> Floats:
         dets: Floats = np.log(self.variances).sum(axis=1)
@@ -734,31 +678,12 @@ class Diagonal(Covariance):
         """Return the largest change, in standard deviations and relative to the variances."""
         return _change(self.means, old.means, np.sqrt(old.variances), self.variances, old.variances, old.variances)
 
-    def moved(self, origin: Floats, scale: float) -> Self:
-        """Return the same Gaussians for the points (x − origin)·scale."""
-        return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
-
 
 class _Isotropic(Covariance):
     """One variance per component."""
 
     sides: ClassVar[str] = "k"
     isotropic: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def covariances_(self) -> Floats:
-        """(k,)."""
-
-    @property
-    def precisions_cholesky_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / np.sqrt(self.covariances_)
-
-    @property
-    def precisions_(self) -> Floats:
-        """(k,)."""
-        return 1.0 / self.covariances_
 
     def _log_dets(self) -> Floats:
         return self.means.shape[1] * np.log(self.covariances_)
@@ -784,40 +709,8 @@ class _Isotropic(Covariance):
 
 
 @dataclass(frozen=True)
-class Spherical(_Isotropic):
+class Spherical(_Isotropic, _Variances):
     """Every Σ_c = σ²_c I."""
-
-    means: Floats = field(default_factory=_nothing)  # (k, d)
-    variances: Floats = field(default_factory=_nothing)  # (k,)
-    floored: Pairs = ()  # (component, 0)
-    held: Pairs = ()
-
-    scatter: ClassVar[int] = SCATTER_COLUMNS
-
-    @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
-        """Build from the variances (k,)."""
-        columns = np.repeat(np.asarray(covariances)[:, None], means.shape[1], axis=1)
-        return cls().update(
-            Moments(np.ones(len(means)), means, columns, _own_scale(columns) if scale is None else scale)
-        )
-
-    @classmethod
-    def from_precisions_cholesky(
-        cls, means: Floats, precisions_cholesky: Floats, variance: float | None = None
-    ) -> Self:
-        """Build from 1/σ_c (k,)."""
-        return cls(means, np.asarray(precisions_cholesky, dtype=np.float64) ** -2.0)
-
-    @classmethod
-    def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
-        """Build from 1/σ²_c (k,)."""
-        return cls(means, 1.0 / np.asarray(precisions, dtype=np.float64))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> Floats:
-        """(k,)."""
-        return np.array([len(s) / np.trace(s) for s in covariances])
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -827,9 +720,9 @@ class Spherical(_Isotropic):
     def update(self, stats: Moments) -> Self:
         """Take the mean of the columns' variances; floor one that is nothing but rounding."""
         assert stats.covariance is not None
-        variances = (_variances(stats.covariance) + stats.reg_covar).mean(axis=1)
-        unit = np.square(_unit(stats.scale)).mean()
-        bad = ~(variances > _rounding(stats.mean, _unit(stats.scale)).mean(axis=1))
+        variances = (variances_of(stats.covariance) + stats.reg_covar).mean(axis=1)
+        unit = np.square(positive_scale(stats.scale)).mean()
+        bad = ~(variances > rounding_of(stats.mean, positive_scale(stats.scale)).mean(axis=1))
         for c, _ in self.held:
             bad[c] |= variances[c] < FLOOR * unit
         variances = np.where(bad, FLOOR * unit, variances)
@@ -846,13 +739,8 @@ class Spherical(_Isotropic):
         """Return the same with the components clipped at the floor, and held above it from now on."""
         chosen = list(components)
         variances = self.variances.copy()
-        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(_unit(scale)).mean())
+        variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(positive_scale(scale)).mean())
         return replace(self, variances=variances, held=_joined(self.held, tuple((c, 0) for c in chosen)))
-
-    @property
-    def covariances_(self) -> Floats:
-        """(k,)."""
-        return self.variances
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Find the components that reg_covar alone keeps from being singular; the column is 0."""
@@ -862,10 +750,6 @@ class Spherical(_Isotropic):
         """Return the largest change, in standard deviations and relative to the variances."""
         sigma = np.sqrt(old.variances)[:, None]
         return _change(self.means, old.means, sigma, self.variances, old.variances, old.variances)
-
-    def moved(self, origin: Floats, scale: float) -> Self:
-        """Return the same Gaussians for the points (x − origin)·scale."""
-        return replace(self, means=(self.means - origin) * scale, variances=self.variances * scale * scale)
 
 
 @dataclass(frozen=True)
@@ -896,10 +780,6 @@ class Fixed(_Isotropic):
     def from_precisions(cls, means: Floats, precisions: Floats) -> Self:
         """Build from 1/ε (k,), all equal."""
         return cls(means, float(1.0 / precisions[0]))
-
-    @classmethod
-    def precisions_of(cls, covariances: Sequence[Floats], sizes: NDArray[np.int64]) -> None:
-        """Return nothing: ε is held."""
 
     @classmethod
     def n_parameters(cls, k: int, d: int) -> int:
@@ -964,236 +844,15 @@ def estimated_types() -> tuple[str, ...]:
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _singular_column(matrix: Floats, reg_covar: float | Floats) -> int:
-    """Return the first column that depends on those before it without reg_covar, −1 where there is none."""
-    return int(_core.cholesky(matrix - np.diag(np.broadcast_to(reg_covar, len(matrix))), PIVOT))
-
-
 def _small_variances(variances: Floats, pooled: Floats) -> dict[int, int]:
     """Map each component to the first column whose variance (k, d) is nothing beside the pooled one."""
-    return {int(c): int(column) for c, column in reversed(np.argwhere(variances <= PIVOT * pooled).tolist())}
-
-
-def _positive_definite(matrices: Floats) -> bool:
-    if not np.allclose(matrices, matrices.transpose(0, 2, 1)):
-        return False
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _regularised(covariances: Floats, reg_covar: float | Floats) -> Floats:
-    """Return a copy with `reg_covar` added to the diagonals."""
-    copy = np.array(covariances)  # (k, d, d)
-    if np.any(reg_covar):
-        d = copy.shape[1]
-        copy.reshape(len(copy), -1)[:, :: d + 1] += reg_covar
-    return copy
-
-
-def _variances(covariance: Floats) -> Floats:
-    """Return the variances of the columns (k, d), whichever second moments were summed."""
-    return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
-
-
-def _own_scale(covariance: Floats) -> Floats:
-    """Return the standard deviations (d,) of covariances that come without data to compare them with."""
-    scale: Floats = np.sqrt(_variances(np.asarray(covariance)).mean(axis=0))
-    return scale
-
-
-def _rounding(means: Floats, scale: Floats) -> Floats:
-    """Return the variances (k, d) that the rounding of equal points may have, about means in the frame."""
-    with np.errstate(over="ignore"):
-        return np.maximum(NOTHING * np.square(np.minimum(scale, np.abs(means))), LEAST)
-
-
-def _without_rounding(covariances: Floats, means: Floats, scale: Floats) -> Floats:
-    """Return covariances (k, d, d) with 0 for the rounding of equal points: far out it is much beside others'."""
-    lost = ~(_variances(covariances) > _rounding(means, scale))  # (k, d)
-    if not lost.any():
-        return covariances
-    return np.where(lost[:, :, None] | lost[:, None, :], 0.0, covariances)
-
-
-def _factorise(covariances: Floats, rounding: Floats, threads: int = 1) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Return whiteners, log-determinants and the column whose pivot is nothing but rounding, −1 where there is none."""
-    k, d = covariances.shape[:2]
-    whiteners, log_dets, failed = np.empty((k, d, d)), np.empty(k), np.empty(k, dtype=np.int64)
-    _core.factorise(covariances.reshape(k, -1), PIVOT, whiteners.reshape(k, -1), log_dets, failed, threads)
-    variances = covariances.reshape(k, -1)[:, :: d + 1]
-    lost = ~(variances > rounding)  # (k, d)
-    if lost.any():
-        failed = np.where((failed < 0) & lost.any(axis=1), lost.argmax(axis=1), failed)
-    return whiteners, log_dets, failed
-
-
-# ---- what reg_covar alone keeps from being singular --------------------------------------------------------------
-
-Factored = tuple[Floats, Floats, float]  # Σ (d, d), its whitener (d, d) and log |Σ|
-
-
-def _propped(stats: Moments, components: list[int], covariances: Floats) -> list[Factored | None]:
-    """Factorise S + reg_covar for some components whose S (m, d, d) are singular to rounding; None: reg_covar is, too.
-
-    The small eigenvalues of a computed S are the rounding of its largest, which may be far above reg_covar. So the rows
-    are taken in coordinates that are white for S with that rounding added: there the small ones are summed by
-    themselves, and err by the square of the rounding.
-    """
-    d = stats.mean.shape[1]
-    reg = np.broadcast_to(np.asarray(stats.reg_covar, dtype=np.float64), d)
-    enough = np.all(reg > _rounding(stats.mean[components], stats.scale), axis=1).tolist()
-    starts = [_White.of(s, reg) if ok and reg.all() else None for s, ok in zip(covariances, enough, strict=True)]
-    for _ in range(_ROUNDS):
-        blurred = [i for i, white in enumerate(starts) if white is not None and white.blurred]
-        if not blurred or stats.covariances_in is None:
-            break
-        chosen = [components[i] for i in blurred]
-        axes = np.stack([starts[i].axes for i in blurred])  # type: ignore[union-attr]
-        seen = stats.covariances_in(chosen, stats.mean[chosen], axes)
-        for i, covariance in zip(blurred, seen, strict=True):
-            starts[i] = starts[i].refined(covariance)  # type: ignore[union-attr]
-    return [None if white is None else white.factored() for white in starts]
-
-
-def _propped_average(stats: Moments, share: Floats, means: Floats, covariance: Floats) -> Factored | None:
-    """Do the same for the one covariance (d, d) that all components share."""
-    reg = np.broadcast_to(np.asarray(stats.reg_covar, dtype=np.float64), len(covariance))
-    white = _White.of(covariance, reg) if reg.all() else None
-    present = np.flatnonzero(share > 0)
-    for _ in range(_ROUNDS):
-        if white is None or not white.blurred or stats.covariances_in is None:
-            break
-        axes = np.repeat(white.axes[None], len(present), axis=0)
-        seen = stats.covariances_in(present.tolist(), means[present], axes)
-        white = white.refined(np.einsum("c,cij->ij", share[present], seen))
-    return None if white is None else white.factored()
-
-
-_ROUNDS = 2  # one squares the rounding; a second serves columns of very unlike sizes
-_CLEAR = 1e-4  # of an eigenvalue: rounding below this share changes a log-density by less than 1e-4
-
-
-@dataclass(frozen=True)
-class _White:
-    """Coordinates A in which A Σ Aᵀ is near I, for Σ = S + diag(reg); `blurred`: rounding hides an eigenvalue of it."""
-
-    axes: Floats  # (d, d) A: each row an eigenvector over its standard deviation
-    reg: Floats  # (d,)
-    blurred: bool
-
-    @classmethod
-    def of(cls, covariance: Floats, reg: Floats) -> _White | None:
-        """Make them from S; None where reg is nothing beside it."""
-        unit = np.sqrt(reg)
-        with np.errstate(over="ignore"):
-            relative = covariance / np.outer(unit, unit)
-        if not np.isfinite(relative).all() or NOTHING * relative.diagonal().max() >= 1:
-            return None
-        values, vectors = scipy.linalg.eigh(relative)
-        noise = 4 * len(values) * _ULP * float(values[-1])
-        deviations = np.sqrt(np.maximum(values, noise) + 1.0)
-        return cls(vectors.T / deviations[:, None] / unit, reg, noise > _CLEAR)
-
-    def refined(self, covariance: Floats) -> _White:
-        """Return them with the eigenvalues that S, seen in these coordinates, has."""
-        covariance = covariance + (self.axes * self.reg) @ self.axes.T
-        values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2)
-        noise = 4 * len(values) * _ULP * float(values[-1])
-        axes = (vectors.T @ self.axes) / np.sqrt(np.maximum(values, noise))[:, None]
-        return _White(axes, self.reg, bool(values[0] * _CLEAR < noise))
-
-    def factored(self) -> Factored | None:
-        """Return Σ, its whitener and log-determinant: A = QF with F lower triangular."""
-        with np.errstate(over="ignore"):  # beside a huge constant column a deviation may be below 2^−512
-            size = np.square(self.axes).sum(axis=1)
-        rows = self.axes[np.argsort(-size, kind="stable")]  # large rows first: then the small ones keep their digits
-        (upper,) = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)
-        signs = np.where(upper.diagonal()[::-1] < 0, -1.0, 1.0)
-        whitener: Floats = np.ascontiguousarray(upper[::-1, ::-1] * signs[:, None], dtype=np.float64)
-        if not (np.isfinite(whitener).all() and (whitener.diagonal() > 0).all()):
-            return None
-        lower = np.empty_like(whitener)
-        _core.invert_lower(whitener, lower)
-        return lower @ lower.T, whitener, float(-2.0 * np.log(whitener.diagonal()).sum())
+    return {
+        int(c): int(column) for c, column in reversed(np.argwhere(variances <= factorisation.PIVOT * pooled).tolist())
+    }
 
 
 def _joined(held: Pairs, more: Pairs) -> Pairs:
     return held if set(more) <= set(held) else tuple(sorted({*held, *more}))
-
-
-def _clipped(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, float, bool]:
-    """Return the covariance with clipped eigenvalues, its whitener, its log-determinant, and if any was lifted."""
-    clipped, root, lifted = _clip_eigenvalues(covariance, unit)
-    try:
-        lower = scipy.linalg.cholesky(clipped, lower=True)
-    except scipy.linalg.LinAlgError:  # the floor is below the rounding of the largest eigenvalue
-        lower = _lower_root(root)
-        clipped = lower @ lower.T
-    whitener = np.empty_like(lower)
-    _core.invert_lower(lower, whitener)
-    return clipped, whitener, float(2.0 * np.log(lower.diagonal()).sum()), lifted
-
-
-def _lower_root(root: Floats) -> Floats:
-    """Return L, lower triangular with a positive diagonal, LLᵀ = RᵀR: it loses half the digits that RᵀR would."""
-    triangle = scipy.linalg.qr(root, mode="r", check_finite=False)[0]
-    lower: Floats = np.ascontiguousarray((triangle * np.where(triangle.diagonal() < 0, -1.0, 1.0)[:, None]).T)
-    if not (np.isfinite(lower).all() and (np.square(lower.diagonal()) >= LEAST).all()):
-        raise _ill_defined()
-    return lower
-
-
-def _ill_defined() -> BadData:
-    return BadData(
-        "The fit failed because some components have ill-defined empirical covariance: columns of very unlike sizes "
-        "depend on each other. Increase reg_covar, take fewer components, or scale the columns."
-    )
-
-
-def _unit(scale: Floats) -> Floats:
-    """Return the scale; a column without any takes the mean one of the others, and where there is none, 1."""
-    here = scale >= np.sqrt(LEAST)
-    present = scale[here]
-    return np.where(here, scale, np.sqrt(np.mean(present**2)) if len(present) else 1.0)
-
-
-def _clip_eigenvalues(covariance: Floats, unit: Floats) -> tuple[Floats, Floats, bool]:
-    """Clip the eigenvalues at FLOOR in units of the pooled variances: the exact M step under Σ ⪰ FLOOR·diag(unit²).
-
-    Also return R with RᵀR = Σ, and whether any eigenvalue was lifted.
-    """
-    if not np.isfinite(covariance).all():
-        raise _ill_defined()
-    values, vectors = scipy.linalg.eigh(covariance / np.outer(unit, unit))
-    lifted = bool(values.min() < FLOOR)
-    values = np.maximum(values, FLOOR)
-    root = np.sqrt(values)[:, None] * vectors.T * unit
-    if not lifted:
-        return covariance, root, False
-    clipped = (vectors * values) @ vectors.T
-    clipped = np.outer(unit, unit) * (clipped + clipped.T) / 2
-    return np.asarray(clipped), root, True
-
-
-def _upper_root(precision: Floats) -> Floats:
-    """Return U, upper triangular, with precision = UUᵀ: Cholesky from the last row to the first."""
-    lower = scipy.linalg.cholesky(np.asarray(precision, dtype=np.float64)[::-1, ::-1], lower=True)
-    return np.asarray(lower[::-1, ::-1])
-
-
-def _covariances_of(whiteners: Floats) -> Floats:
-    lower = np.empty_like(whiteners)
-    for c in range(len(whiteners)):
-        _core.invert_lower(whiteners[c], lower[c])
-    return np.matmul(lower, lower.transpose(0, 2, 1))
-
-
-def _log_dets_of(whiteners: Floats) -> Floats:
-    dets: Floats = -2.0 * np.log(np.diagonal(whiteners, axis1=1, axis2=2)).sum(axis=1)
-    return dets
 
 
 def _row_products(rows: Floats, matrix: Floats) -> Floats:

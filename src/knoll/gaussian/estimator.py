@@ -29,7 +29,8 @@ from knoll._schema import Array, Boolean, Columns, Real, no_factor, no_variances
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
 from knoll.gaussian import steps
-from knoll.gaussian.covariance import FLOOR, Full, Moments
+from knoll.gaussian.covariance import Full
+from knoll.gaussian.moments import FLOOR, Moments
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,

@@ -28,7 +28,12 @@ class GaussianState:
     origin: NDArray[np.float64]  # (d,)
     mass: float
     mean: NDArray[np.float64]  # (d,)
-    covariance: NDArray[np.float64]  # (d, d)
+    covariance: NDArray[np.float64]  # (d, d), or (d,) the variances where nobody needs more
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Those of the columns, (d,)."""
+        return self.covariance if self.covariance.ndim == 1 else self.covariance.diagonal()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from knoll._common.blocks import Block
 from knoll._common.loop import StepReport
 from knoll._common.rescale import exponent_of, times_power
 from knoll._typing import Floats
-from knoll.gaussian.covariance import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Covariance, Full, Moments
+from knoll.gaussian.covariance import Covariance, Full
+from knoll.gaussian.moments import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Moments
 from knoll.gaussian.steps import GaussianState
 
 __all__ = [
@@ -64,7 +65,7 @@ class Centering:
     origin: Floats  # (d,)
     scale: float  # a power of two
     mean: Floats  # (d,)
-    covariance: Floats  # (d, d)
+    covariance: Floats  # (d, d), or (d,) the variances, where the type of covariance needs no more
 
     @classmethod
     def of(cls, pooled: GaussianState, least: float = 0.0, origin: Floats | None = None) -> Centering:
@@ -72,7 +73,7 @@ class Centering:
 
         `least` is the smallest standard deviation that may become 1; `origin` (d,) takes the place of the mean.
         """
-        largest = float(np.sqrt(pooled.covariance.diagonal().max(initial=0.0)))
+        largest = float(np.sqrt(pooled.variances.max(initial=0.0)))
         unit = max(largest, least)
         scale = float(times_power(1.0, -exponent_of(unit))) if 0 < largest < np.inf else 1.0
         covariance = pooled.covariance * scale * scale
@@ -84,6 +85,16 @@ class Centering:
     def plain(cls, d: int) -> Centering:
         """Measure as the data is; for models whose data is not at hand. The pooled variances are taken as 1."""
         return cls(np.zeros(d), 1.0, np.zeros(d), np.eye(d))
+
+    @property
+    def variances(self) -> Floats:
+        """The pooled variances of the columns, (d,)."""
+        return self.covariance if self.covariance.ndim == 1 else self.covariance.diagonal()
+
+    @property
+    def deviations(self) -> Floats:
+        """The pooled standard deviations of the columns, (d,)."""
+        return np.sqrt(np.maximum(self.variances, 0.0))
 
     @property
     def exponent(self) -> int:
@@ -188,7 +199,7 @@ def blank(covariance: Covariance, k: int, centering: Centering, noise: Noise | N
     """
     d = len(centering.origin)
     centers = np.zeros((k, d))  # the origin: the mean of all rows, or their median where a few lie far out
-    shape = covariance.with_pooled(centers, centering.covariance, _deviations(centering), centering.scale)
+    shape = covariance.with_pooled(centers, centering.covariance, centering.deviations, centering.scale)
     weight = 1.0 if noise is None else 1.0 - noise.weight
     assert shape.means.shape == (k, d)
     return MixtureState(np.full(k, weight / k), shape.prepared(direct=True), noise, centering)
@@ -341,10 +352,6 @@ def log_joint(points: NDArray[Any], state: MixtureState, threads: int) -> Floats
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _deviations(centering: Centering) -> Floats:
-    return np.sqrt(np.maximum(centering.covariance.diagonal(), 0.0))
-
-
 def _centers(state: MixtureState) -> Floats:
     if state.centers is not None:
         return state.centers
@@ -470,13 +477,15 @@ def _finish(
     centering, alive = state.centering, moments.alive
     shape = state.covariance
     if alive.any():
-        pooled = centering.covariance + np.outer(centering.mean, centering.mean) if moments.covariance is None else None
+        pooled = None
+        if shape.pooled_matrix and moments.covariance is None:
+            pooled = centering.covariance + np.outer(centering.mean, centering.mean)
         shape = shape.update(
             Moments(
                 mass=moments.mass,
                 mean=moments.mean,
                 covariance=moments.covariance,
-                scale=_deviations(centering),
+                scale=centering.deviations,
                 reg_covar=reg_covar * centering.scale * centering.scale,
                 alive=None if alive.all() else alive,
                 total=pooled,

@@ -33,7 +33,8 @@ from knoll.exceptions import (
     InvalidParameter,
     SuspiciousResultWarning,
 )
-from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, LEAST, NARROWEST, Covariance, narrowest
+from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance
+from knoll.gaussian.moments import FLOOR, LEAST, NARROWEST, narrowest
 from knoll.mixture import em
 from knoll.mixture.em import Centering, MixtureState, Noise
 from knoll.mixture.init import Start, check_initial
@@ -436,6 +437,7 @@ class GaussianMixture(DensityMixin, Estimator):
             "box": box,
             "unit": math.sqrt(held),
             "one_unit": shape.isotropic,
+            "matrix": shape.pooled_matrix,
             "threads": self._threads(),
         }
 
@@ -496,8 +498,7 @@ class GaussianMixture(DensityMixin, Estimator):
             run, fallen = self._run_once(rows, state, before, restart)
             if not fallen or self.reg_covar > 0:
                 return run
-            deviations = np.sqrt(np.maximum(rows.centering.covariance.diagonal(), 0.0))
-            state = replace(state, covariance=state.covariance.with_floor(fallen, deviations))
+            state = replace(state, covariance=state.covariance.with_floor(fallen, rows.centering.deviations))
 
     def _run_once(
         self, rows: MixtureRows, state: MixtureState, before: float, restart: int
@@ -586,7 +587,7 @@ class GaussianMixture(DensityMixin, Estimator):
         reg_covar = rows.scaling.to_units(self.reg_covar, length=2) * centering.scale * centering.scale
         floored = dict(reversed(state.covariance.floored))  # component → its first column
         propped: dict[int, int] = {}
-        pooled = centering.covariance.diagonal()
+        pooled = centering.variances
         if pooled.any() and (pooled <= reg_covar).all():
             with np.errstate(over="ignore", under="ignore"):
                 largest = rows.scaling.from_units(pooled / centering.scale / centering.scale, length=2).max()
@@ -923,11 +924,11 @@ def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
     origin = np.where(lossy[weights > 0].any(axis=0), 0.0, origin)
     extent, narrowest = max(float(widths.max()), float(np.abs(means - origin).max())), float(widths.min())
     if not 0 < extent < math.inf:
-        return Centering(origin, 1.0, np.zeros(d), np.eye(d))
+        return Centering(origin, 1.0, np.zeros(d), np.ones(d))
     exponent = exponent_of(extent)
     if narrowest > 0 and (below := exponent - exponent_of(narrowest)) > _DIFFERENT:
         exponent -= below // 2
-    return Centering(origin, float(times_power(1.0, -max(exponent, -1000))), np.zeros(d), np.eye(d))
+    return Centering(origin, float(times_power(1.0, -max(exponent, -1000))), np.zeros(d), np.ones(d))
 
 
 def _mean(values: Floats, weights: Floats | None) -> float:

@@ -21,7 +21,8 @@ from knoll._common.blocks import Block
 from knoll._common.rescale import near_one, times_power
 from knoll._typing import Floats
 from knoll.exceptions import InvalidParameter
-from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, LEAST, Covariance, narrowest
+from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance
+from knoll.gaussian.moments import FLOOR, LEAST, narrowest
 from knoll.kmeans import lloyd
 from knoll.mixture import em
 from knoll.mixture.em import MixtureState, Noise
@@ -159,7 +160,7 @@ class Start:
             )
         means = (np.asarray(block.points[chosen], dtype=np.float64) - centering.origin) * centering.scale
         # so narrow a start gives each row to the nearest mean in the first E step
-        variance = float(centering.covariance.diagonal().mean())
+        variance = float(centering.variances.mean())
         factor = 1.0 / math.sqrt(FLOOR * (variance if variance > LEAST else 1.0))
         return replace(state, covariance=state.covariance.narrow(means, factor))
 

@@ -27,12 +27,14 @@ from knoll.validation import refuse_not_finite
 __all__ = ["SAMPLE", "MixtureRows", "summarize", "summarize_blocks"]
 
 Blocks = Callable[[], Iterator[Block]]
+States = list[steps.GaussianState]  # of groups of columns
 
 SAMPLE = 20_000  # rows of blocks from which a start by name is drawn
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
 # A weight below this share of the largest is 0. A row of weight w is at most w^−½ standard deviations from the mean, so
 # that with this bound the squares of all rows are numbers.
 _NEGLIGIBLE = 2.0**-900
+_COLUMNS = 16  # at a time, where only variances are needed
 _PASSES = 4  # for the pooled moments: one is enough unless the first rows lie far from the others
 _MEDIAN = 1024  # rows, or up to twice as many, whose median is compared with the mean
 # The mean of a column is no origin where it lies farther from the median than this many median deviations: a few rows
@@ -65,12 +67,14 @@ def summarize(
     box: bool,
     unit: float,
     one_unit: bool,
+    matrix: bool,
     threads: int,
 ) -> MixtureRows:
     """Summarize one array: its pooled moments show whether every value is finite, and how large they are.
 
     `unit` is a length that must stay a number when the values are scaled, such as the root of a variance that is held.
-    With `one_unit` the columns share one power of two: their variances are compared with each other.
+    With `one_unit` the columns share one power of two: their variances are compared with each other. Without `matrix`
+    the pooled covariance is known by its variances only, which cost no d² sums.
     """
     count = float(len(points)) if weights is None else _count(int(np.count_nonzero(weights)), weights)
     if weights is not None:
@@ -81,7 +85,7 @@ def summarize(
             points, weights = present_rows(Block(points, weights))
     block = sample = Block(points, weights)
     scaling = Rescaling()
-    pooled = _pooled(lambda: iter([block]), block, threads)
+    pooled = _pooled(lambda: iter([block]), block, matrix, threads)
     corners = np.zeros((0, points.shape[1]))
     reach = _reach(len(points), 1.0 if weights is None else float(weights.max() / weights.min()))
     if not _is_plain(pooled, reach, unit):
@@ -91,7 +95,7 @@ def summarize(
         sample = Block(_in_one_unit(points, corners), weights)
         if scaling:
             block = Block(scaling.down(points), weights)
-            pooled = _pooled(lambda: iter([block]), block, threads)
+            pooled = _pooled(lambda: iter([block]), block, matrix, threads)
     elif box:
         corners = _corners(points)
     origin = _origin(scaling.down(points[:: _stride(len(points))]), pooled)
@@ -102,7 +106,15 @@ def summarize(
 
 
 def summarize_blocks(
-    source: BlockSource, *, estimator: Any, seed: int, box: bool, unit: float, one_unit: bool, threads: int
+    source: BlockSource,
+    *,
+    estimator: Any,
+    seed: int,
+    box: bool,
+    unit: float,
+    one_unit: bool,
+    matrix: bool,
+    threads: int,
 ) -> MixtureRows:
     """Summarize blocks: the same in two passes, and a sample that does not depend on the cuts."""
     owner = type(estimator).__name__
@@ -138,7 +150,7 @@ def summarize_blocks(
     _, _, points, each = found.sample
     weights = _relative(each, heaviest) if found.weighted else None
     sample, scaled_sample = (Block(of, weights) for of in (_in_one_unit(points, corners), scaling.down(points)))
-    pooled = _pooled(blocks, next(blocks()), threads)
+    pooled = _pooled(blocks, next(blocks()), matrix, threads)
     centering = Centering.of(pooled, _least(unit, scaling), _origin(scaling.down(found.every.rows), pooled))
     reach = _reach(found.present, found.heaviest / found.lightest)
     return MixtureRows(blocks, sample, scaled_sample, centering, scaling, corners, source.dtype, count, reach, threads)
@@ -147,14 +159,33 @@ def summarize_blocks(
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _pooled(blocks: Blocks, first: Block, threads: int) -> steps.GaussianState:
-    """Compute mean and covariance of all rows together (section 1)."""
+def _pooled(blocks: Blocks, first: Block, matrix: bool, threads: int) -> steps.GaussianState:
+    """Compute mean and covariance of all rows together (section 1); without `matrix` only the variances.
 
-    def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
-        sums = (steps.partial(block, state, threads) for block in blocks())
-        return steps.finish(functools.reduce(lambda a, b: steps.merge(a, b, threads), sums), state, threads)
+    Those come from the matrices of a few columns each: an entry is the same whatever the other columns are.
+    """
+    d = first.points.shape[1]
+    width = d if matrix else _COLUMNS
+    groups = [slice(j, j + width) for j in range(0, d, width)]
 
-    return iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled)[0]
+    def step(states: States) -> tuple[States, StepReport]:
+        each = (_grouped(block, groups, states) for block in blocks())
+        sums = ([steps.partial(rows, of, threads) for rows, of in pairs] for pairs in each)
+        total = functools.reduce(lambda a, b: [steps.merge(*pair, threads) for pair in zip(a, b, strict=True)], sums)
+        found = [steps.finish(stats, of, threads) for stats, of in zip(total, states, strict=True)]
+        return [state for state, _ in found], StepReport(np.nan, max(report.changed for _, report in found))
+
+    begin = [steps.start(Block(first.points[:, columns], first.weights)) for columns in groups]
+    states, _ = iterate(step, begin, max_iter=_PASSES, stop=steps.settled)
+    if matrix:
+        return states[0]
+    mean, variances = (np.concatenate(of) for of in zip(*((s.mean, s.variances) for s in states), strict=True))
+    return steps.GaussianState(mean, states[0].mass, mean, variances)
+
+
+def _grouped(block: Block, groups: list[slice], states: States) -> Iterator[tuple[Block, steps.GaussianState]]:
+    for columns, state in zip(groups, states, strict=True):
+        yield Block(block.points[:, columns], block.weights), state
 
 
 def _is_plain(pooled: steps.GaussianState, reach: int, unit: float) -> bool:
@@ -162,7 +193,7 @@ def _is_plain(pooled: steps.GaussianState, reach: int, unit: float) -> bool:
 
     The largest magnitude of a column is at least its standard deviation, and at most |mean| + 2^(reach/2) of them.
     """
-    deviations, means = np.sqrt(np.maximum(pooled.covariance.diagonal(), 0.0)), np.abs(pooled.mean)
+    deviations, means = np.sqrt(np.maximum(pooled.variances, 0.0)), np.abs(pooled.mean)
     if not (np.isfinite(deviations).all() and np.isfinite(means).all() and deviations.all()):
         return False
     low = exponents_of(deviations)

@@ -54,7 +54,7 @@ def weighted_kernel_kmeans(
     -----
     Ties go to the lowest index. A cluster left without weight keeps the mean it had, as in box 3. Where K
     is not positive semi-definite (the Heaviside kernel is not) there is no F: J may rise and the labels may
-    go round in a circle until ``max_iter``; K + σW⁻¹ with σ large enough mends both and keeps the order of
+    go round in a circle until ``max_iter``; K + σW⁻¹ with σ large enough prevents both and keeps the order of
     partitions (docs/theory/errata.md item 24).
 
     Examples
