@@ -103,7 +103,11 @@ METHODS: dict[str, Method] = {
             "knoll.density.DBSCAN",
             proposer=f"{_PROPOSERS}.DBSCANProposer",
             row_seconds=1e-5,
-            related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
+            related=(
+                ("dbscan-graph-and-climb", "mean-shift"),
+                ("climb-to-mean-shift", "mean-shift"),
+                ("every-eps-dbscan", "hdbscan"),
+            ),
             scales=("eps", "min_samples"),
         ),
         Method(
@@ -126,6 +130,7 @@ METHODS: dict[str, Method] = {
             "knoll.hierarchy.AgglomerativeClustering",
             proposer=f"{_PROPOSERS}.LinkageProposer",
             pair_seconds=1e-7,
+            related=(("ward-is-kmeans-by-merging", "kmeans"), ("ward-is-gaussian-merging", "gaussian-mixture")),
         ),
         Method(
             "mean-shift",
@@ -133,6 +138,7 @@ METHODS: dict[str, Method] = {
             "knoll.density.MeanShift",
             proposer=f"{_PROPOSERS}.MeanShiftProposer",
             pair_seconds=1e-7,
+            related=(("mean-shift-is-em", "gaussian-mixture"),),
             scales=("bandwidth",),
         ),
         Method("optics", "OPTICS", "knoll.density.OPTICS", row_seconds=2e-5),
