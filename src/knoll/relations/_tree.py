@@ -64,7 +64,7 @@ def distinct_tree(X: Floats, level: int) -> tuple[DensityTree, Floats, Floats]:
     """Return the tree of the distinct rows, weighted by their repetitions, these weights, and u of all pairs."""
     rows, counts = np.unique(X, axis=0, return_counts=True)
     weights = counts.astype(np.float64)
-    tree = DensityTree(level).fit(rows, sample_weight=weights)
+    tree = DensityTree(level, n_jobs=1).fit(rows, sample_weight=weights)
     return tree, weights, heights_between(tree.order_, tree.bars_)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from knoll._typing import Floats
 from knoll.density.dbscan import DBSCAN
 from knoll.density.tree import DensityTree
-from knoll.relations._common import quiet, same_partition, squared_distances
+from knoll.relations._common import quiet, squared_distances
 from knoll.relations._tree import (
     core_distances,
     heights_between,
@@ -40,13 +40,13 @@ class DBSCANStarIsTreeCut(Relation):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         level = level_of(X, parameters["min_samples"])
-        tree = DensityTree(level).fit(X)
+        tree = DensityTree(level, n_jobs=1).fit(X)
         compared = radii(tree, _HEIGHTS)
         differ = 0
         for eps in compared:
             with quiet():
-                labels = DBSCAN(eps, min_samples=level, border="noise").fit(X).labels_
-            differ += not same_partition(tree.cut(eps, border="noise"), labels)
+                labels = DBSCAN(eps, min_samples=level, border="noise", n_jobs=1).fit(X).labels_
+            differ += not np.array_equal(tree.cut(eps, border="noise"), labels)
         expected = single_linkage_heights(mutual_reachability(X, level))
         core = core_distances(np.sqrt(squared_distances(X, X)), level)
         pairs = int((heights_between(tree.order_, tree.bars_) != expected).sum()) // 2

@@ -35,13 +35,13 @@ class EveryEpsDBSCAN(Limit):
 
     def _certify(self, X: Floats, **parameters: Any) -> Certificate:
         level = level_of(X, parameters["min_samples"])
-        tree = DensityTree(level).fit(X)
+        tree = DensityTree(level, n_jobs=1).fit(X)
         distances = np.sort(np.sqrt(squared_distances(X, X)), axis=1)  # (n, n) of each row, ascending
         compared = radii(tree, _HEIGHTS)
         differ, borders, longest = 0, 0, 0
         for eps in compared:
             with quiet():
-                model = DBSCAN(eps, min_samples=level).fit(X)
+                model = DBSCAN(eps, min_samples=level, n_jobs=1).fit(X)
             differ += int((tree.cut(eps) != model.labels_).sum())
             border = model.labels_ >= 0
             border[model.core_sample_indices_] = False
@@ -58,7 +58,7 @@ class EveryEpsDBSCAN(Limit):
 
     def _path(self, X: Floats, steps: int, **parameters: Any) -> Path:
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])
-        tree = DensityTree(level).fit(X)
+        tree = DensityTree(level, n_jobs=1).fit(X)
         frames = []
         for radius in np.geomspace(eps / 4, 4 * eps, steps).tolist():
             frames.append(Frame(radius, f"ε = {radius:.3g}", tree.cut(radius), {}))

@@ -74,7 +74,9 @@ def _lower_bound(tree: DensityTree, u: Floats, k: int) -> float:
 def _components(tree: DensityTree, weights: Floats, eps: float, level: int) -> Ints:
     """Return the clusters of DBSCAN* with every noise row as a cluster of its own."""
     with quiet():
-        labels = DBSCAN(eps, min_samples=level, border="noise").fit(tree.points_, sample_weight=weights).labels_
+        labels = (
+            DBSCAN(eps, min_samples=level, border="noise", n_jobs=1).fit(tree.points_, sample_weight=weights).labels_
+        )
     noise = labels < 0
     return np.where(noise, labels.max() + np.cumsum(noise), labels)
 

@@ -64,6 +64,13 @@ def banana_dbscan() -> DBSCAN:
     return DBSCAN(BANANA_EPS, min_samples=BANANA_MIN_PTS).fit(datasets.load("banana").X)
 
 
+def banana_classes() -> Ints:
+    """Return which crescent each of the bananas' points belongs to."""
+    classes = datasets.load("banana").y
+    assert classes is not None
+    return classes
+
+
 @lru_cache(maxsize=1)
 def banana_tree() -> DensityTree:
     """Build the density tree of the bananas."""

@@ -124,7 +124,7 @@ def every_eps_dbscan() -> Film:
     """Cut one tree at ever larger ε."""
     X = datasets.load("banana").X
     path = _limit("every-eps-dbscan").path(X, steps=40, eps=fits.BANANA_EPS, min_samples=fits.BANANA_MIN_PTS)
-    frames, classes = [], datasets.load("banana").y
+    frames, classes = [], fits.banana_classes()
     for frame in path:
         assert frame.labels is not None
         clusters, noise = len(np.unique(frame.labels[frame.labels >= 0])), int((frame.labels < 0).sum())

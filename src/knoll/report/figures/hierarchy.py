@@ -17,13 +17,12 @@ from knoll.report.picture import Panel, Picture
 
 def figure_15() -> Picture:
     """Draw the bars of the bananas' density tree, and the clusters of HDBSCAN and of Ward."""
-    data = datasets.load("banana")
-    X, tree, ward = data.X, fits.banana_tree(), fits.banana_ward()
-    labels = same_colours(data.y, tree.eom(fits.BANANA_MIN_SIZE))
-    cut = same_colours(data.y, ward.labels_)
+    X, classes, tree = datasets.load("banana").X, fits.banana_classes(), fits.banana_tree()
+    labels = same_colours(classes, tree.eom(fits.BANANA_MIN_SIZE))
+    cut = same_colours(classes, fits.banana_ward().labels_)
     fit = window(X)
     noise, clusters = int((labels < 0).sum()), int(labels.max()) + 1
-    (_, density), (_, merged) = fits.scores(data.y, labels), fits.scores(data.y, cut)
+    (_, density), (_, merged) = fits.scores(classes, labels), fits.scores(classes, cut)
 
     def bars(ax: Any) -> None:
         _bars(ax, tree.bars_[1:], labels[tree.order_[1:]])
