@@ -41,7 +41,7 @@ def redrawn(text: str, drawn: str) -> str:
     head, _, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not end:
-        raise SystemExit(f"{PAGE} has no place for the tables: {BEGIN} … {END}")
+        raise SystemExit(f"{PAGE} has no markers of the tables: {BEGIN} … {END}")
     return f"{head}{BEGIN}\n{drawn}\n{END}{tail}"
 
 

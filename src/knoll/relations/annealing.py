@@ -24,7 +24,7 @@ _JITTER = 1e-3  # without it, means that coincide would do so for ever
 
 
 class Annealing(Limit):
-    """The entropy keeps responsibilities soft; below the largest eigenvalue of the covariance it gives way."""
+    """The entropy keeps responsibilities soft; below the largest eigenvalue of the covariance means separate."""
 
     name: ClassVar = "annealing"
     source: ClassVar = "EM-GMM"
