@@ -109,7 +109,11 @@ METHODS: dict[str, Method] = {
             proposer=f"{_PROPOSERS}.DBSCANProposer",
             row_seconds=1e-5,
             answer_seconds=0.06,
-            related=(("dbscan-graph-and-climb", "mean-shift"), ("climb-to-mean-shift", "mean-shift")),
+            related=(
+                ("dbscan-graph-and-climb", "mean-shift"),
+                ("climb-to-mean-shift", "mean-shift"),
+                ("every-eps-dbscan", "hdbscan"),
+            ),
             scales=("eps", "min_samples"),
         ),
         Method(
@@ -135,6 +139,7 @@ METHODS: dict[str, Method] = {
             proposer=f"{_PROPOSERS}.LinkageProposer",
             pair_seconds=1e-7,
             answer_seconds=0.2,
+            related=(("ward-is-kmeans-by-merging", "kmeans"), ("ward-is-gaussian-merging", "gaussian-mixture")),
         ),
         Method(
             "mean-shift",
@@ -143,6 +148,7 @@ METHODS: dict[str, Method] = {
             proposer=f"{_PROPOSERS}.MeanShiftProposer",
             pair_seconds=1e-7,
             answer_seconds=0.5,
+            related=(("mean-shift-is-em", "gaussian-mixture"),),
             scales=("bandwidth",),
         ),
         Method("optics", "OPTICS", "knoll.density.OPTICS", row_seconds=2e-5),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from knoll.report.figures import ARROWS_14, ARROWS_16
+
 SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
 
 
@@ -71,7 +73,8 @@ def ink(page, player):
 
 
 @pytest.mark.parametrize(
-    "player", ["#path-mixture-to-kmeans", "#path-gaussian-to-heaviside", "#path-climb-to-mean-shift"]
+    "player",
+    ["#path-mixture-to-kmeans", "#path-gaussian-to-heaviside", "#path-climb-to-mean-shift", "#path-every-eps-dbscan"],
 )
 def test_a_player_obeys(opened, player):
     page = opened()
@@ -134,13 +137,14 @@ def test_reduced_motion_is_respected(opened):
 def test_nothing_moves_by_itself(opened):
     page = opened()
     page.wait_for_timeout(700)
-    assert page.evaluate("[...document.querySelectorAll('.player input')].map((slider) => slider.value)") == ["0"] * 3
+    assert page.evaluate("[...document.querySelectorAll('.player input')].map((slider) => slider.value)") == ["0"] * 4
 
 
-def test_the_map_links_to_the_certificates(opened):
+@pytest.mark.parametrize(("figure", "arrows"), [(14, ARROWS_14), (16, ARROWS_16)])
+def test_the_map_links_to_the_certificates(opened, figure, arrows):
     page = opened()
-    links = page.locator("#figure-14 svg a:has(text)")
-    assert links.count() == 14
+    links = page.locator(f"#figure-{figure} svg a:has(text)")
+    assert links.count() == len(arrows)
     links.nth(6).click()
     page.wait_for_function("location.hash.startsWith('#certificate-')")
     assert page.evaluate("location.hash") == "#" + links.nth(6).get_attribute("href")[1:]

@@ -24,7 +24,8 @@ from knoll.cli import tour as tour_command
 from knoll.report import fits, page
 from knoll.report.certificates import DATA, certified
 from knoll.report.comparison_view import same_colours
-from knoll.report.figures import ARROWS, FIGURES
+from knoll.report.figures import ARROWS, ARROWS_14, ARROWS_16, FIGURES
+from knoll.report.paths import PATHS
 from knoll.report.picture import DARK, LIGHT, png
 from knoll.report.tables import TABLES
 
@@ -68,10 +69,16 @@ def read(html):
 
 def test_everything_is_on_the_page(read):
     assert [f"section-{n}" for n in range(1, 8)] == [i for i in read.ids if re.fullmatch(r"section-\d", i)]
-    assert {f"figure-{n}" for n in range(1, 15)} <= set(read.ids)
+    assert {f"figure-{n}" for n in range(1, len(FIGURES) + 1)} <= set(read.ids)
     assert {f"table-{n}" for n in range(1, 7)} <= set(read.ids)
     assert {f"certificate-{relation.name}" for relation in relations.all()} <= set(read.ids)
-    assert {"path-mixture-to-kmeans", "path-gaussian-to-heaviside", "path-climb-to-mean-shift"} <= set(read.ids)
+    paths = {
+        "path-mixture-to-kmeans",
+        "path-gaussian-to-heaviside",
+        "path-climb-to-mean-shift",
+        "path-every-eps-dbscan",
+    }
+    assert paths <= set(read.ids)
 
 
 def test_ids_are_unique_and_links_lead_somewhere(read):
@@ -82,13 +89,36 @@ def test_ids_are_unique_and_links_lead_somewhere(read):
     assert {f"#certificate-{arrow.relation}" for arrow in ARROWS} <= set(on_the_map)
 
 
+def test_every_relation_between_two_methods_is_on_one_map():
+    drawn = [arrow.relation for arrow in (*ARROWS_14, *ARROWS_16)]
+    assert len(set(drawn)) == len(drawn)
+    assert {relation.name for relation in relations.all()} - set(drawn) == {"complexity-table"}
+    assert [arrow.number for arrow in ARROWS] == list(range(1, len(drawn) + 1))
+
+
+def test_no_two_numbers_of_a_map_touch():
+    for arrows in (ARROWS_14, ARROWS_16):
+        at = np.array([arrow.at for arrow in arrows])
+        apart = np.hypot(*(at[:, None] - at).T) + 9 * np.eye(len(at))
+        assert apart.min() > 0.65  # a disc is 0.6 wide
+
+
+def test_what_has_no_arrow_is_named(html):
+    future = html[html.index("7.3 What has no arrow") : html.index('<section id="certificates">')]
+    for method in (
+        "Average and complete linkage", "Chinese restaurant process", "latent Dirichlet allocation",
+        "Deep Embedded Clustering", "Invariant Information Clustering", "Deep InfoMax", "stacked capsules",
+    ):  # fmt: skip
+        assert method in future
+
+
 def test_the_page_needs_no_network(html, read):
     assert [a for a in read.addresses if not a.startswith(("#", "data:"))] == []
     assert re.findall(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|import\(", html) == []
 
 
 def test_every_picture_tells_its_finding(read):
-    assert len(read.images) == sum(len(make().panels) for make in FIGURES) - 1  # the last figure is inline
+    assert len(read.images) == sum(len(make().panels) for make in FIGURES) - len(page._LINKED)  # maps are inline
     for image in read.images:
         assert len(image["alt"]) > 20
         assert int(image["width"]) > 100
@@ -102,7 +132,7 @@ def test_headings_go_down_one_step_at_a_time(read):
 
 def test_the_paths_are_plain_data(html):
     blocks = re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == len(PATHS) == 4
     for block in blocks:
         data = json.loads(block)
         n = len(data["points"]) // 2
@@ -119,6 +149,10 @@ def test_the_paths_are_plain_data(html):
     first, last = json.loads(blocks[2])["frames"][0], json.loads(blocks[2])["frames"][-1]
     assert first["positions"] == json.loads(blocks[2])["points"]  # nobody climbs at level one
     assert last["title"].endswith("Mean Shift")
+    cuts = json.loads(blocks[3])["frames"]
+    noise = [frame["labels"].count(-1) for frame in cuts]
+    assert noise == sorted(noise, reverse=True)  # a larger ε leaves less noise
+    assert len(set(cuts[-1]["labels"])) == 1
 
 
 def test_the_papers_numbers_stand_beside_ours(html):
@@ -154,7 +188,7 @@ def test_a_figure(make):
     assert picture.finding in picture.alt
     figure = picture.figure()
     flat = [ax for ax in figure.axes if ax.name != "3d"]
-    if picture.number not in (1, 10, 14):  # maps and a curve have no units in common
+    if picture.number not in (1, 10, 14, 15, 16):  # maps, a curve and bars have no units in common
         assert len({(ax.get_xlim(), ax.get_ylim()) for ax in flat}) == 1
         assert all(ax.get_aspect() == 1.0 for ax in flat)
     texts = [text for ax in figure.axes for text in ax.texts if text.get_text()]
@@ -218,11 +252,11 @@ def test_a_table(make):
 def test_figures_as_files(tmp_path, capsys):
     assert main(["tour", "--figures", "--out", str(tmp_path / "deep" / "out")]) == 0
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
-    assert names == sorted(f"figure-{n:02}.{kind}" for n in range(1, 15) for kind in ("png", "svg"))
+    assert names == sorted(f"figure-{n:02}.{kind}" for n in range(1, len(FIGURES) + 1) for kind in ("png", "svg"))
     out, errors = capsys.readouterr()
-    assert out.startswith("14 figures, PNG and SVG, in ")
-    assert errors.splitlines()[0].startswith("1/14 figure 1: ")
-    assert len(errors.splitlines()) == 14
+    assert out.startswith("16 figures, PNG and SVG, in ")
+    assert errors.splitlines()[0].startswith("1/16 figure 1: ")
+    assert len(errors.splitlines()) == 16
     svg = (tmp_path / "deep" / "out" / "figure-06.svg").read_text()
     assert "AMI 0.992" in svg  # the alternative text travels with the file
 

@@ -12,21 +12,31 @@ import knoll
 from knoll import relations
 from knoll.relations import (
     _kernel,
+    _tree,
+    annealing,
     climb_to_mean_shift,
     complexity,
+    dbscan_and_tree,
+    every_eps,
     gaussian_and_mixture,
     gaussian_to_heaviside,
     graph_and_climb,
     kernel_and_graph,
     kernel_trick,
     kmeans_and_kernel,
+    mean_shift_and_em,
     mean_shift_ascent,
+    medoids,
     mixture_distance,
     mixture_to_kmeans,
     normalized_cut,
+    optics_and_tree,
     relaxation,
     single_linkage,
+    spectral_and_tree,
     spectral_to_dbscan,
+    tree_order,
+    tree_persistence,
     ward_and_dp_means,
     ward_and_gaussians,
     ward_and_kmeans,
@@ -136,6 +146,73 @@ def one_cluster_more(patch: Patch) -> None:
     patch.setattr(ward_and_dp_means, "_clusters_at", lambda tree, price: min(tree.n, plain(tree, price) + 1))
 
 
+def another_tree(module, change: Callable) -> Callable[[Patch], None]:
+    """Change a tree after its fit."""
+
+    class Changed(module.DensityTree):
+        def fit(self, points, y=None, sample_weight=None):
+            super().fit(points, sample_weight=sample_weight)
+            change(self)
+            return self
+
+    return lambda patch: patch.setattr(module, "DensityTree", Changed)
+
+
+def one_bar_a_rounding_higher(tree) -> None:
+    tree.bars_[len(tree.bars_) // 2] = np.nextafter(tree.bars_[len(tree.bars_) // 2], np.inf)
+
+
+def shorter_lists(tree) -> None:
+    tree.neighbors_ = np.ascontiguousarray(tree.neighbors_[:, :1])
+
+
+def ties_by_the_number_of_the_row(tree) -> None:
+    """Split what meets at one height, as a binary tree does."""
+    tree.bars_ = tree.bars_ * (1 + 1e-10 * tree.order_ / len(tree.order_))
+
+
+def an_asymmetric_walk(patch: Patch) -> None:
+    class Original(optics_and_tree.OPTICS):
+        def __init__(self, min_samples, metric="euclidean", cluster_method="dbscan"):
+            super().__init__(min_samples=12, metric=metric, cluster_method=cluster_method)
+
+    patch.setattr(optics_and_tree, "OPTICS", Original)
+
+
+def centers_of_another_power(power: float) -> Callable[[Patch], None]:
+    class Other(_tree.DensityTree):
+        def centers(self, k, *, power=power):
+            return super().centers(k, power=wanted)
+
+    wanted = power
+    return lambda patch: patch.setattr(_tree, "DensityTree", Other)
+
+
+def reachability_in_place_of_the_ultrametric(patch: Patch) -> None:
+    patch.setattr(spectral_and_tree, "heights_between", lambda order, bars: _tree.mutual_reachability(X, 8))
+
+
+def rows_that_move_further(patch: Patch) -> None:
+    plain = tree_persistence._directions
+    patch.setattr(tree_persistence, "_directions", lambda *arguments: 2 * plain(*arguments))
+
+
+def a_flat_kernel(patch: Patch) -> None:
+    of = mean_shift_and_em.KernelDensity.of
+    flat = lambda points, weights, eps, gaussian, threads: of(points, weights, eps, False, threads)  # noqa: E731
+    patch.setattr(mean_shift_and_em.KernelDensity, "of", flat)
+
+
+def another_temperature(patch: Patch) -> None:
+    plain = annealing._mixture
+    patch.setattr(annealing, "_mixture", lambda points, means, eps, steps: plain(points, means, 1.01 * eps, steps))
+
+
+def distances_that_are_not_squared(patch: Patch) -> None:
+    plain = medoids.squared_distances
+    patch.setattr(medoids, "squared_distances", lambda a, b: np.sqrt(plain(a, b)))
+
+
 def a_table_without_rounds(patch: Patch) -> None:
     patch.setattr(complexity, "TABLE", tuple(dataclasses.replace(c, powers={"n": 2}) for c in complexity.TABLE))
 
@@ -155,10 +232,27 @@ PERTURBED: dict[str, Callable[[Patch], None]] = {
     "climb-to-mean-shift": a_level_too_high,
     "mean-shift-ascent": paths_backwards,
     "dbscan-is-single-linkage": another_linkage,
+    "dbscan-star-is-tree-cut": another_tree(dbscan_and_tree, one_bar_a_rounding_higher),
+    "every-eps-dbscan": another_tree(every_eps, shorter_lists),
+    "tree-is-order-free": another_tree(tree_order, ties_by_the_number_of_the_row),
+    "optics-is-prim": an_asymmetric_walk,
+    "spectral-on-the-tree": reachability_in_place_of_the_ultrametric,
+    "tree-is-k-center": centers_of_another_power(1.0),
+    "k-means-on-the-tree": centers_of_another_power(1.5),
+    "tree-is-persistence": rows_that_move_further,
+    "mean-shift-is-em": a_flat_kernel,
+    "annealing": another_temperature,
+    "medoid-sandwich": distances_that_are_not_squared,
     "ward-is-kmeans-by-merging": average_instead_of_ward(ward_and_kmeans),
     "ward-is-dp-means-on-a-tree": one_cluster_more,
     "ward-is-gaussian-merging": average_instead_of_ward(ward_and_gaussians),
     "complexity-table": a_table_without_rounds,
+}
+
+
+SCALES = {
+    name: {"eps": 0.15, "min_samples": 8}
+    for name in ("spectral-is-dbscan", "dbscan-graph-and-climb", "spectral-on-the-tree", "every-eps-dbscan")
 }
 
 
@@ -168,8 +262,8 @@ def test_every_relation_is_perturbed() -> None:
 
 @pytest.mark.parametrize("name", PERTURBED)
 def test_the_verdict_turns(name: str, monkeypatch: Patch) -> None:
-    parameters = {"eps": 0.15, "min_samples": 8} if name in ("spectral-is-dbscan", "dbscan-graph-and-climb") else {}
     relation = relations.get(name)
+    parameters = {key: value for key, value in SCALES.get(name, {}).items() if key in relation.parameters}
     assert relation.certify(X, **parameters).verdict == "holds"
     PERTURBED[name](monkeypatch)
     certificate = relation.certify(X, **parameters)

@@ -57,10 +57,11 @@ PUBLIC = {
         ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
-        Certificate Check ClimbToMeanShift ComplexityTable Frame GaussianIsMixtureOfOne GaussianToHeaviside
-        GraphAndClimb KMeansIsLinearKernel KernelAndGraph KernelTrick Limit MeanShiftAscent MixtureDistance
-        MixtureToKMeans NormalizedCut Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN
-        WardIsDPMeans WardIsGaussianMerging WardIsKMeans all get
+        Annealing Certificate Check ClimbToMeanShift ComplexityTable DBSCANStarIsTreeCut EveryEpsDBSCAN Frame
+        GaussianIsMixtureOfOne GaussianToHeaviside GraphAndClimb KMeansIsLinearKernel KMeansOnTree KernelAndGraph
+        KernelTrick Limit MeanShiftAscent MeanShiftIsEM MedoidSandwich MixtureDistance MixtureToKMeans NormalizedCut
+        OPTICSIsPrim Path Precondition Relation Relaxation SingleLinkage SpectralIsDBSCAN SpectralOnTree TreeIsKCenter
+        TreeIsOrderFree TreeIsPersistence WardIsDPMeans WardIsGaussianMerging WardIsKMeans all get
     """,
     "knoll.scales": "EpsEstimate SigmaEstimate estimate_bandwidth estimate_eps estimate_sigma k_distances",
     "knoll.spectral": "SpectralClustering",

@@ -30,8 +30,8 @@ def command(out: Path, figures: bool, force: bool) -> None:
     """Make the paper's figures, tables and relations anew, as one page.
 
     Writes DIR/tour.html, which needs no network: the paper "An algorithmic introduction to clustering" retold, with its
-    fourteen figures, six tables and the certificates of eighteen relations, all from fits of this run. With --figures
-    writes DIR/figure-01.png, DIR/figure-01.svg and so on.
+    fourteen figures, six tables, its future work on hierarchies, and the certificates of all relations, from fits of
+    this run. With --figures writes DIR/figure-01.png, DIR/figure-01.svg and so on.
 
     \b
     Example:

@@ -10,51 +10,73 @@
 from __future__ import annotations
 
 from knoll.exceptions import InvalidParameter
+from knoll.relations.annealing import Annealing
 from knoll.relations.certificate import Certificate, Check, Precondition
 from knoll.relations.climb_to_mean_shift import ClimbToMeanShift
 from knoll.relations.complexity import ComplexityTable
+from knoll.relations.dbscan_and_tree import DBSCANStarIsTreeCut
+from knoll.relations.every_eps import EveryEpsDBSCAN
 from knoll.relations.gaussian_and_mixture import GaussianIsMixtureOfOne
 from knoll.relations.gaussian_to_heaviside import GaussianToHeaviside
 from knoll.relations.graph_and_climb import GraphAndClimb
 from knoll.relations.kernel_and_graph import KernelAndGraph
 from knoll.relations.kernel_trick import KernelTrick
 from knoll.relations.kmeans_and_kernel import KMeansIsLinearKernel
+from knoll.relations.mean_shift_and_em import MeanShiftIsEM
 from knoll.relations.mean_shift_ascent import MeanShiftAscent
+from knoll.relations.medoids import MedoidSandwich
 from knoll.relations.mixture_distance import MixtureDistance
 from knoll.relations.mixture_to_kmeans import MixtureToKMeans
 from knoll.relations.normalized_cut import NormalizedCut
+from knoll.relations.optics_and_tree import OPTICSIsPrim
 from knoll.relations.path import Frame, Path
 from knoll.relations.relation import Limit, Relation
 from knoll.relations.relaxation import Relaxation
 from knoll.relations.single_linkage import SingleLinkage
+from knoll.relations.spectral_and_tree import SpectralOnTree
 from knoll.relations.spectral_to_dbscan import SpectralIsDBSCAN
+from knoll.relations.tree_and_k_center import TreeIsKCenter
+from knoll.relations.tree_and_kmeans import KMeansOnTree
+from knoll.relations.tree_order import TreeIsOrderFree
+from knoll.relations.tree_persistence import TreeIsPersistence
 from knoll.relations.ward_and_dp_means import WardIsDPMeans
 from knoll.relations.ward_and_gaussians import WardIsGaussianMerging
 from knoll.relations.ward_and_kmeans import WardIsKMeans
 
 __all__ = [
+    "Annealing",
     "Certificate",
     "Check",
     "ClimbToMeanShift",
     "ComplexityTable",
+    "DBSCANStarIsTreeCut",
+    "EveryEpsDBSCAN",
     "Frame",
     "GaussianIsMixtureOfOne",
     "GaussianToHeaviside",
     "GraphAndClimb",
     "KMeansIsLinearKernel",
+    "KMeansOnTree",
     "KernelAndGraph",
     "KernelTrick",
     "Limit",
     "MeanShiftAscent",
+    "MeanShiftIsEM",
+    "MedoidSandwich",
     "MixtureDistance",
     "MixtureToKMeans",
     "NormalizedCut",
+    "OPTICSIsPrim",
     "Path",
     "Precondition",
     "Relation",
     "Relaxation",
     "SingleLinkage",
     "SpectralIsDBSCAN",
+    "SpectralOnTree",
+    "TreeIsKCenter",
+    "TreeIsOrderFree",
+    "TreeIsPersistence",
     "WardIsDPMeans",
     "WardIsGaussianMerging",
     "WardIsKMeans",
@@ -65,7 +87,9 @@ __all__ = [
 _MAP: tuple[Relation, ...] = (
     GaussianIsMixtureOfOne(),
     MixtureToKMeans(),
+    Annealing(),
     MixtureDistance(),
+    MedoidSandwich(),
     KMeansIsLinearKernel(),
     KernelTrick(),
     Relaxation(),
@@ -76,7 +100,16 @@ _MAP: tuple[Relation, ...] = (
     GraphAndClimb(),
     ClimbToMeanShift(),
     MeanShiftAscent(),
+    MeanShiftIsEM(),
     SingleLinkage(),
+    DBSCANStarIsTreeCut(),
+    EveryEpsDBSCAN(),
+    TreeIsOrderFree(),
+    OPTICSIsPrim(),
+    SpectralOnTree(),
+    TreeIsKCenter(),
+    KMeansOnTree(),
+    TreeIsPersistence(),
     WardIsKMeans(),
     WardIsDPMeans(),
     WardIsGaussianMerging(),

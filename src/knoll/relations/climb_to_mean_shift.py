@@ -1,4 +1,4 @@
-"""Mean Shift is climbing DBSCAN with a level that no point reaches (eq. 6.5, errata item 7)."""
+"""Mean Shift is climbing DBSCAN with a level that no point reaches (errata item 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flat Mean Shift climbs the Epanechnikov density, by at least |N|·‖step‖² a step (eq. 6.3, errata items 11–13)."""
+"""Flat Mean Shift climbs the Epanechnikov density, by at least |N|·‖step‖² a step (eq. 6.2, errata items 11–13)."""
 
 from __future__ import annotations
 

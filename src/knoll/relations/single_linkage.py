@@ -1,4 +1,4 @@
-"""With minPts ≤ 2 every DBSCAN is single linkage cut at ε: a relation to hierarchical clustering (eq. 5.13)."""
+"""With minPts ≤ 2 every DBSCAN is single linkage cut at ε: a relation to hierarchical clustering (section 7)."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ _MAX_ROWS = {
     "normalized-cut-is-kernel-kmeans": 500,
     "spectral-is-dbscan": 500,
     "gaussian-to-heaviside": 500,
+    "spectral-on-the-tree": 500,
 }
 
 
@@ -38,7 +39,7 @@ def certified(relation: Relation, data: tuple[str, ...] = DATA) -> Certified:
     found, rows = {}, {}
     for name in data:
         X = datasets.load(name).X
-        most = min(_MAX_ROWS.get(relation.name, len(X)), len(X))
+        most = min(_MAX_ROWS.get(relation.name, len(X)), relation.most_rows or len(X), len(X))
         rows[name] = (most, len(X))
         sample = X if most == len(X) else X[np.linspace(0, len(X) - 1, most).astype(np.int64)]
         found[name] = certify(relation, np.ascontiguousarray(sample))

@@ -15,13 +15,16 @@ from knoll._typing import Bools, Floats, Ints
 from knoll.density.ascent import KernelDensity
 from knoll.density.dbscan import DBSCAN
 from knoll.density.mean_shift import MeanShift
+from knoll.density.tree import DensityTree
 from knoll.gaussian.estimator import Gaussian
+from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.kmeans.estimator import KMeans
 from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from knoll.mixture.estimator import GaussianMixture
 from knoll.spectral.estimator import SpectralClustering
 
 BANANA_SIGMA, BANANA_EPS, BANANA_MIN_PTS = 0.1, 0.16, 5
+BANANA_MIN_SIZE = 25  # of HDBSCAN's clusters
 ASCENT_EPS, ASCENT_LEVEL = 1.0, 60  # of figures 12 and 13: radius, and the height of the plane
 
 
@@ -59,6 +62,25 @@ def banana_spectral() -> SpectralClustering:
 def banana_dbscan() -> DBSCAN:
     """Cluster the bananas by density."""
     return DBSCAN(BANANA_EPS, min_samples=BANANA_MIN_PTS).fit(datasets.load("banana").X)
+
+
+def banana_classes() -> Ints:
+    """Return which crescent each of the bananas' points belongs to."""
+    classes = datasets.load("banana").y
+    assert classes is not None
+    return classes
+
+
+@lru_cache(maxsize=1)
+def banana_tree() -> DensityTree:
+    """Build the density tree of the bananas."""
+    return DensityTree(BANANA_MIN_PTS).fit(datasets.load("banana").X)
+
+
+@lru_cache(maxsize=1)
+def banana_ward() -> AgglomerativeClustering:
+    """Merge the bananas by Ward's method."""
+    return AgglomerativeClustering(2).fit(datasets.load("banana").X)
 
 
 @lru_cache(maxsize=1)

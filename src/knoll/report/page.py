@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from knoll import relations
 from knoll.report.certificates import DATA, Certified, certified
-from knoll.report.figures import ARROWS, FIGURES
+from knoll.report.figures import ARROWS_14, ARROWS_16, FIGURES
 from knoll.report.paths import PATHS, Film
 from knoll.report.picture import DARK, LIGHT, Panel, Picture, png, save
 from knoll.report.tables import TABLES
@@ -28,13 +28,13 @@ SECTIONS = (
     (4, "Spectral clustering"),
     (5, "DBSCAN"),
     (6, "Mean Shift"),
-    (7, "Conclusions"),
+    (7, "Conclusions and hierarchies"),
 )
 STEPS = len(FIGURES) + len(TABLES) + len(PATHS) + len(relations.all())  # how often `done` is called
 
 _DPI = 190
-_MAPS = (1, 14)  # drawn larger than the others
-_LINKED = 14  # the figure with links: embedded as SVG
+_MAPS = (1, 14, 16)  # drawn larger than the others
+_LINKED = (14, 16)  # the figures with links: embedded as SVG
 
 
 def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] = DATA) -> str:
@@ -56,7 +56,10 @@ def page(done: Callable[[str], None] = lambda text: None, data: tuple[str, ...] 
     for relation in relations.all():
         certificates.append(_certificates(certified(relation, data)))
         done(f"certificates: {relation.name}")
-    arrows = [(arrow.number, relations.get(arrow.relation)) for arrow in ARROWS]
+    arrows = {
+        figure: [(arrow.number, relations.get(arrow.relation)) for arrow in drawn]
+        for figure, drawn in ((14, ARROWS_14), (16, ARROWS_16))
+    }
     return render(
         "tour.html", pictures=pictures, tables=tables, films=films, certificates=certificates, sections=SECTIONS,
         arrows=arrows, data_names=data, css=read("tour.css"), script=read("player.js"),
@@ -76,8 +79,8 @@ def _picture(picture: Picture) -> dict[str, Any]:
 
 def _panel(panel: Panel, number: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"title": panel.title, "alt": panel.alt, "svg": "", "map": number in _MAPS}
-    if number == _LINKED:
-        return {**shown, "svg": _inline(panel.figure(), panel.alt)}
+    if number in _LINKED:
+        return {**shown, "svg": _inline(panel.figure(), panel.alt, f"map-{number}-")}
     width, height = (round(_DPI * side) for side in panel.size)
     light, dark = (_address(png(panel.figure(theme), _DPI)) for theme in (LIGHT, DARK))
     return {**shown, "light": light, "dark": dark, "width": width // 2, "height": height // 2}
@@ -87,8 +90,8 @@ def _address(image: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(image).decode()
 
 
-def _inline(figure: Figure, alt: str) -> str:
-    """Return the SVG as an element of the page, with text, links, and the colours of the page."""
+def _inline(figure: Figure, alt: str, prefix: str) -> str:
+    """Return the SVG as an element of the page, with text, links, and the colours of the page; ids have a prefix."""
     import matplotlib as mpl
 
     raw = io.StringIO()
@@ -101,6 +104,7 @@ def _inline(figure: Figure, alt: str) -> str:
     text = f'<svg viewBox="{opening[1]}" role="group" aria-label="{html.escape(alt)}">' + text[opening.end() :]
     for fixed, ours in ((LIGHT.paper, "var(--card)"), (LIGHT.ink, "var(--ink)")):
         text = text.replace(fixed, ours)
+    text = re.sub(r'(id="|url\(#|href="#)(?!certificate-)', rf"\1{prefix}", text)
     # links within the page, with a name; the disc behind a number is hidden from assistive technology
     text = re.sub(r'<a xlink:href="#certificate-([^"]+)"[^>]*>', r'<a href="#certificate-\1" aria-label="\1">', text)
     return re.sub(r"(<a [^>]*)>(\s*<path)", r'\1 tabindex="-1" aria-hidden="true">\2', text)

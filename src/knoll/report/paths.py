@@ -1,4 +1,4 @@
-"""Three paths from one algorithm to the next, as data small enough to be embedded in a page."""
+"""Paths from one algorithm to the next, as data small enough to be embedded in a page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from knoll import datasets, relations
+from knoll._format import plural
 from knoll._typing import Floats, Ints
 from knoll.density.dbscan import DBSCAN
 from knoll.kernels import Heaviside
 from knoll.relations import Limit
 from knoll.report import fits
+from knoll.report.comparison_view import same_colours
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,36 @@ def climb_to_mean_shift() -> Film:
     )
 
 
-PATHS: tuple[Callable[[], Film], ...] = (mixture_to_kmeans, gaussian_to_heaviside, climb_to_mean_shift)
+def every_eps_dbscan() -> Film:
+    """Cut one tree at ever larger ε."""
+    X = datasets.load("banana").X
+    path = _limit("every-eps-dbscan").path(X, steps=40, eps=fits.BANANA_EPS, min_samples=fits.BANANA_MIN_PTS)
+    frames, classes = [], fits.banana_classes()
+    for frame in path:
+        assert frame.labels is not None
+        clusters, noise = len(np.unique(frame.labels[frame.labels >= 0])), int((frame.labels < 0).sum())
+        frames.append({
+            "title": f"ε = {frame.value:.2g}", "positions": _rounded(X, 3),
+            "labels": _labels(same_colours(classes, frame.labels)),
+            "note": f"{plural(clusters, 'cluster')}, {noise} of {len(X)} points are noise",
+        })  # fmt: skip
+    return Film(
+        path.relation,
+        "One tree, DBSCAN for every ε",
+        f"The density tree was built once, with minPts = {fits.BANANA_MIN_PTS}; every state is a cut of it, and has "
+        "the labels that DBSCAN has at that ε, border points included. Grey points are noise.",
+        "Two crescents of points: at small ε nearly all are grey, then many small clusters appear, then one for each "
+        "crescent, in the end one for all points.",
+        {"type": "climb", "points": _rounded(X, 3), "frames": frames},
+    )
+
+
+PATHS: tuple[Callable[[], Film], ...] = (
+    mixture_to_kmeans,
+    gaussian_to_heaviside,
+    climb_to_mean_shift,
+    every_eps_dbscan,
+)
 
 
 def _limit(name: str) -> Limit:
