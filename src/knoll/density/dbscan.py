@@ -127,7 +127,11 @@ class DBSCAN(ClusterMixin, Estimator):
         ),
         "graph_digest_": Text(),
         "clustered_": Array(
-            "n", "bool", when=lambda model: model.noise == "nearest", missing=True, also=lambda model, _: model._clustered_fault()
+            "n",
+            "bool",
+            when=lambda model: model.noise == "nearest",
+            missing=True,
+            also=lambda model, _: model._clustered_fault(),
         ),
         "climbed_": Array("n d", "float64", when=lambda model: model.formulation == "climbing", missing=True),
         "climbed_labels_": Array(
@@ -297,8 +301,9 @@ class DBSCAN(ClusterMixin, Estimator):
     def predict(self, X: ArrayLike) -> Ints:
         """Label points: the cluster of a core point within ε, by the rule of `border`; −1 where there is none.
 
-        With noise="nearest" such a point has the label of the nearest row of a cluster instead. The points are not added to the counts of the fit; `predict(X)` of the fitted X is `labels_`. With
-        formulation="climbing" a point ascends in the fitted data, and takes the cluster of the closest end of a row.
+        With noise="nearest" such a point has the label of the nearest row of a cluster instead. The points are not
+        added to the counts of the fit; `predict(X)` of the fitted X is `labels_`. With formulation="climbing" a point
+        ascends in the fitted data, and takes the cluster of the closest end of a row.
 
         Parameters
         ----------
