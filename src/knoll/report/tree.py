@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._format import number, plural, thousands
+from knoll._format import duration, number, plural, thousands
 from knoll._typing import Floats, Ints
 from knoll.comparison import Evidence
 from knoll.density.condensed import CondensedTree
@@ -140,7 +140,7 @@ def tree_page(
         min_samples=number(float(tree._level())), data=points_block([picture], shown, ids), start=start,
         tree=embedded({**block, "counts": _counts(labels), "command": cut_command}), charts=charts,
         n_levels=len(levels), width=WIDTH, height=HEIGHT, facts=facts, scale=scaling.scale, command=command,
-        cut_command=cut_command, seed=seed, seconds=f"{seconds:.1f}", css=style, css_hash=source_hash(style),
+        cut_command=cut_command, seed=seed, seconds=duration(seconds), css=style, css_hash=source_hash(style),
         script=script, script_hash=source_hash(script), alt=_alt(view, n),
     )  # fmt: skip
 
