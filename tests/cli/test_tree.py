@@ -38,7 +38,7 @@ def test_labels_are_those_of_the_model_and_predict_gives_them_again(call, table,
     options, method = CUTS[cut]
     out = tmp_path / "out"
     text = run(call, table, *options, "--id", "name", "--out", out, "--format", "csv")
-    assert text.splitlines()[0] == f"{table}: 120 rows, 2 columns"
+    assert text.splitlines()[0] == f"{table}: 120 rows, 3 columns"
     assert sorted(path.name for path in out.iterdir()) == ["labels.csv", "models", "report.html", "summary.json"]
     labels = pyarrow.csv.read_csv(out / "labels.csv")
     assert labels.column_names[:2] == ["name", "label"]
@@ -139,12 +139,12 @@ def test_without_a_file_there_is_a_table(call, tmp_path):
     ("text", "options", "clusters", "note"),
     [
         ("a,b\n1,2\n", [], 0, "the tree has no two clusters of at least 5 rows"),
-        ("a,b\n1,2\n", ["--eps", "1"], 0, ""),
+        ("a,b\n1,2\n", ["--eps", "1"], 1, ""),
         ("a,b\n1,2\n", ["--k", "1"], 1, ""),
         ("a,b\n" + "1,2\n" * 50, [], 0, "--k 1 takes all rows as one cluster"),
         ("a,b\n" + "1,2\n" * 50, ["--eps", "0.1"], 1, "all 50 points are in one cluster"),
         ("a\n" + "".join(f"{v}\n" for v in range(40)), ["--eps", "1e-6"], 0, "all 40 points are noise"),
-        ("a,b\n" + "".join(f"{v}e300,{v % 3}e-300\n" for v in range(40)), [], 0, ""),
+        ("a,b\n" + "".join(f"{v}e300,{v % 3}e-300\n" for v in range(40)), [], 3, ""),
     ],
     ids=["one", "one-eps", "one-k", "equal", "equal-eps", "noise", "magnitudes"],
 )

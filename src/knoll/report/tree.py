@@ -301,26 +301,26 @@ def _block(
     members = tree.order_[plot.row]
     return {
         "fine": _FINE, "rows": len(tree.order_), "start": start, "cut": view.eps is not None,
-        "eps": [_short(eps) for eps in levels.tolist()],
+        "eps": levels.tolist(),
         "clusters": curves["clusters"].tolist(), "noise": [round(share, 5) for share in curves["noise"].tolist()],
         "largest": curves["largest"].astype(np.int64).tolist(),
         "x": charts[0]["x"], "ticks": [[_fraction(levels, at), text] for at, text in _height_ticks(levels)],
         "parent": condensed.parent.tolist(), "colour": view.colours.tolist(), "taken": taken.tolist(),
-        "birth": [None if np.isinf(height) else _short(height) for height in condensed.birth.tolist()],
+        "birth": _finite(condensed.birth),
         "bands": _bands(view),
         "row_cluster": condensed.row_cluster[rows].tolist(),
-        "row_height": [_short(height) for height in condensed.row_height[rows].tolist()],
+        "row_height": _finite(condensed.row_height[rows]),
         "plot": {
             "median": _fractions(levels, plot.median).tolist(), "largest": _fractions(levels, plot.largest).tolist(),
             "cluster": condensed.row_cluster[members].tolist(),
-            "height": [_short(height) for height in condensed.row_height[members].tolist()],
+            "height": _finite(condensed.row_height[members]),
         },
     }  # fmt: skip
 
 
-def _short(height: float) -> float | None:
-    """Round to nine digits: equal heights stay equal, and none passes another."""
-    return float(f"{height:.9g}") if np.isfinite(height) else None
+def _finite(heights: Floats) -> list[float | None]:
+    """Return heights with all their digits, as they are compared with ε; None: infinite."""
+    return [height if np.isfinite(height) else None for height in heights.tolist()]
 
 
 def _fractions(levels: Floats, heights: Floats) -> Ints:
