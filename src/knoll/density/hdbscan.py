@@ -20,7 +20,7 @@ from knoll.base import all_or_nothing
 from knoll.density.condensed import CondensedTree, Selection, SelectionRule
 from knoll.density.membership import memberships
 from knoll.density.noise import fill_noise, nearest_labels
-from knoll.density.partitions import ordering
+from knoll.density.numbering import number_by_weight
 from knoll.density.tree import DensityTree
 from knoll.exceptions import InvalidParameter
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number
@@ -209,7 +209,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         self._check_parameters()
         self._check_algorithm(X)
         self._grow(X, sample_weight)
-        selection = self._numbered(self._rule().select(self.condense(self.min_cluster_size)))
+        selection = number_by_weight(self._rule().select(self.condense(self.min_cluster_size)), self.points_)
         self.selection_: dict[str, Any] = {
             "clusters": selection.clusters,
             "min_cluster_size": float(self.min_cluster_size),
@@ -365,25 +365,6 @@ class HDBSCAN(ClusterMixin, DensityTree):
         chosen[clusters] = True
         return tree.select(chosen, self.selection_["root_height"], clusters)
 
-    def _numbered(self, selection: Selection) -> Selection:
-        """Number clusters by weight, the largest first; of equal ones by the smallest coordinates of their rows."""
-        weight = selection.tree.weight[selection.clusters]
-        order = np.argsort(-weight, kind="stable")
-        tied = np.isin(weight, weight[order][1:][np.diff(weight[order]) == 0])  # (k,) another has this weight
-        if not tied.any():
-            return self._with_order(selection, selection.clusters[order])
-        rows = np.flatnonzero(np.append(tied, False)[selection.labels])  # the last entry is that of noise
-        sequence = rows[_by_content(None if self._pairwise() else self.points_[rows], len(rows))]
-        first = np.zeros(len(weight), dtype=np.int64)  # the position of the first row of each cluster in the sequence
-        labels, at = np.unique(selection.labels[sequence], return_index=True)
-        first[labels] = at
-        return self._with_order(selection, selection.clusters[np.lexsort((first, -weight))])
-
-    def _with_order(self, selection: Selection, clusters: Ints) -> Selection:
-        chosen = np.zeros(len(selection.tree.parent), dtype=bool)
-        chosen[clusters] = True
-        return selection.tree.select(chosen, selection.root_height, clusters)
-
     @overload
     def labels_for(self, min_cluster_size: float) -> Ints: ...
     @overload
@@ -405,7 +386,8 @@ class HDBSCAN(ClusterMixin, DensityTree):
             Clusters, numbered by weight, the largest first; −1 is noise.
         """
         sizes = list(min_cluster_size) if isinstance(min_cluster_size, Iterable) else [min_cluster_size]
-        found = [self._all_labels(self._numbered(self._rule().select(self.condense(size)))) for size in sizes]
+        selections = (self._rule().select(self.condense(size)) for size in sizes)
+        found = [self._all_labels(number_by_weight(selection, self.points_)) for selection in selections]
         return found if isinstance(min_cluster_size, Iterable) else found[0]
 
     def dbscan_clustering(self, cut_distance: float, min_cluster_size: float = 5) -> Ints:
@@ -529,14 +511,3 @@ def _weighted_sum(rows: Any, strength: Floats) -> Any:
 
 def _dense(row: Any) -> Floats:
     return np.asarray(row.toarray() if is_sparse(row) else row, dtype=np.float64).ravel()
-
-
-def _by_content(points: Any, n: int) -> Ints:
-    """Sort rows by their coordinates, sparse ones by what they store; distances have no other order than their own."""
-    if points is None or not is_sparse(points):
-        return np.lexsort(ordering(points, n).T[::-1])
-    stored = points.tocsr(copy=True)
-    stored.sum_duplicates()
-    spans = zip(stored.indptr[:-1], stored.indptr[1:])
-    keys = [(stored.indices[a:b].tolist(), stored.data[a:b].tolist()) for a, b in spans]
-    return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
