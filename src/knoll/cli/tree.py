@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll._format import byte_size, plural, thousands
+from knoll._format import byte_size, plural
 from knoll.cli import _options
 from knoll.cli._compare_options import command_line
 from knoll.cli._interrupt import DeferredInterrupt
@@ -138,7 +138,7 @@ def _print_result(summary: dict[str, Any], out: Path) -> None:
     (method,) = summary["candidates"]
     answer, files = summary["candidates"][method], summary["files"]
     sizes = answer["sizes"]
-    shown = ", ".join(map(thousands, sizes[:10])) + (", …" if len(sizes) > 10 else "")
+    shown = ", ".join(map(str, sizes[:10])) + (", …" if len(sizes) > 10 else "")
     noise = f" and {plural(answer['noise'], 'row')} of noise" if answer["noise"] else ""
     parameters = ", ".join(f"{name}={value!r}" for name, value in answer["parameters"].items())
     echo(f"{answer['class']}({parameters}), columns scaled ({summary['scale']}):")
