@@ -64,6 +64,7 @@ def fit_tree(
     preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=missing)
     points = preparation.apply(table.X)
     least = min_cluster_size or max(5, min(_MIN_SAMPLES, n // 10), math.ceil(_LEAST_SHARE * n))
+    least = int(least) if float(least).is_integer() else least
     near = min_samples or int(min(_MIN_SAMPLES, least, n))
     parameters: dict[str, Any] = {"min_cluster_size": least, "min_samples": near, "noise": noise}
     if k is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from knoll._common.sparse import is_sparse
-from knoll._typing import Ints
+from knoll._typing import Floats, Ints
 from knoll.density.condensed import Selection
 
 __all__ = ["number_by_weight"]
@@ -26,7 +26,7 @@ def number_by_weight(selection: Selection, points: Any) -> Selection:
     return selection.tree.select(chosen, selection.root_height, clusters)
 
 
-def _first_rows(selection: Selection, points: Any, weight: Ints) -> Ints:
+def _first_rows(selection: Selection, points: Any, weight: Floats) -> Ints:
     """(k,) where the first row of each cluster comes among the rows of clusters of equal weights, else 0."""
     first = np.zeros(len(weight), dtype=np.int64)
     _, inverse, counts = np.unique(weight, return_inverse=True, return_counts=True)
