@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN as SklearnDBSCAN
 
+import knoll
 from knoll import DBSCAN, reference
-from knoll.exceptions import SuspiciousResultWarning
+from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResultWarning")
 
@@ -120,6 +121,73 @@ def test_predict_is_labels_and_kinds_agree(X, eps, min_samples, border, formulat
         np.testing.assert_array_equal((kinds == "core")[present], core[present])
         if border != "noise":
             np.testing.assert_array_equal((kinds == "noise")[present], (model.labels_ < 0)[present])
+
+
+INPUTS = {
+    "rows": (lambda X: X, {}),
+    "float32": (lambda X: X.astype(np.float32), {}),
+    "sparse rows": (scipy.sparse.csr_array, {}),
+    "manhattan": (lambda X: X, {"metric": "manhattan"}),
+    "minkowski": (lambda X: X, {"metric": "minkowski", "p": 3}),
+    "canberra": (lambda X: X, {"metric": "canberra"}),
+    "callable": (lambda X: X, {"metric": lambda a, b: float(np.abs(a - b).max())}),
+    "distances": (one_distances, {"metric": "precomputed"}),
+    "graph": (lambda X: scipy.sparse.csr_array(one_distances(X)), {"metric": "precomputed"}),
+    "spectral": (lambda X: X, {"formulation": "spectral"}),
+    "climbing": (lambda X: X, {"formulation": "climbing"}),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("border", ["closest", "first", "noise"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_noise_joins_the_nearest_clustered_row(name, border, weighted):
+    make, options = INPUTS[name]
+    for seed in range(6):
+        generator = np.random.default_rng(seed)
+        X = generator.integers(-6, 7, size=(40, 2)) * 0.5 if seed % 2 else generator.normal(size=(40, 2)) * 2
+        X = np.ascontiguousarray(X[np.lexsort(X.T)])  # equal distances go to the smallest coordinates, or rows
+        weights = generator.integers(0, 3, size=len(X)) if weighted else None
+        kept = DBSCAN(0.7, min_samples=4, border=border, **options).fit(make(X), sample_weight=weights)
+        model = DBSCAN(0.7, min_samples=4, border=border, noise="nearest", **options)
+        model.fit(make(X), sample_weight=weights)
+        np.testing.assert_array_equal(model.predict(make(X)), model.labels_)
+        inside = kept.labels_ >= 0
+        if not inside.any():
+            assert (model.labels_ == -1).all()
+            continue
+        np.testing.assert_array_equal(model.labels_[inside], kept.labels_[inside])
+        np.testing.assert_array_equal(model.predict_kind(make(X)), kept.predict_kind(make(X)))
+        if name == "graph":
+            continue  # where no clustered row is stored, noise stays
+        assert (model.labels_ >= 0).all()
+        if name in ("rows", "sparse rows", "distances", "spectral", "climbing"):
+            known = inside if weights is None else inside & (weights > 0)
+            distances = one_distances(X)[:, known]
+            for row in np.flatnonzero(~inside):
+                nearest = distances[row] == distances[row].min()
+                assert model.labels_[row] in kept.labels_[known][nearest]
+
+
+def test_noise_by_the_nearest_row_depends_on_no_order_and_survives_a_file(tmp_path):
+    generator = np.random.default_rng(3)
+    X = generator.integers(-6, 7, size=(80, 2)) * 0.5
+    model = DBSCAN(0.5, min_samples=4, noise="nearest").fit(X)
+    queries = generator.normal(size=(50, 2)) * 4
+    for _ in range(5):
+        order = generator.permutation(len(X))
+        other = DBSCAN(0.5, min_samples=4, noise="nearest").fit(X[order])
+        pairs = np.unique(np.c_[model.labels_[order], other.labels_], axis=0)
+        assert len(pairs) == model.labels_.max() + 1
+        number = dict(pairs)
+        np.testing.assert_array_equal([number[label] for label in model.predict(queries)], other.predict(queries))
+    knoll.save(model, tmp_path / "m.knoll")
+    again = knoll.load(tmp_path / "m.knoll")
+    np.testing.assert_array_equal(again.predict(queries), model.predict(queries))
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    again.clustered_ = np.zeros(len(X), dtype=bool)
+    with pytest.raises(ModelFileError, match="clustered_ must be true for core rows"):
+        knoll.save(again, tmp_path / "m.knoll")
 
 
 @settings(max_examples=60, deadline=None)

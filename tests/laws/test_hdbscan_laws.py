@@ -93,6 +93,27 @@ def test_neither_the_order_of_rows_nor_threads_matter(name, option):
             np.testing.assert_array_equal(model.outlier_scores_[order], other.outlier_scores_)
 
 
+@pytest.mark.parametrize("name", ["blobs", "lattice", "duplicates", "equal sizes", "sparse"])
+@pytest.mark.parametrize("option", ["default", "leaf", "nearest"])
+def test_clusters_are_numbered_by_size_whatever_the_order_of_rows(name, option):
+    rows = np.concatenate([blobs(40, seed=0, k=1) + shift for shift in (0, 30, -30)])
+    X = TABLES[name] if name in TABLES else rows if name == "equal sizes" else scipy.sparse.csr_array(blobs())
+    model = HDBSCAN(**OPTIONS[option]).fit(X)
+    sizes = model.condensed_tree_.weight[model.selection_["clusters"]]
+    assert (np.diff(sizes) <= 0).all()
+    if name == "equal sizes" and option == "default":
+        assert [rows[model.labels_ == c].min() for c in range(3)] == sorted(
+            rows[model.labels_ == c].min() for c in range(3)
+        )
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        order = rng.permutation(X.shape[0])
+        other = HDBSCAN(**OPTIONS[option]).fit(X[order])
+        np.testing.assert_array_equal(model.labels_[order], other.labels_)
+        np.testing.assert_array_equal(model.cluster_persistence_, other.cluster_persistence_)
+        np.testing.assert_array_equal(model.labels_for(9)[order], other.labels_for(9))
+
+
 @pytest.mark.parametrize("option", ["default", "leaf", "single", "nearest", "canberra", "alpha"])
 @pytest.mark.parametrize("name", ["blobs", "lattice"])
 def test_a_weight_is_a_number_of_repetitions(name, option):

@@ -12,6 +12,7 @@ import importlib
 import pkgutil
 import re
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -171,6 +172,8 @@ def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     result = doctest.testmod(importlib.import_module(module), optionflags=flags, report=True)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # pyplot keeps the figures of all examples
     assert result.failed == 0
 
 

@@ -46,8 +46,9 @@ PUBLIC = {
     "knoll.mixture": "GaussianMixture",
     "knoll.models": "Info Model Preparation Relabeled inspect load read save",
     "knoll.plots": """
-        agreement animate climb dbscan decision_regions density eigenvalues embedding eps_curve frame gaussian
-        gaussian_mixture kernel_kmeans kmeans responsibilities scatter selection similarity_graph
+        agreement animate climb condensed_tree cut_curves dbscan decision_regions dendrogram density eigenvalues
+        embedding eps_curve frame gaussian gaussian_mixture kernel_kmeans kmeans reachability responsibilities scatter
+        selection similarity_graph
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState

@@ -22,6 +22,7 @@ COMMANDS = {
     "predict": "Label new data by a model, in bounded memory.",
     "relate": "Certify the relations between the algorithms on your data.",
     "tour": "Make the paper's figures, tables and relations anew, as one page.",
+    "tree": "Show the clusters of your table at every density, as one page.",
 }
 
 

@@ -70,14 +70,17 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     return parameters
 
 
-def command_line(context: click.Context) -> str:
-    """Return the command that does the same again, with what was not left to its default, and the seed."""
-    arguments = ["knoll", "compare"]
+def command_line(context: click.Context, command: str = "compare", without: tuple[str, ...] = ()) -> str:
+    """Return the command that does the same again, with what was not left to its default, and the seed.
+
+    Options named in `without` are left out.
+    """
+    arguments = ["knoll", command]
     if context.params["data"] is not None:
         arguments.append(context.params["data"])
     for option in context.command.params:
         name = option.name or ""
-        if not isinstance(option, click.Option) or name in _SILENT:
+        if not isinstance(option, click.Option) or name in (*_SILENT, *without):
             continue
         if context.get_parameter_source(name) == ParameterSource.DEFAULT and name != "seed":
             continue

@@ -84,10 +84,10 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, mean-shift, optics
-    and agglomerative. DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input,
-    or the name of a built-in data set. The model remembers columns and scales, so that knoll predict does the same to
-    new data.
+    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, hdbscan, mean-shift,
+    optics and agglomerative. DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard
+    input, or the name of a built-in data set. The model remembers columns and scales, so that knoll predict does the
+    same to new data.
 
     \b
     Example:

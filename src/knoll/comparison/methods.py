@@ -428,8 +428,7 @@ class DBSCANProposer(Proposer):
 
     def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         """Fit to more rows at the same density threshold: min_samples grows with their number."""
-        chosen_parameters = {name: value for name, value in chosen.parameters.items() if name != "noise"}
-        settings = self.settings(subsample) | chosen_parameters
+        settings = self.settings(subsample) | dict(chosen.parameters)
         settings["min_samples"] = max(1, round(settings["min_samples"] * len(points) / subsample.n))
         return DBSCAN(**settings).fit(points)
 

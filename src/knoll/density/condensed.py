@@ -225,8 +225,8 @@ class CondensedTree:
             inside[c] = inside[self.parent[c]] or chosen[self.parent[c]]
         return chosen & ~inside
 
-    def select(self, chosen: Bools, root_height: float = np.inf) -> Selection:
-        """Label the rows of the chosen clusters, numbered by their lowest rows.
+    def select(self, chosen: Bools, root_height: float = np.inf, order: Ints | None = None) -> Selection:
+        """Label the rows of the chosen clusters, numbered by their lowest rows, or in the `order` of clusters given.
 
         Where the root is chosen, rows that leave it above `root_height` are noise.
         """
@@ -236,7 +236,7 @@ class CondensedTree:
                 around[c] = around[self.parent[c]]
         held = around[self.row_cluster]  # (n,)
         found, first = np.unique(held, return_index=True)
-        clusters = found[found >= 0][np.argsort(first[found >= 0])]
+        clusters = found[found >= 0][np.argsort(first[found >= 0])] if order is None else order
         number = np.full(len(chosen) + 1, -1)  # the last entry is that of −1
         number[clusters] = np.arange(len(clusters))
         selection = Selection(self, clusters, number[held], number[around], root_height)

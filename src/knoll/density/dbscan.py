@@ -18,6 +18,7 @@ from knoll._typing import Bools, Floats, Ints
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.density.core_graph import Clusters, Workspace
 from knoll.density.formulations import FORMULATIONS, Formulation
+from knoll.density.noise import nearest_labels
 from knoll.density.radius_search import Search, choose_search, core_metric, minkowski_power
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
@@ -62,11 +63,16 @@ class DBSCAN(ClusterMixin, Estimator):
     border : {"closest", "first", "noise"}, default="closest"
         The cluster of a border point: that of its closest core point, which no order of the rows changes; the first
         cluster that reaches it, as in scikit-learn; or none (DBSCAN*).
+    noise : {"keep", "nearest"}, default="keep"
+        Whether rows in no cluster stay noise, or have the label of the nearest row that is in one; of equally near rows
+        the one with the smallest coordinates counts.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
         Clusters, numbered by their first core row; −1 is noise.
+    clustered_ : ndarray of shape (n_samples,) or None
+        Whether a row is in a cluster by density alone, with noise="nearest".
     core_sample_indices_ : ndarray of shape (n_core_samples,)
         The core rows.
     components_ : ndarray of shape (n_core_samples, n_features)
@@ -104,6 +110,7 @@ class DBSCAN(ClusterMixin, Estimator):
         "n_jobs": N_JOBS,
         "formulation": (Choice(("graph", "spectral", "climbing")),),
         "border": (Choice(("closest", "first", "noise")),),
+        "noise": (Choice(("keep", "nearest")),),
     }
     _fitted: ClassVar = {
         "labels_": Array("n", "int64", low=-1, below="n", also=not_columns),
@@ -119,6 +126,13 @@ class DBSCAN(ClusterMixin, Estimator):
             "n", "float64", none=True, also=lambda model, weights: model._formulation().weight_fault(weights)
         ),
         "graph_digest_": Text(),
+        "clustered_": Array(
+            "n",
+            "bool",
+            when=lambda model: model.noise == "nearest",
+            missing=True,
+            also=lambda model, _: model._clustered_fault(),
+        ),
         "climbed_": Array("n d", "float64", when=lambda model: model.formulation == "climbing", missing=True),
         "climbed_labels_": Array(
             "n", "int64", low=-1, below="n", when=lambda model: model.formulation == "climbing", missing=True
@@ -138,6 +152,7 @@ class DBSCAN(ClusterMixin, Estimator):
         n_jobs: int | None = None,
         formulation: str = "graph",
         border: str = "closest",
+        noise: str = "keep",
     ) -> None:
         self.eps = eps
         self.min_samples = min_samples
@@ -149,6 +164,7 @@ class DBSCAN(ClusterMixin, Estimator):
         self.n_jobs = n_jobs
         self.formulation = formulation
         self.border = border
+        self.noise = noise
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,7 +196,7 @@ class DBSCAN(ClusterMixin, Estimator):
         self._warn_of_two_powers()
         points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
         search, weights = self._check_data(points, sample_weight)
-        for name in ("climbed_", "climbed_labels_"):  # of an earlier fit
+        for name in ("climbed_", "climbed_labels_", "clustered_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         formulation = self._formulation()
         absent = np.empty(0, dtype=np.intp) if weights is None else np.flatnonzero(weights == 0)
@@ -200,7 +216,24 @@ class DBSCAN(ClusterMixin, Estimator):
         if len(absent):
             self.labels_[absent] = formulation.predict(self, search, points[absent])
         self._warn(clusters, search)
+        if self.noise == "nearest":
+            self._fill_noise(points, absent)
         return self
+
+    def _fill_noise(self, points: Any, absent: NDArray[np.intp]) -> None:
+        """Give noise the labels of the nearest clustered rows; rows of weight 0 give theirs to no other."""
+        self.clustered_ = self.labels_ >= 0
+        others = np.flatnonzero(~self.clustered_)
+        known = self.labels_.copy()
+        known[absent] = -1
+        self.labels_[others] = self._nearest(points[others], points, known)
+
+    def _nearest(self, queries: Any, points: Any, labels: Ints) -> Ints:
+        """Return the labels of the nearest rows that have one."""
+        options: dict[str, Any] = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
+        if not queries.shape[0]:
+            return np.empty(0, dtype=np.int64)
+        return nearest_labels(queries, points, labels, threads=self._threads(), **options)
 
     def _split(self, points: Any, core: Bools, workspace: Workspace | None) -> tuple[NDArray[np.intp], Any, Any]:
         """Return the numbers of the core points, copies of them, and copies of the other rows."""
@@ -268,8 +301,9 @@ class DBSCAN(ClusterMixin, Estimator):
     def predict(self, X: ArrayLike) -> Ints:
         """Label points: the cluster of a core point within ε, by the rule of `border`; −1 where there is none.
 
-        The points are not added to the counts of the fit; `predict(X)` of the fitted X is `labels_`. With
-        formulation="climbing" a point ascends in the fitted data, and takes the cluster of the closest end of a row.
+        With noise="nearest" such a point has the label of the nearest row of a cluster instead. The points are not
+        added to the counts of the fit; `predict(X)` of the fitted X is `labels_`. With formulation="climbing" a point
+        ascends in the fitted data, and takes the cluster of the closest end of a row.
 
         Parameters
         ----------
@@ -282,7 +316,26 @@ class DBSCAN(ClusterMixin, Estimator):
             The labels.
         """
         queries = self._queries(X)
-        return self._formulation().predict(self, self._search(queries), queries)
+        labels = self._formulation().predict(self, self._search(queries), queries)
+        if self.noise == "nearest" and (labels < 0).any():
+            others = np.flatnonzero(labels < 0)
+            labels[others] = self._nearest(queries[others], *self._labelled_rows())
+        return labels
+
+    def _labelled_rows(self) -> tuple[Any, Ints]:
+        """Return the rows of the fit and the labels by density of those of weight > 0, in one order."""
+        labels = np.where(self._is_clustered(), self.labels_, -1)
+        core = np.zeros(len(labels), dtype=np.bool_)
+        core[self.core_sample_indices_] = True
+        order = np.concatenate([np.flatnonzero(core), np.flatnonzero(~core)])  # of fit_weights_
+        if self.fit_weights_ is not None:
+            labels[order[self.fit_weights_ == 0]] = -1
+        return (None, labels) if self._pairwise() else (self._fitted_points(), labels[order])
+
+    def _is_clustered(self) -> Bools:
+        """Return whether each row of the fit is in a cluster by density."""
+        clustered: Bools | None = getattr(self, "clustered_", None)
+        return self.labels_ >= 0 if clustered is None else clustered
 
     def predict_kind(self, X: ArrayLike) -> NDArray[np.str_]:
         """Classify points among the fitted data: "core", "border" or "noise".
@@ -318,6 +371,13 @@ class DBSCAN(ClusterMixin, Estimator):
         if cores.shape[0] + others.shape[0] != len(self.labels_):
             return f"and components_ have {cores.shape[0] + others.shape[0]} rows, and there are {len(self.labels_)}"
         return ""
+
+    def _clustered_fault(self) -> str:
+        """Return what keeps `clustered_` from being the rows with a label by density, or ""."""
+        clustered: Any = self.clustered_
+        if not clustered[self.core_sample_indices_].all():
+            return "must be true for core rows"
+        return "" if (self.labels_[clustered] >= 0).all() else "must be false where the label is -1"
 
     def _fitted_points(self) -> Any:
         """Return the rows of the fit, core points first: the order of `fit_weights_`."""

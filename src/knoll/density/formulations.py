@@ -68,7 +68,7 @@ class Formulation:
         digest = model.graph_digest_
         if digest and search.digest(queries) == digest:
             core = np.isin(np.arange(len(model.labels_)), model.core_sample_indices_)
-            reached = core if model.border == "noise" else model.labels_ >= 0
+            reached = core if model.border == "noise" else model._is_clustered()
         else:
             core = _is_core(model, search, queries)
             reached = _closest(model, search, queries) >= 0

@@ -20,6 +20,7 @@ from knoll.base import all_or_nothing
 from knoll.density.condensed import CondensedTree, Selection, SelectionRule
 from knoll.density.membership import memberships
 from knoll.density.noise import fill_noise, nearest_labels
+from knoll.density.numbering import number_by_weight
 from knoll.density.tree import DensityTree
 from knoll.exceptions import InvalidParameter
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number
@@ -73,7 +74,8 @@ class HDBSCAN(ClusterMixin, DensityTree):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Clusters, numbered by their first row; −1 is noise.
+        Clusters, numbered by weight, the largest first, and of equal weights by their smallest coordinates; −1 is
+        noise. No order of the rows changes a label.
     probabilities_ : ndarray of shape (n_samples,)
         How long a row stays in its cluster, from 0 to 1; 0 for rows that the tree leaves in none.
     centroids_, medoids_ : ndarray of shape (n_clusters, n_features)
@@ -207,7 +209,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         self._check_parameters()
         self._check_algorithm(X)
         self._grow(X, sample_weight)
-        selection = self._rule().select(self.condense(self.min_cluster_size))
+        selection = number_by_weight(self._rule().select(self.condense(self.min_cluster_size)), self.points_)
         self.selection_: dict[str, Any] = {
             "clusters": selection.clusters,
             "min_cluster_size": float(self.min_cluster_size),
@@ -359,8 +361,9 @@ class HDBSCAN(ClusterMixin, DensityTree):
     def _selection(self) -> Selection:
         tree = self.condensed_tree_
         chosen = np.zeros(len(tree.parent), dtype=bool)
-        chosen[self.selection_["clusters"]] = True
-        return tree.select(chosen, self.selection_["root_height"])
+        clusters = np.asarray(self.selection_["clusters"])
+        chosen[clusters] = True
+        return tree.select(chosen, self.selection_["root_height"], clusters)
 
     @overload
     def labels_for(self, min_cluster_size: float) -> Ints: ...
@@ -380,10 +383,11 @@ class HDBSCAN(ClusterMixin, DensityTree):
         Returns
         -------
         ndarray of shape (n_samples,), or a list of them
-            Clusters, numbered by their first row; −1 is noise.
+            Clusters, numbered by weight, the largest first; −1 is noise.
         """
         sizes = list(min_cluster_size) if isinstance(min_cluster_size, Iterable) else [min_cluster_size]
-        found = [self._all_labels(self._rule().select(self.condense(size))) for size in sizes]
+        selections = (self._rule().select(self.condense(size)) for size in sizes)
+        found = [self._all_labels(number_by_weight(selection, self.points_)) for selection in selections]
         return found if isinstance(min_cluster_size, Iterable) else found[0]
 
     def dbscan_clustering(self, cut_distance: float, min_cluster_size: float = 5) -> Ints:

@@ -20,6 +20,7 @@ from knoll.base import Estimator, all_or_nothing
 from knoll.density.condensed import CondensedTree, SelectionRule, condense
 from knoll.density.curves import Bands, Curves, linkage, tree_curves
 from knoll.density.noise import nearest_labels
+from knoll.density.numbering import number_by_weight
 from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy, ordering
 from knoll.density.radius_search import core_metric
 from knoll.density.reachability import Attached, Level, Reachability, choose_reachability
@@ -447,7 +448,7 @@ class DensityTree(Estimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clusters, numbered by their first row; −1 is noise.
+            Clusters, numbered by weight, the largest first; −1 is noise.
         """
         return self._selected(
             "eom",
@@ -478,7 +479,7 @@ class DensityTree(Estimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clusters, numbered by their first row; −1 is noise.
+            Clusters, numbered by weight, the largest first; −1 is noise.
         """
         return self._selected(
             "leaf", min_cluster_size, cluster_selection_epsilon, allow_single_cluster=allow_single_cluster
@@ -500,7 +501,7 @@ class DensityTree(Estimator):
             allow_single_cluster=allow_single_cluster,
         )
         rule = SelectionRule(method, epsilon, max_cluster_size, allow_single_cluster)
-        selection = rule.select(self.condense(min_cluster_size))
+        selection = number_by_weight(rule.select(self.condense(min_cluster_size)), self.points_)
         return np.asarray(self._spread(selection.labels, lambda queries: selection.label(self._attach(queries))))
 
     def layers(self, min_cluster_size: float = 5) -> list[Layer]:

@@ -77,7 +77,8 @@ def _hdbscan(X: Floats, min_pts: int, least: int) -> Iterator[HDBSCANState]:
                 inside.append(piece)
         yield HDBSCANState(state.height, np.array(parent), np.array(stability), cluster.copy(), none)
     chosen = _excess_of_mass(np.array(parent), np.array(stability))
-    yield HDBSCANState(0.0, np.array(parent), np.array(stability), cluster, _labels(np.array(parent), cluster, chosen))
+    labels = _labels(X, np.array(parent), cluster, chosen)
+    yield HDBSCANState(0.0, np.array(parent), np.array(stability), cluster, labels)
 
 
 def _excess_of_mass(parent: Ints, stability: Floats) -> Bools:
@@ -90,12 +91,12 @@ def _excess_of_mass(parent: Ints, stability: Floats) -> Bools:
     return chosen
 
 
-def _labels(parent: Ints, cluster: Ints, chosen: Bools) -> Ints:
-    """The outermost chosen cluster of each row, numbered by their lowest rows."""
+def _labels(X: Floats, parent: Ints, cluster: Ints, chosen: Bools) -> Ints:
+    """The outermost chosen cluster of each row, numbered by size and, of equal sizes, by their smallest rows."""
     outermost = np.full(len(parent), -1)
     for c in range(1, len(parent)):
         up = outermost[parent[c]]
         outermost[c] = up if up >= 0 else c if chosen[c] else -1
     held = outermost[cluster]
-    numbers = {c: i for i, c in enumerate(dict.fromkeys(held[held >= 0].tolist()))}
-    return np.array([numbers.get(c, -1) for c in held.tolist()])
+    order = sorted(set(held.tolist()) - {-1}, key=lambda c: (-int((held == c).sum()), min(X[held == c].tolist())))
+    return np.array([order.index(c) if c >= 0 else -1 for c in held.tolist()])

@@ -6,8 +6,6 @@ without "<", and a content-security policy permits the page's own script only.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +14,27 @@ from numpy.typing import NDArray
 
 from knoll._format import number, thousands, two_digits
 from knoll._typing import Ints
-from knoll.plots.style import PALETTE
 from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart
-from knoll.report.comparison_clusters import Cluster, clusters_of, distinguishing_columns
+from knoll.report.comparison_clusters import clusters_of, distinguishing_columns
 from knoll.report.comparison_relations import related
-from knoll.report.comparison_view import MAX_POINTS, Shown, same_colours, shown_rows
-from knoll.report.template import embedded, read, render
+from knoll.report.comparison_view import Shown, same_colours, shown_rows
+from knoll.report.pieces import (
+    MAX_CLUSTERS,
+    MAX_COLUMNS,
+    chips,
+    cluster_cells,
+    drawn_rows,
+    palette_rules,
+    points_block,
+    source_hash,
+)
+from knoll.report.template import read, render
 
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
 
-_MAX_CLUSTERS = 12  # described; the labels file has all
-_MAX_COLUMNS = 10  # of the table of centres
-_MAX_CHIPS = 8
 _MAX_CLASSES = 30  # of the truth: more are not drawn
-_MAX_NUMBERS = 40_000_000  # of the rows that are drawn
-_RESOLUTION = 10_000  # steps from one edge of a picture to the other
 
 
 def comparison_page(
@@ -82,7 +84,7 @@ def comparison_page(
     ('<!doctype html>', True)
     """
     done("pictures")
-    rows = _drawn(X.shape[0], X.shape[1], comparison.seed)
+    rows = drawn_rows(X.shape[0], X.shape[1], comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
     shown = shown_rows(scaled, comparison.scaling, rows, len(X))
     colours = _colours(comparison)
@@ -92,50 +94,22 @@ def comparison_page(
     done("relations")
     arrows, arrows_note = related(comparison, scaled, seconds)
     done("page")
-    style, script = read("tour.css") + read("compare.css") + _palette_rules(), read("compare.js")
+    style, script = read("tour.css") + read("compare.css") + palette_rules(), read("compare.js")
     return render(
         "compare.html",
         name=name, title=title, display_names=display_names, two_digits=two_digits, counted=thousands,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
-        shown=shown, data=_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
+        shown=shown, data=points_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
         arrows_note=arrows_note, number=number, profile=_profile(comparison),
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
-        css=style, css_hash=_hash(style), script=script, script_hash=_hash(script),
+        css=style, css_hash=source_hash(style), script=script, script_hash=source_hash(script),
         seconds=f"{comparison.seconds:.1f}",
     )  # fmt: skip
 
 
-# ---- the document --------------------------------------------------------------------------------------------------
-
-
-def _hash(text: str) -> str:
-    """Return the source expression of the content-security policy for this text."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _lighter(colour: str) -> str:
-    """Return the colour for a dark background: a third of the way to white."""
-    channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    return "#" + "".join(f"{round(channel + (255 - channel) / 3):02x}" for channel in channels)
-
-
-def _palette_rules() -> str:
-    light = "".join(f".c{i} {{ --swatch: {colour}; }}\n" for i, colour in enumerate(PALETTE))
-    dark = "".join(f"  .c{i} {{ --swatch: {_lighter(colour)}; }}\n" for i, colour in enumerate(PALETTE))
-    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
-
-
 # ---- pictures ------------------------------------------------------------------------------------------------------
-
-
-def _drawn(n: int, d: int, seed: int) -> Ints:
-    """Choose the rows that are drawn: fewer if there are very many columns."""
-    most = min(MAX_POINTS, max(200, _MAX_NUMBERS // d))
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
 
 
 def _colours(comparison: Comparison) -> dict[str, Ints]:
@@ -153,7 +127,7 @@ def _pictures(
         found = comparison.candidates[method]
         out.append({
             "id": method, "title": title(method), "role": _role(comparison, method),
-            "counts": _counts(found), "chips": _chips(found.labels, colours[method]),
+            "counts": _counts(found), "chips": chips(found.labels, colours[method]),
             "colours": colours[method][shown.rows].tolist(), "labels": found.labels[shown.rows].tolist(),
         })  # fmt: skip
     if truth is not None:
@@ -163,7 +137,7 @@ def _pictures(
             painted = same_colours(leader, at.astype(np.int64))
             out.append({
                 "id": "truth", "title": "known classes", "role": "truth",
-                "counts": f"{len(classes)} known classes", "chips": _chips(classes[at], painted),
+                "counts": f"{len(classes)} known classes", "chips": chips(classes[at], painted),
                 "colours": painted[shown.rows].tolist(),
                 "labels": classes[at][shown.rows].tolist(),
             })  # fmt: skip
@@ -181,42 +155,6 @@ def _counts(found: Candidate) -> str:
     return clusters + (f", {100 * found.noise:.1f} % noise" if found.noise > 0 else "")
 
 
-def _chips(labels: NDArray[Any], colours: Ints) -> dict[str, Any]:
-    """Return the largest clusters with their colours and sizes, and how many more there are."""
-    numbers, first, sizes = np.unique(colours, return_index=True, return_counts=True)
-    order = sorted(range(len(numbers)), key=lambda i: (numbers[i] < 0, -sizes[i]))
-    chips = [
-        {"number": int(numbers[i]), "colour": _swatch(int(numbers[i])), "size": int(sizes[i]),
-         "label": "noise" if numbers[i] < 0 else str(labels[first[i]])}
-        for i in order
-    ]  # fmt: skip
-    return {"shown": chips[:_MAX_CHIPS], "more": max(0, len(chips) - _MAX_CHIPS)}
-
-
-def _swatch(colour: int) -> str:
-    return "noise" if colour < 0 else f"c{colour % len(PALETTE)}"
-
-
-def _block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Sequence[Any] | NDArray[Any] | None) -> str:
-    """Return the points for the script: integers relative to the window, ids as text."""
-    (x0, x1), (y0, y1) = ((axis.low, axis.high) for axis in shown.axes)
-    wide, high = x1 - x0, y1 - y0
-    across = np.rint((shown.positions[:, 0] - x0) / wide * _RESOLUTION).astype(int).tolist()
-    up = np.rint((shown.positions[:, 1] - y0) / high * _RESOLUTION).astype(int).tolist()
-    names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
-    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else equal units would leave a thin strip
-    ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
-    return embedded({
-        "fine": _RESOLUTION, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,
-        "palette": list(PALETTE), "dark": [_lighter(colour) for colour in PALETTE],
-        "ticks": ticks,
-        "methods": {
-            picture["id"]: {"title": picture["title"], "colours": picture["colours"], "labels": picture["labels"]}
-            for picture in pictures
-        },
-    })  # fmt: skip
-
-
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
@@ -224,9 +162,9 @@ def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours
     """Return everything about one method's answer that the page shows."""
     found = comparison.candidates[method]
     clusters = clusters_of(X, found.labels, comparison.profile.columns)
-    largest = [cluster for cluster in clusters if cluster.label >= 0][:_MAX_CLUSTERS]
+    largest = [cluster for cluster in clusters if cluster.label >= 0][:MAX_CLUSTERS]
     noise = [cluster for cluster in clusters if cluster.label < 0]
-    columns = distinguishing_columns(clusters, _MAX_COLUMNS)
+    columns = distinguishing_columns(clusters, MAX_COLUMNS)
     paint = {int(label): int(colours[method][at]) for label, at in zip(*np.unique(found.labels, return_index=True))}
     return {
         "method": method, "title": title(method), "role": _role(comparison, method), "counts": _counts(found),
@@ -234,30 +172,10 @@ def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours
         "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
         "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
         "columns": [comparison.profile.columns[j] for j in columns], "all_columns": len(comparison.profile.columns),
-        "clusters": [_cluster(cluster, columns, paint[cluster.label]) for cluster in largest + noise],
+        "clusters": [cluster_cells(cluster, columns, paint[cluster.label]) for cluster in largest + noise],
         "more": found.n_clusters - len(largest),
         "truth": None if comparison.truth_scores is None else comparison.truth_scores.get(method),
     }  # fmt: skip
-
-
-def _cluster(cluster: Cluster, columns: Sequence[int], paint: int) -> dict[str, Any]:
-    return {
-        "label": "noise" if cluster.label < 0 else str(cluster.label),
-        "colour": _swatch(paint), "size": cluster.size, "share": f"{100 * cluster.share:.3g} %",
-        "exact": round(100 * cluster.share, 3),
-        "centre": [(number(float(cluster.centre[j])), _strength(float(cluster.differences[j]))) for j in columns],
-        "traits": [
-            {"column": trait.column, "direction": "higher" if trait.difference > 0 else "lower",
-             "by": number(abs(trait.difference), 2), "here": number(trait.here), "elsewhere": number(trait.elsewhere)}
-            for trait in cluster.traits
-        ],
-    }  # fmt: skip
-
-
-def _strength(difference: float) -> str:
-    """Return the CSS class of a difference in standard deviations."""
-    size = 0 if abs(difference) < 0.5 else 1 if abs(difference) < 1.25 else 2
-    return "usual" if size == 0 else f"{'above' if difference > 0 else 'below'}-{size}"
 
 
 def _plain(value: Any) -> str:

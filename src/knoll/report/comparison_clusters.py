@@ -45,7 +45,8 @@ def clusters_of(X: NDArray[np.generic], labels: Ints, columns: Sequence[str]) ->
     for j in range(d):  # a column at a time, to limit memory
         column = np.asarray(X[:, j], dtype=np.float64)
         middle = float(np.mean(column, dtype=np.float64))
-        deviation = float(np.std(column))
+        with np.errstate(over="ignore"):  # then no difference is mentioned
+            deviation = float(np.std(column))
         sums = np.bincount(
             at, weights=column - middle, minlength=len(found)
         )  # (clusters,) relative to the column's mean

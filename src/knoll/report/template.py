@@ -18,11 +18,13 @@ def read(name: str) -> str:
 
 def render(template: str, /, **values: Any) -> str:
     """Render a template; text is escaped, and every page knows the version and the machine."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(read)
+    )
     machine = f"{available_threads()} CPUs, {platform.machine()}"
-    return environment.from_string(read(template)).render(version=__version__, machine=machine, **values)
+    return environment.get_template(template).render(version=__version__, machine=machine, **values)
 
 
 def embedded(value: Any) -> str:

@@ -5,7 +5,7 @@
   const night = matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const found = document.getElementById("found"), find = document.getElementById("row");
-  const pictures = [...document.querySelectorAll("canvas")].map((canvas) => ({
+  const pictures = [...document.querySelectorAll("canvas[data-method]")].map((canvas) => ({
     canvas, tip: canvas.nextElementSibling, method: canvas.dataset.method, ...data.methods[canvas.dataset.method],
   }));
   const n = data.x.length;
@@ -45,17 +45,24 @@
     };
   }
 
-  function draw(picture) {
-    const { canvas } = picture, dense = window.devicePixelRatio || 1;
-    const width = canvas.clientWidth, height = canvas.clientHeight;
+  // an empty canvas of as many pixels as it covers, with the pen for its axes
+  function cleared(canvas) {
+    const dense = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     canvas.width = Math.round(width * dense);
     canvas.height = Math.round(height * dense);
-    const pen = canvas.getContext("2d"), to = position(canvas), palette = night.matches ? data.dark : data.palette;
+    const pen = canvas.getContext("2d");
     pen.scale(dense, dense);
     pen.font = '10.5px system-ui, "DejaVu Sans", Arial, sans-serif';
     pen.fillStyle = css("--soft");
     pen.strokeStyle = css("--line");
     pen.lineWidth = 1;
+    return { pen, width, height };
+  }
+  const palette = () => (night.matches ? data.dark : data.palette);
+
+  function draw(picture) {
+    const { canvas } = picture, { pen, width, height } = cleared(canvas);
+    const to = position(canvas), paints = palette();
     data.ticks.forEach((ticks, axis) => ticks.forEach(([share, text]) => {
       const at = to.share(axis, share);
       pen.textAlign = axis ? "right" : "center";
@@ -80,8 +87,8 @@
           pen.moveTo(x - cross, y + cross); pen.lineTo(x + cross, y - cross);
           pen.stroke();
         } else {
-          pen.fillStyle = palette[color % palette.length];
-          SHAPES[Math.floor(color / palette.length) % SHAPES.length](pen, x, y, size);
+          pen.fillStyle = paints[color % paints.length];
+          SHAPES[Math.floor(color / paints.length) % SHAPES.length](pen, x, y, size);
           pen.fill();
         }
       }
@@ -146,14 +153,25 @@
     mark(byId.get(wanted) ?? -1, pictures[0]);
     if (marked < 0) found.textContent = wanted ? "not among the rows shown" : "";
   });
-  const chips = [...document.querySelectorAll(".chip")];
-  chips.forEach((chip) => chip.addEventListener("click", () => {
-    const on = chip.getAttribute("aria-pressed") !== "true";
-    chips.forEach((other) => other.setAttribute("aria-pressed", String(on && other === chip)));
-    const colours = data.methods[chip.dataset.method].colours, number = Number(chip.dataset.number);
+  const press = (chip) => document.querySelectorAll(".chip").forEach(
+    (other) => other.setAttribute("aria-pressed", String(other === chip)));
+  document.addEventListener("click", (event) => {
+    const chip = event.target.closest(".chip");
+    if (!chip) return;
+    const on = chip.getAttribute("aria-pressed") !== "true", number = Number(chip.dataset.number);
+    press(on ? chip : null);
+    const { colours } = pictures.find((picture) => picture.method === chip.dataset.method);
     kept = on ? colours.map((color) => color === number) : null;
     redraw();
-  }));
+  });
+  // for pages with other pictures of the same rows
+  function recolour(picture, colours, labels) {
+    Object.assign(picture, { colours, labels });
+    kept = null;
+    press(null);
+    redraw();
+  }
+  window.report = { data, pictures, css, night, cleared, palette, recolour };
   night.addEventListener("change", redraw);
   redraw();
 })();
