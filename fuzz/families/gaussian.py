@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import knoll
-from fuzz.case import Case, Family, Rng
+from fuzz.case import Case, Family, Refusal, Rng
 from fuzz.exact import agrees
 from fuzz.laws import (
     differs,
@@ -239,5 +239,12 @@ FAMILY = Family(
         survives_pickle,
         survives_clone,
         survives_saving,
+    ),
+    refusals=(
+        Refusal(
+            "the squares of X leave float64",
+            lambda case: bool((np.ptp(case.X[case.present].astype(np.float64), axis=0) < 1e-150).any()),
+            "a column that varies by neighbours of 0 alone",
+        ),
     ),
 )

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -219,8 +220,25 @@ class _NearestByReachability:
 
 def core_of_sorted(distances: Floats, weights: Floats, min_samples: float) -> tuple[Floats, Bools]:
     """Return the least distance within which there is weight enough, and whether there is one; rows are ascending."""
-    enough = np.cumsum(weights, axis=1) >= min_samples
+    enough = _is_enough(weights, min_samples)
     return distances[np.arange(len(distances)), enough.argmax(axis=1)], enough[:, -1]
+
+
+def _is_enough(weights: Floats, min_samples: float) -> Bools:
+    """Return whether the sum of the weights up to each column, correctly rounded, reaches min_samples.
+
+    min(w, min_samples) in place of w changes no decision, and no sum overflows. A running sum of k numbers ≥ 0 is
+    within k ulps of the exact one; nearer to min_samples than that, the exact sum decides.
+    """
+    capped = np.minimum(weights, min_samples)
+    sums = np.cumsum(capped, axis=1)
+    enough = sums >= min_samples
+    doubt = np.abs(sums - min_samples) <= weights.shape[1] * np.finfo(np.float64).eps * min_samples
+    if (capped == np.rint(capped)).all():  # sums of whole numbers are exact
+        return enough
+    for row, column in np.argwhere(doubt).tolist():
+        enough[row, column] = math.fsum(capped[row, : column + 1].tolist()) >= min_samples
+    return enough
 
 
 # ---- all distances ---------------------------------------------------------------------------------------------------
@@ -392,7 +410,7 @@ class GraphReachability(MatrixReachability):
         entries = slice(graph.indptr[row], graph.indptr[row + 1])
         order = np.argsort(graph.data[entries], kind="stable")
         weights = np.ones(len(order)) if level.weights is None else level.weights[graph.indices[entries][order]]
-        enough = np.cumsum(weights) >= level.min_samples
+        enough = _is_enough(weights[None], level.min_samples)[0]
         return float(graph.data[entries][order][enough.argmax()]) if enough.any() else np.inf
 
     def distances(self, queries: Any, points: Any) -> Floats:
