@@ -148,23 +148,34 @@ class TreeIndex : public Index {
     // `limit` falls with the best key so far, so the search narrows; a key equal to the best is compared by
     // coordinates.
     each(queries, run, [&](int64_t i, const Query& query) {
-      const Within w = metric_.within(radius, query.largest);
-      double limit = w.outside, best = kInfinity;
-      int64_t at = -1;
-      search(
-          query, w, limit, [&](int32_t node) { return mask.empty() || allowed[static_cast<size_t>(node)] != 0; },
-          [&](int32_t r) { return mask.empty() || mask(r) != 0; },
-          [&](double key, int64_t position) {
-            // The limit is that of the reduced distance; the decision at the radius is the metric's own.
-            const bool within = key <= (metric_.has_band() ? radius : w.inside);
-            if (!within || key > best) return;
-            if (key == best && at >= 0) {
-              const int order = tree_.compare(position, at);
-              if (order > 0 || (order == 0 && tree_.row(position) > tree_.row(at))) return;
-            }
-            best = key, at = position;
-            limit = std::min(limit, reduced_limit(best, w, query));
-          });
+      Within w = radius == kInfinity ? metric_.anywhere(query.largest) : metric_.within(radius, query.largest);
+      double limit, best;
+      int64_t at;
+      const auto again = [&] {
+        limit = w.outside, best = kInfinity, at = -1;
+        search(
+            query, w, limit, [&](int32_t node) { return mask.empty() || allowed[static_cast<size_t>(node)] != 0; },
+            [&](int32_t r) { return mask.empty() || mask(r) != 0; },
+            [&](double key, int64_t position) {
+              // The limit is that of the reduced distance; the decision at the radius is the metric's own.
+              const bool within = key <= (metric_.has_band() ? radius : w.inside);
+              if (!within || key > best) return;
+              if (key == best && at >= 0) {
+                const int order = tree_.compare(position, at);
+                if (order > 0 || (order == 0 && tree_.row(position) > tree_.row(at))) return;
+              }
+              best = key, at = position;
+              limit = std::min(limit, reduced_limit(best, w, query));
+            });
+      };
+      again();
+      // Squares of differences far below the radius underflow: such rows are searched again in finer scales, as in knn.
+      // All that are below 2^−480 radii are within it.
+      while (at >= 0 && vanished(query, {{best, tree_.row(at)}}) > 0) {
+        w.radius = w.inside = w.outside = kInfinity;
+        w.reduction = kSumScaledSquares, w.scale = std::min(w.scale * 0x1p400, 0x1p1000);
+        again();
+      }
       row(i) = at < 0 ? -1 : tree_.row(at);
       distance(i) = at < 0 ? kInfinity : metric_.has_band() ? best : metric_.distance(best, w);
     });
