@@ -91,7 +91,8 @@ def _float(value: Fraction) -> float:
 def densities_are_exact(case: Case, model: Any) -> str | None:
     """log_det_ and Mahalanobis distances are those of the exact Σ, where it is well conditioned.
 
-    Weights share one power of two: a row of less than 2^−900 of the heaviest counts as absent, however far it is.
+    Weights share one power of two: a row of w < 2^−900 max w counts as absent. Its term in Σ_jj is at most 2^−900 R²,
+    with the range R of the column, so within the 2^−52 R σ_j by which Σ_jj may be off wherever R ≤ 2^848 σ_j.
     """
     if model.is_singular_ or model.mean_.dtype == np.float32:
         return None

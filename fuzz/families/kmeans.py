@@ -249,8 +249,8 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
 def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
     """fit_blocks with any cuts is fit.
 
-    Not where centres lie so close beside the largest entry that the squares of their distance vanish. Rows between
-    them are not separated, which the fit warns of; which of the two they are counted for is then decided by rounding.
+    Not where 0 < ‖μ_a − μ_b‖∞ < 2^−449 max |x|: the squares of such distances are below 2^−898 of the largest, and
+    vanish. Rows between such centres are at distance 0 of both, and not separated, which the fit warns of.
     """
     n = len(case.X)
     (rows, centers), _ = integers(case.X, model.cluster_centers_)
