@@ -197,7 +197,7 @@ class _NearestByReachability:
         equal = (distances == 0) & (self.points[near] == queries[which][:, None]).all(axis=2)
         itself = near[np.arange(len(which)), equal.argmax(axis=1)]
         own = np.where(equal.any(axis=1), self.core[itself], own)
-        scaled = distances / self.level.alpha
+        scaled = _over(distances, self.level.alpha)
         reach = np.maximum(np.maximum(scaled, own[:, None]), self.core[near])
         best = reach.min(axis=1)
         done = known & ((scaled[:, -1] > best) | everything)
@@ -216,6 +216,12 @@ class _NearestByReachability:
                 self._rank[np.lexsort(self.points.T[::-1])] = np.arange(len(self.points))
             return np.where(tied, self._rank[near], len(self.points)).argmin(axis=1)
         return tied.argmax(axis=1)
+
+
+def _over(distances: Floats, alpha: float) -> Floats:
+    """Return d/α, infinite where it leaves float64."""
+    with np.errstate(over="ignore"):
+        return np.divide(distances, alpha)
 
 
 def core_of_sorted(distances: Floats, weights: Floats, min_samples: float) -> tuple[Floats, Bools]:
@@ -265,7 +271,7 @@ class _AllDistances(Reachability):
             block = slice(begin, begin + step)
             distances = self.distances(queries[block], points)
             own = core_distances(distances, level)
-            reach = np.maximum(np.maximum(distances / level.alpha, own[:, None]), core)
+            reach = np.maximum(np.maximum(_over(distances, level.alpha), own[:, None]), core)
             best = reach.min(axis=1)
             closest = np.where(reach == best[:, None], distances, np.inf)
             tied = (reach == best[:, None]) & (distances == closest.min(axis=1)[:, None])
@@ -392,7 +398,7 @@ class GraphReachability(MatrixReachability):
                 f"{components} components. Add distances between them, or fit each alone."
             )
         entries = graph.tocoo()
-        reach = np.maximum(np.maximum(entries.data / level.alpha, core[entries.row]), core[entries.col])
+        reach = np.maximum(np.maximum(_over(entries.data, level.alpha), core[entries.row]), core[entries.col])
         heights, rank = np.unique(reach, return_inverse=True)
         upper = entries.row < entries.col
         ranked = scipy.sparse.csr_array(
@@ -473,7 +479,7 @@ def prim(distances: Floats, core: Floats, alpha: float) -> tuple[Labels, Floats]
     row = 0
     for step in range(n - 1):
         outside[row] = False
-        reach = np.maximum(np.maximum(distances[row] / alpha, core[row]), core)
+        reach = np.maximum(np.maximum(_over(distances[row], alpha), core[row]), core)
         closer = outside & (reach < best)
         best[closer], parent[closer] = reach[closer], row
         left = np.flatnonzero(outside)
