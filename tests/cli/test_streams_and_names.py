@@ -19,8 +19,8 @@ MODEL = package.KMeans(2, random_state=0).fit([[1.0, 2.0], [1.1, 2.1], [9.0, 8.0
 
 # A command that reads a named table and one that reads standard input; None: the command reads none.
 WORDS = {
-    "compare": ("compare t.csv --methods kmeans --out c", "compare - --methods kmeans --out c"),
-    "fit": ("fit kmeans t.csv --param n_clusters=2 --out f.knoll", "fit kmeans - --out f.knoll"),
+    "compare": ("compare t.csv --methods kmeans --out c", "compare - --methods kmeans --out d"),
+    "fit": ("fit kmeans t.csv --param n_clusters=2 --out f.knoll", "fit kmeans - --out g.knoll"),
     "predict": ("predict m.knoll t.csv", "predict m.knoll -"),
     "relate": (
         "relate t.csv --only gaussian-is-mixture-of-one",
