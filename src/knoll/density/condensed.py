@@ -7,7 +7,6 @@ a cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knoll import _core
+from knoll._common.rescale import power_below
 from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import InvalidParameter
 
@@ -67,7 +67,7 @@ class CondensedTree:
     @cached_property
     def unit(self) -> float:
         """A power of two up to the least positive height: levels are in units of its inverse, and so at most 1."""
-        return _power_of_two(self.least_height)
+        return power_below(self.least_height)
 
     def level(self, height: Floats) -> Floats:
         """Return λ = 1/h, times `unit`."""
@@ -80,7 +80,7 @@ class CondensedTree:
         Every term is ≥ 0: rows that leave where their cluster is born count 0, not what rounding leaves of two sums.
         Terms are added in ascending order, so that the last bit does not depend on the order of the rows.
         """
-        scale, birth = _power_of_two(float(self.weight.max())), self.level(self.birth)
+        scale, birth = power_below(float(self.weight.max())), self.level(self.birth)
         mass, weight = self.row_weight / scale, self.weight / scale
         stay = self.level(self.row_height) - birth[self.row_cluster]
         own = _sums(self.row_cluster, mass, stay, len(birth))
@@ -92,7 +92,7 @@ class CondensedTree:
     def stability(self) -> Floats:
         """(c,) Σ w (λ of leaving − λ of birth) over the rows of each cluster."""
         with np.errstate(over="ignore"):
-            return self.relative_stability / self.unit * _power_of_two(float(self.weight.max()))
+            return self.relative_stability / self.unit * power_below(float(self.weight.max()))
 
     @cached_property
     def is_leaf(self) -> Bools:
@@ -157,7 +157,7 @@ class CondensedTree:
         highest = max(float(self.level(self.row_height).max(initial=0.0)), float(self.highest_level.max(initial=0.0)))
         if not highest > 0:
             return np.ones(len(self.parent))
-        weight = self.weight / _power_of_two(float(self.weight.max()))
+        weight = self.weight / power_below(float(self.weight.max()))
         return self.relative_stability / (weight * highest)
 
     # ---- which clusters to take ------------------------------------------------------------------------------------
@@ -257,11 +257,6 @@ class CondensedTree:
         number[clusters] = np.arange(len(clusters))
         selection = Selection(self, clusters, number[held], number[around], root_height)
         return replace(selection, labels=selection.label_of(self.row_cluster, self.row_height))
-
-
-def _power_of_two(value: float) -> float:
-    """Return the largest power of two ≤ value; 1 where there is none."""
-    return math.ldexp(1.0, math.frexp(value)[1] - 1) if 0 < value < math.inf else 1.0
 
 
 def _sums(group: Ints, weight: Floats, value: Floats, groups: int) -> Floats:
