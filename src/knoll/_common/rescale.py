@@ -17,7 +17,7 @@ family may ask for:
                       Shift); one that covers all points is reduced, since otherwise no exponent would fit both.
     rows              `by_scale` chooses an exponent for each row beside the centres, so that a label does not depend
                       on the other rows of a call (k-means' predict); `directions` one for each row alone (cosines).
-    plain numbers     `exponent_of`, `power_below`, `times_power`, `near_one`, for sums and similarities in one function.
+    plain numbers     `exponent_of`, `power_below`, `times_power`, `near_one`: for sums and similarities in a function.
 """
 
 from __future__ import annotations
