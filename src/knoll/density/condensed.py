@@ -262,7 +262,7 @@ class CondensedTree:
 def _sums(group: Ints, weight: Floats, value: Floats, groups: int) -> Floats:
     """Return Σ weight · value of each group, added in ascending order of value, then of weight."""
     order = np.lexsort((weight, value, group))
-    return np.bincount(group[order], (weight * value)[order], groups)
+    return np.asarray(np.bincount(group[order], (weight * value)[order], groups), dtype=np.float64)
 
 
 def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:

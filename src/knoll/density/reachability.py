@@ -221,7 +221,8 @@ class _NearestByReachability:
 def _over(distances: Floats, alpha: float) -> Floats:
     """Return d/α, infinite where it leaves float64."""
     with np.errstate(over="ignore"):
-        return np.divide(distances, alpha)
+        quotients: Floats = distances / alpha
+        return quotients
 
 
 def core_of_sorted(distances: Floats, weights: Floats, min_samples: float) -> tuple[Floats, Bools]:
