@@ -61,7 +61,7 @@ void py_inner_cuts(const In<int64_t, 1>& starts, const In<int32_t, 1>& neighbour
   need(sides.shape(0) == labels.shape(0) && static_cast<int64_t>(sides.shape(1)) == rows,
        "sides must have one entry per label");
   need(conductances.shape(0) == labels.shape(0), "conductances must have one row per partition");
-  need(steps >= 0, "steps must not be negative");
+  need(steps >= 0 && steps <= 1024, "steps must be from 0 to 1024");  // the diffusion has long settled
   const double work = 8.0 * (steps + 5.0) * static_cast<double>(labels.shape(0)) * static_cast<double>(edges + rows);
   call(threads, work, [&](Run run) {
     need_labels(view<2>(labels), 0, static_cast<int64_t>(conductances.shape(1)));

@@ -114,7 +114,7 @@ class TreeDbscan {
   // bits[t]: the lanes of `leaf` within ε of point t of `other`.
   void bits_of(int64_t leaf, int64_t other, uint32_t* bits) {
     int64_t rechecks = 0;
-    const double* raw = tree_.metric().direct() ? nullptr : tree_.raw(leaf * kPoints);
+    const double* raw = tree_.metric().has_band() ? tree_.raw(leaf * kPoints) : nullptr;
     tree_.within_bits(tree_.tile(leaf), tree_.points_in(leaf), raw, other, within_, bits, rechecks);
     tally.distances.fetch_add(tree_.points_in(leaf) * tree_.points_in(other), std::memory_order_relaxed);
     if (rechecks != 0) tally.rechecks.fetch_add(rechecks, std::memory_order_relaxed);
@@ -368,14 +368,14 @@ class TreeDbscan {
   }
 
   // mine[l] = the cluster of the closest core point of lane l, ties to the smallest coordinates. `best` holds reduced
-  // distances, or distances for metrics of angles; without a band a node with `near` above the worst of them cannot
+  // distances, or distances where there is a band; without one a node with `near` above the worst of them cannot
   // improve any.
   void attach_closest(int64_t leaf, uint32_t others, std::array<int32_t, kPoints>& mine) {
     const Metric& metric = tree_.metric();
     std::array<double, kPoints> best;
     std::array<int64_t, kPoints> at;
     // Reduced distances up to `outside`, or distances up to ε: no farther point is a neighbour.
-    best.fill(metric.direct() ? within_.outside : within_.radius);
+    best.fill(metric.has_band() ? within_.radius : within_.outside);
     at.fill(-1);
     // Keys are compared as computed; equal keys are ties, which coordinates decide, so that the order of rows does not.
     const auto compare_leaf = [&](int64_t other) {
@@ -389,11 +389,9 @@ class TreeDbscan {
           // Beyond the radius by the bound; within the band the metric decides below.
           if (key > within_.outside) return;
           const int64_t candidate = other * kPoints + t;
-          if (!metric.direct()) {
+          if (metric.has_band()) {
             key = metric.distance(tree_.raw(leaf * kPoints + l), tree_.raw(candidate));
             tally.rechecks.fetch_add(1, std::memory_order_relaxed);
-          } else if (key > within_.inside && metric.distance(key, within_) > within_.radius) {
-            return;
           }
           if (key > best[lane] || (key == best[lane] && at[lane] >= 0 && tree_.compare(candidate, at[lane]) >= 0))
             return;

@@ -118,9 +118,9 @@ class TreeIndex : public Index {
         for (int64_t c = 0; c < wanted; ++c) {
           const auto at = static_cast<size_t>(c);
           row(i, c) = at < found.size() ? found[at].second : -1;
-          distance(i, c) = at >= found.size() ? kInfinity
-                           : metric_.direct() ? metric_.distance(found[at].first, w)
-                                              : found[at].first;
+          distance(i, c) = at >= found.size()   ? kInfinity
+                           : metric_.has_band() ? found[at].first
+                                                : metric_.distance(found[at].first, w);
         }
         // In the scale of the largest coordinate, squares of tiny differences underflow. Those rows are searched again
         // in a scale 2^400 finer, where the squares of the others may be infinite: they are not among the nearest.
@@ -148,26 +148,36 @@ class TreeIndex : public Index {
     // `limit` falls with the best key so far, so the search narrows; a key equal to the best is compared by
     // coordinates.
     each(queries, run, [&](int64_t i, const Query& query) {
-      const Within w = metric_.within(radius, query.largest);
-      double limit = w.outside, best = kInfinity;
-      int64_t at = -1;
-      search(
-          query, w, limit, [&](int32_t node) { return mask.empty() || allowed[static_cast<size_t>(node)] != 0; },
-          [&](int32_t r) { return mask.empty() || mask(r) != 0; },
-          [&](double key, int64_t position) {
-            // The limit is that of the reduced distance; the decision at the radius is the metric's own.
-            const bool within =
-                metric_.direct() ? key <= w.inside || metric_.distance(key, w) <= radius : key <= radius;
-            if (!within || key > best) return;
-            if (key == best && at >= 0) {
-              const int order = tree_.compare(position, at);
-              if (order > 0 || (order == 0 && tree_.row(position) > tree_.row(at))) return;
-            }
-            best = key, at = position;
-            limit = std::min(limit, reduced_limit(best, query));
-          });
+      Within w = radius == kInfinity ? metric_.anywhere(query.largest) : metric_.within(radius, query.largest);
+      double limit, best;
+      int64_t at;
+      const auto again = [&] {
+        limit = w.outside, best = kInfinity, at = -1;
+        search(
+            query, w, limit, [&](int32_t node) { return mask.empty() || allowed[static_cast<size_t>(node)] != 0; },
+            [&](int32_t r) { return mask.empty() || mask(r) != 0; },
+            [&](double key, int64_t position) {
+              // The limit is that of the reduced distance; the decision at the radius is the metric's own.
+              const bool within = key <= (metric_.has_band() ? radius : w.inside);
+              if (!within || key > best) return;
+              if (key == best && at >= 0) {
+                const int order = tree_.compare(position, at);
+                if (order > 0 || (order == 0 && tree_.row(position) > tree_.row(at))) return;
+              }
+              best = key, at = position;
+              limit = std::min(limit, reduced_limit(best, w, query));
+            });
+      };
+      again();
+      // Squares of differences far below the radius underflow: such rows are searched again in finer scales, as in knn.
+      // All that are below 2^−480 radii are within it.
+      while (at >= 0 && vanished(query, {{best, tree_.row(at)}}) > 0) {
+        w.radius = w.inside = w.outside = kInfinity;
+        w.reduction = kSumScaledSquares, w.scale = std::min(w.scale * 0x1p400, 0x1p1000);
+        again();
+      }
       row(i) = at < 0 ? -1 : tree_.row(at);
-      distance(i) = at < 0 ? kInfinity : metric_.direct() ? metric_.distance(best, w) : best;
+      distance(i) = at < 0 ? kInfinity : metric_.has_band() ? best : metric_.distance(best, w);
     });
   }
 
@@ -222,7 +232,7 @@ class TreeIndex : public Index {
 
   // body(key, position) for all rows that may be among the nearest: those with a reduced distance ≤ limit, which body
   // may lower. Nodes come nearest first, and one with `near` > limit is skipped. The key is the reduced distance, or
-  // the distance itself for metrics of angles.
+  // the distance itself where there is a band.
   template <class Node, class Row, class Body>
   void search(const Query& query, const Within& w, const double& limit, Node&& node_allowed, Row&& row_allowed,
               Body&& body) const {
@@ -233,7 +243,7 @@ class TreeIndex : public Index {
         const int64_t position = leaf * kPoints + t;
         // `limit` is a reference: body lowers it as better rows are found.
         if (reduced[t] <= limit && row_allowed(tree_.row(position)))
-          body(metric_.direct() ? reduced[t] : metric_.distance(query.raw.data(), tree_.raw(position)), position);
+          body(metric_.has_band() ? metric_.distance(query.raw.data(), tree_.raw(position)) : reduced[t], position);
       }
       return false;
     };
@@ -264,7 +274,7 @@ class TreeIndex : public Index {
           heap.push_back(candidate);
           std::push_heap(heap.begin(), heap.end());
           // Before there are k rows any row gets in.
-          if (heap.size() == k) limit = reduced_limit(heap.front().first, query);
+          if (heap.size() == k) limit = reduced_limit(heap.front().first, w, query);
         });
     std::sort_heap(heap.begin(), heap.end());
     return heap;
@@ -284,10 +294,9 @@ class TreeIndex : public Index {
   }
 
   // The reduced distance beyond which no point has a key at most `key`.
-  double reduced_limit(double key, const Query& query) const {
-    if (!metric_.direct()) return metric_.within(key, query.largest).outside;
+  double reduced_limit(double key, const Within& w, const Query& query) const {
     // Inclusive: a row at the same distance with a lower number must still be found.
-    return metric_.has_kernels() ? key : key * (1 + 1e-12);  // pow need not be monotone
+    return metric_.has_band() ? metric_.reduced_limit(key, w, query.largest) : key;
   }
 
   // Reduced distances of a query to the points of a leaf.
@@ -315,9 +324,7 @@ class TreeIndex : public Index {
     for (int64_t t = 0; t < m; ++t) {
       const bool within =
           reduced[t] <= w.inside ||
-          (reduced[t] <= w.outside &&
-           (metric_.direct() ? metric_.distance(reduced[t], w)
-                             : metric_.distance(query.raw.data(), tree_.raw(leaf * kPoints + t))) <= w.radius);
+          (reduced[t] <= w.outside && metric_.distance(query.raw.data(), tree_.raw(leaf * kPoints + t)) <= w.radius);
       bits |= static_cast<uint32_t>(within) << t;
     }
     return bits;

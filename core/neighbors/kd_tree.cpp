@@ -73,7 +73,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
   boxes_ = doubles(static_cast<int64_t>(nodes_.size()) * 2 * dims_);
   cut(embedded.get(), run);
   // For angles the tree holds unit vectors; the band is decided on the data itself.
-  if (!metric.direct()) {
+  if (metric.has_band()) {
     raw_ = doubles(n_ * d);
     for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
@@ -305,9 +305,7 @@ void KdTree::within_bits(const double* a, int64_t lanes, const double* raw_a, in
       // The band (docs/numerics/index.md, X5).
       if (!within && reduced <= w.outside) {
         ++rechecks;
-        within = metric_.direct()
-                     ? metric_.distance(reduced, w) <= w.radius
-                     : metric_.distance(raw_a + l * metric_.columns(), raw(leaf * kPoints + t)) <= w.radius;
+        within = metric_.distance(raw_a + l * metric_.columns(), raw(leaf * kPoints + t)) <= w.radius;
       }
       bits[t] |= static_cast<uint32_t>(within) << l;
     }

@@ -66,7 +66,7 @@ class KdTree {
                    int64_t& rechecks) const;
   // Reduced distances (m, kPoints) of a tile of embedded points to the points of a leaf.
   void reduced_tile(const double* a, int64_t leaf, const Within& w, double* out) const;
-  // The data point at a position, where it is not its embedding (metrics of angles).
+  // The data point at a position, where the metric has a band.
   const double* raw(int64_t position) const { return raw_.get() + position * metric_.columns(); }
   // Lexicographic order of the data points at two positions: −1, 0 or 1.
   int compare(int64_t position, int64_t other) const;
@@ -84,7 +84,7 @@ class KdTree {
   std::vector<int32_t> rows_;        // (n) data row of each position
   std::unique_ptr<double[]> tiles_;  // (leaves, dims, kPoints), infinite past the last point
   std::unique_ptr<double[]> boxes_;  // (nodes, 2, dims)
-  std::unique_ptr<double[]> raw_;    // (n, d) in order of position, for metrics of angles
+  std::unique_ptr<double[]> raw_;    // (n, d) in order of position, for metrics with a band
 };
 
 template <class Skip, class Whole, class Leaf>

@@ -55,13 +55,14 @@ double largest_square(double root, bool closed) {
   return s;
 }
 
-// Minkowski with p = 1, 2, ∞ is the metric of that name, which has kernels and no band.
+// Minkowski with p = 1, 2, ∞ is the metric of that name, which has kernels and no band. max ≤ (Σ|x−y|^p)^(1/p) ≤
+// max·d^(1/p), and for p ≥ 2^60 and d < 2^31, d^(1/p) < 1 + 2^−55: the largest difference is the rounded distance.
 Metric::Metric(MetricName name, double p, int64_t d) : name_(name), p_(p), d_(d) {
   if (name == MetricName::minkowski) {
     if (!(p > 0)) throw std::invalid_argument("p must be > 0");
     if (p == 1) name_ = MetricName::manhattan;
     if (p == 2) name_ = MetricName::euclidean;
-    if (p == kInfinity) name_ = MetricName::chebyshev;
+    if (p >= 0x1p60) name_ = MetricName::chebyshev;
   }
   if (name == MetricName::haversine && d != 2) throw std::invalid_argument("haversine needs two columns");
 }
@@ -107,7 +108,10 @@ Within Metric::anywhere(double largest) const {
       if (largest > 0 && !squares_well(largest)) w.reduction = kSumScaledSquares, w.scale = to_one(largest);
       break;
     case MetricName::minkowski:
-      if (largest > 0 && std::fabs(p_ * std::log2(largest)) > 900) w.scale = to_one(largest);
+      // Scaled differences are below ½, so that no power overflows however large p is; those that vanish are decided by
+      // the formula (reduced_limit).
+      if (largest > 0 && p_ * (1 + std::fabs(std::log2(largest))) > 900)
+        w.scale = std::ldexp(1.0, -std::max(std::ilogb(largest) + 3, -1000));
       break;
     default:
       break;
@@ -132,9 +136,12 @@ Within Metric::within(double radius, double largest) const {
       break;
     case MetricName::minkowski: {
       // pow is accurate to an ulp but need not be monotone: within 1000 + 4d + 8p ulps of ε^p the formula decides.
-      if (radius > 0 && std::fabs(p_ * std::log2(radius)) > 900) w.scale = to_one(radius);
-      const double power = std::pow(radius * w.scale, p_), slack = (1000 + 4 * d + 8 * p_) * kUlp;
-      w.inside = power * (1 - slack), w.outside = power * (1 + slack);
+      // Numbers in [1, 2) have powers beyond float64 where p > 900: there the unit is ε itself, up to rounding.
+      if (radius > 0 && std::fabs(p_ * std::log2(radius)) > 900)
+        w.scale = p_ > 900 && radius >= 0x1p-1000 && radius <= 0x1p1000 ? 1 / radius : to_one(radius);
+      const double power = std::pow(radius * w.scale, p_);
+      w.inside = power * (1 - slack()), w.outside = power * (1 + slack());
+      if (radius > 0 && !(power > 0x1p-1000 && power < 0x1p1000)) w.inside = -1, w.outside = kInfinity;
       break;
     }
     case MetricName::cosine: {
@@ -164,7 +171,7 @@ double Metric::distance(const double* x, const double* y) const {
     double largest = 0;
     for (int64_t j = 0; j < d_; ++j) largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
     const Within w = anywhere(largest);
-    return distance(reduced(x, 1, y, 1, w), w);
+    return name_ == MetricName::minkowski ? power_sum(x, y) : distance(reduced(x, 1, y, 1, w), w);
   }
   if (std::equal(x, x + d_, y)) return 0.0;
   if (name_ == MetricName::haversine) return 2 * std::asin(std::sqrt(haversine(x, y)));
@@ -177,8 +184,26 @@ double Metric::distance(const double* x, const double* y) const {
   return std::clamp(1 - dot / length, 0.0, 2.0);
 }
 
+// (Σ|x−y|^p)^(1/p), in units of the largest difference where its power is not well within the range.
+double Metric::power_sum(const double* x, const double* y) const {
+  double largest = 0, sum = 0;
+  for (int64_t j = 0; j < d_; ++j) largest = std::max(largest, std::fabs(x[j] - y[j]));
+  if (largest == 0 || largest == kInfinity) return largest;
+  const double unit = std::fabs(p_ * std::log2(largest)) > 900 ? largest : 1.0;
+  for (int64_t j = 0; j < d_; ++j) sum += std::pow(std::fabs(x[j] - y[j]) / unit, p_);
+  return unit * std::pow(sum, 1 / p_);
+}
+
+double Metric::slack() const { return (1000 + 4 * static_cast<double>(d_) + 8 * p_) * kUlp; }
+
+double Metric::reduced_limit(double limit, const Within& w, double largest) const {
+  if (limit < 0 || limit == kInfinity) return limit;
+  if (name_ != MetricName::minkowski) return within(limit, largest).outside;
+  // Powers below 2^−1000 may have lost bits to underflow: their rows are candidates, whatever the limit.
+  return std::max(std::pow(limit * w.scale, p_) * (1 + slack()), 0x1p-1000);
+}
+
 double Metric::distance(double reduced, const Within& w) const {
-  if (name_ == MetricName::minkowski) return std::pow(reduced, 1 / p_) / w.scale;
   return name_ == MetricName::euclidean ? std::sqrt(reduced) / w.scale : reduced;
 }
 

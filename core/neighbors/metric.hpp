@@ -25,7 +25,8 @@ struct Within {
 
 class Metric {
  public:
-  // p is the exponent of minkowski; 1, 2 and infinity are the metrics that have names. d: columns of the data.
+  // p is the exponent of minkowski; 1, 2 and infinity are the metrics that have names, and p ≥ 2^60 is infinity.
+  // d: columns of the data.
   Metric(MetricName name, double p, int64_t d);
   static MetricName named(const std::string& name);  // throws std::invalid_argument
 
@@ -35,6 +36,7 @@ class Metric {
   int64_t dims() const { return name_ == MetricName::haversine ? 3 : name_ == MetricName::cosine ? d_ + 1 : d_; }
   bool direct() const { return name_ != MetricName::cosine && name_ != MetricName::haversine; }  // they are the data
   bool has_kernels() const { return name_ != MetricName::minkowski; }
+  // Whether the formula decides near a radius. Then keys of a search are distances, otherwise reduced distances.
   bool has_band() const { return !has_kernels() || !direct(); }
 
   // The coordinates of a data point in the index: unit vectors for the angles, else the point itself.
@@ -48,13 +50,17 @@ class Metric {
 
   // The distance by the metric's formula. Equal points have distance 0.
   double distance(const double* x, const double* y) const;
-  // The distance of a reduced one; for direct metrics only.
+  // The distance of a reduced one, where there is no band.
   double distance(double reduced, const Within& w) const;
+  // The reduced distance in the scale of w beyond which no distance is at most `limit`, where there is a band.
+  double reduced_limit(double limit, const Within& w, double largest) const;
   // Reduced distance of one pair of embedded points, in the order of the kernels.
   double reduced(const double* x, int64_t stride_x, const double* y, int64_t stride_y, const Within& w) const;
   double add(double sum, double difference, const Within& w) const;  // one more coordinate
 
  private:
+  double slack() const;  // the half width of minkowski's band, relative to the power of the radius
+  double power_sum(const double* x, const double* y) const;
   MetricName name_;
   double p_;
   int64_t d_;

@@ -87,8 +87,8 @@ class TreeSearch : public ReachabilitySearch {
 
   double key(int64_t p, int64_t q) const override {
     const Metric& metric = tree_.metric();
-    if (!metric.direct()) return metric.distance(tree_.raw(p), tree_.raw(q));
-    return key_of(metric.reduced(tree_.coords(p), kPoints, tree_.coords(q), kPoints, anywhere_), p, q);
+    if (metric.has_band()) return metric.distance(tree_.raw(p), tree_.raw(q));
+    return metric.reduced(tree_.coords(p), kPoints, tree_.coords(q), kPoints, anywhere_);
   }
   double distance(double key) const override {
     return tree_.metric().has_band() ? key : tree_.metric().distance(key, anywhere_);
@@ -237,16 +237,12 @@ class TreeSearch : public ReachabilitySearch {
 
   // The key of two points with this reduced distance.
   double key_of(double reduced, int64_t p, int64_t q) const {
-    const Metric& metric = tree_.metric();
-    if (!metric.has_band()) return reduced;
-    return metric.direct() ? metric.distance(reduced, anywhere_) : metric.distance(tree_.raw(p), tree_.raw(q));
+    return tree_.metric().has_band() ? tree_.metric().distance(tree_.raw(p), tree_.raw(q)) : reduced;
   }
   // The reduced distance at or beyond which no key is below `limit`.
   double reduced_limit(double limit) const {
-    if (!tree_.metric().has_band() || limit < 0 || limit == kInfinity) return limit;
-    const Within w = tree_.metric().within(limit, tree_.largest());
-    const double scale = anywhere_.scale / w.scale;  // both are powers of two; minkowski alone has a scale and a band
-    return std::nextafter(scale == 1 ? w.outside : kInfinity, kInfinity);
+    if (!tree_.metric().has_band()) return limit;
+    return std::nextafter(tree_.metric().reduced_limit(limit, anywhere_, tree_.largest()), kInfinity);
   }
 
   // The lists of a leaf's points. Returns the work, in cycles of a processor with four lanes, where there are kernels.
@@ -350,14 +346,16 @@ class TreeSearch : public ReachabilitySearch {
     }
   }
 
-  // Candidates in a heap, the farthest on top, as few as surely weigh `mass`; the exact sum decides among them.
+  // Candidates in a heap, the farthest on top, as few as surely weigh `mass`; the exact sum decides among them. A row
+  // of more than `mass` counts as `mass`: Σ min(w, mass) ≥ mass exactly where Σ w ≥ mass, and such sums neither
+  // overflow nor lose the light rows beside a heavy one.
   double heavy_radius(int64_t leaf, int lane, View<const double, 1> weights, double mass) const {
     using Entry = std::pair<double, int64_t>;  // key and position
     std::vector<Entry> heap;
     double total = 0;
     Queries queries = queries_of(leaf);
     queries.limits[lane] = std::numeric_limits<double>::max();
-    const auto weight = [&](int64_t position) { return weights(tree_.row(position)); };
+    const auto weight = [&](int64_t position) { return std::min(weights(tree_.row(position)), mass); };
     search(
         queries, leaf, [](int32_t, double) { return false; },
         [&](int, int64_t position, double key) {

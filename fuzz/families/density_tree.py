@@ -38,17 +38,16 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 
 
 def _in_range(case: Case, model: Any) -> bool:
-    """Whether heights, and weights over heights, are within 1e±290 and squares of all differences within one scale.
+    """Whether heights are normal numbers and squares of all differences within one scale.
 
-    The tree has one scale for all pairs. DBSCAN has one for each radius, and so keeps the digits of small distances
-    beside those that are 2^450 times as large.
+    A height h is rounded to a double, by at most 2^−1075: relatively that is 2^−53 where h > 2^−1022, more below it,
+    while DBSCAN compares distances in units of ε and does not round them so. The tree has one scale for all pairs, so
+    squares vanish beside others that are 2^1022 times as large: below 2^−450 of the largest coordinate they may.
     """
     heights = np.concatenate([model.bars_[1:], model.core_distances_])
     heights = heights[heights > 0]
-    with np.errstate(all="ignore"):
-        levels = case.mass.sum() / heights
-    ordinary = (heights > 1e-290) & (heights < 1e290) & (levels > 1e-290) & (levels < 1e290)
-    return bool(ordinary.all()) and exponent_range(np.append(heights, np.abs(case.X).max())) <= 450
+    normal = (heights > 1e-290) & np.isfinite(heights)
+    return bool(normal.all()) and exponent_range(np.append(heights, np.abs(case.X).max())) <= 450
 
 
 def heights_are_ordered(case: Case, model: Any) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import knoll
-from fuzz.case import Case, Family, Rng
+from fuzz.case import Case, Family, Refusal, Rng
 from fuzz.exact import agrees
 from fuzz.laws import (
     differs,
@@ -91,7 +91,8 @@ def _float(value: Fraction) -> float:
 def densities_are_exact(case: Case, model: Any) -> str | None:
     """log_det_ and Mahalanobis distances are those of the exact Σ, where it is well conditioned.
 
-    Weights share one power of two: a row of less than 2^−900 of the heaviest counts as absent, however far it is.
+    Weights share one power of two: a row of w < 2^−900 max w counts as absent. Its term in Σ_jj is at most 2^−900 R²,
+    with the range R of the column, so within the 2^−52 R σ_j by which Σ_jj may be off wherever R ≤ 2^848 σ_j.
     """
     if model.is_singular_ or model.mean_.dtype == np.float32:
         return None
@@ -239,5 +240,12 @@ FAMILY = Family(
         survives_pickle,
         survives_clone,
         survives_saving,
+    ),
+    refusals=(
+        Refusal(
+            "the squares of X leave float64",
+            lambda case: bool((np.ptp(case.X[case.present].astype(np.float64), axis=0) < 1e-150).any()),
+            "a column that varies by neighbours of 0 alone",
+        ),
     ),
 )

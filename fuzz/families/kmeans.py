@@ -247,15 +247,8 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
 
 
 def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
-    """fit_blocks with any cuts is fit.
-
-    Not where centres lie so close beside the largest entry that the squares of their distance vanish. Rows between
-    them are not separated, which the fit warns of; which of the two they are counted for is then decided by rounding.
-    """
+    """fit_blocks with any cuts is fit."""
     n = len(case.X)
-    (rows, centers), _ = integers(case.X, model.cluster_centers_)
-    if any(_has_close(center, centers, max(abs(v) for row in rows for v in row)) for center in centers):
-        return None
     cuts = sorted(case.rng(5).integers(0, n + 1, size=2).tolist())
     parts = [p for p in np.split(np.arange(n), cuts) if len(p)]
     blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in parts]

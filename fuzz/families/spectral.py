@@ -113,18 +113,12 @@ def labels_number_the_clusters(case: Case, model: Any) -> str | None:
     return None
 
 
-def labels_are_predicted(case: Case, model: Any) -> str | None:
-    """predict(X) == labels_, unless x/σ leaves float64: rows that are so far out on one side are not told apart."""
-    if model.sigma_ and not np.abs(case.X.astype(np.float64)).max() < 1e300 * model.sigma_:
-        return None
-    return predict_is_labels(case, model)
-
-
 def disconnected_rows_are_apart(case: Case, model: Any) -> str | None:
     """Where affinities between groups of rows vanish and there are as many groups as clusters, groups are clusters.
 
-    Rows of the embedding that are scaled by degrees have the range of the weights; beyond 2^400 of it the squares of
-    the small ones vanish in the k-means of the last step, which warns that it finds fewer clusters.
+    Rows of the embedding that are scaled by degrees have the range of the weights. The k-means of the last step has one
+    scale for all of them: where max w > 2^400 min w, squares of the small rows are below 2^−800 of the largest, and
+    those of their differences vanish (2^−1022 is the least normal number), which it warns of.
     """
     if (
         not case.table.ordinary
@@ -233,7 +227,7 @@ FAMILY = Family(
     most_rows=50,
     laws=(
         finite("embedding_", "eigenvalues_", "extension_"),
-        labels_are_predicted,
+        predict_is_labels,
         labels_number_the_clusters,
         eigenvalues_are_those_of_lapack,
         disconnected_rows_are_apart,

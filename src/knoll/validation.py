@@ -231,7 +231,9 @@ def refuse_masked(data: Any, name: str) -> None:
 
 
 def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
-    """Raise BadData if a point is not finite: scikit-learn's sentence, then row and column, then the remedy.
+    """Raise BadData if a point is not finite: scikit-learn's first sentence, then row and column, then the remedy.
+
+    Its further sentences recommend estimators for supervised learning.
 
     `first_row` is the number of the first of these points where they are one block of several.
     """
@@ -242,7 +244,7 @@ def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0)
             )
     except ValueError as error:
         location = _first_not_finite(points, getattr(estimator, "feature_names_in_", None), first_row)
-        raise BadData(f"{error}\n{location}") from None
+        raise BadData(f"{str(error).splitlines()[0]}\n{location}") from None
 
 
 def walkable(array: NDArray[Any]) -> NDArray[Any]:
@@ -264,7 +266,10 @@ def _first_not_finite(points: Any, names: Any, first_row: int) -> str:
     column = repr(str(names[columns[0]])) if names is not None else str(columns[0])
     what = "a NaN" if np.isnan(values[0]) else "an infinity"
     more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-    return f"X has {what} at row {first_row + rows[0]}, column {column}{more}. Drop or impute such rows first."
+    return (
+        f"X has {what} at row {first_row + rows[0]}, column {column}{more}. Drop or impute such rows first; "
+        "sklearn.impute.SimpleImputer or KNNImputer does, in a pipeline before the clustering."
+    )
 
 
 def _first_text(X: Any) -> str:

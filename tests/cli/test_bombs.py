@@ -197,3 +197,36 @@ def test_two_columns_of_one_name_are_told(tmp_path, write):
         read_table(tmp_path / "data")
     with pytest.raises(BadData, match="has two columns named 'x'"), open_table(tmp_path / "data"):
         pass
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "kmeans", "data", "--out", "f.knoll"),
+        ("compare", "data", "--out", "found"),
+        ("relate", "data"),
+        ("predict", "m.knoll", "data", "--out", "labels.csv"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_asks_before_it_unpacks(tmp_path, monkeypatch, capsys, words):
+    """Equal numbers pack to a thousandth of their size; only `predict`, which reads in pieces, takes the file."""
+    monkeypatch.chdir(tmp_path)
+    rows = 1 << 20
+    group = pa.table({"x": np.ones(rows), "y": np.full(rows, 2.0)})
+    with pa.parquet.ParquetWriter("data", group.schema) as writer:
+        for _ in range(5):
+            writer.write_table(group)
+    knoll.save(knoll.KMeans(1, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0]])), "m.knoll")
+    if words[0] == "predict":
+        monkeypatch.setattr("knoll.tables.limits.free_memory", lambda: 1 << 24)
+    before = peak_memory()
+    code = main(list(words))
+    assert peak_memory() < before + (1 << 27)
+    told = capsys.readouterr().err
+    if words[0] == "predict":
+        assert code == 0, told
+        assert (tmp_path / "labels.csv").read_bytes().count(b"\n") == 5 * rows + 1
+    else:
+        assert (code, told.count("\n")) == (2, 1)
+        assert told.startswith("knoll: data unpacks to more than 300 times its size, which no table does.")

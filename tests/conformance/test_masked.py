@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 
+import matplotlib
 import numpy as np
 import pytest
 
 import knoll
-from knoll import metrics, scales, tuning
+from knoll import kernels, metrics, plots, reference, scales, tuning
 from knoll.exceptions import BadData
 from tests.conformance.contract import PARAMETERS, UNWEIGHTED, data, public_estimators
 
@@ -94,6 +95,10 @@ def test_a_mask_that_hides_nothing_is_an_array(cls):
         (knoll.KernelKMeans(3, kernel="precomputed"), K),
         (knoll.SpectralClustering(3, affinity="precomputed"), K),
         (knoll.DBSCAN(1.5, metric="precomputed"), 1 - K),
+        (knoll.OPTICS(metric="precomputed"), 1 - K),
+        (knoll.HDBSCAN(metric="precomputed"), 1 - K),
+        (knoll.DensityTree(metric="precomputed"), 1 - K),
+        (knoll.AgglomerativeClustering(3, metric="precomputed", linkage="average"), 1 - K),
     ],
 )
 def test_given_matrices_are_refused(model, given):
@@ -112,6 +117,8 @@ def test_given_matrices_are_refused(model, given):
         (knoll.GaussianMixture(3, weights_init=masked(np.full(3, 1 / 3))), "weights"),
         (knoll.GaussianMixture(3, covariance_type="diag", precisions_init=masked(np.ones((3, 3)))), "diag precision"),
         (knoll.MeanShift(bandwidth=3.0, seeds=masked(X[:3])), "seeds"),
+        (knoll.AgglomerativeClustering(3, connectivity=masked(K > 0.1)), "connectivity"),
+        (knoll.AgglomerativeClustering(3, connectivity=lambda X: masked(K > 0.1)), "connectivity"),
     ],
 )
 def test_starts_are_refused(model, name):
@@ -143,8 +150,80 @@ def test_starts_are_refused(model, name):
         (lambda: knoll.kernels.normalized_cut(masked(K), LABELS), "A"),
         (lambda: knoll.kernels.normalized_cut(K, masked(LABELS)), "labels"),
         (lambda: knoll.kernels.Precomputed().operator(masked(K)), "K"),
+        (lambda: metrics.contingency(masked(LABELS), LABELS), "labels_true"),
+        (lambda: metrics.mutual_info_score(LABELS, masked(LABELS)), "labels_pred"),
+        (lambda: metrics.entropy(masked(LABELS)), "labels_true"),
+        (lambda: tuning.choose_n_clusters(X, range(1, 4), sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: tuning.choose_n_components(X, range(1, 4), sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: kernels.links(masked(K), [0], [1]), "A"),
+        (lambda: kernels.links(K, masked(np.arange(9)), [1]), "a"),
+        (lambda: kernels.normlinks(K, [0], masked(np.arange(9))), "b"),
+        (lambda: plots.scatter(masked(X), LABELS), "X"),
+        (lambda: plots.scatter(X, masked(LABELS)), "labels"),
+        (lambda: plots.similarity_graph(X, masked(K)), "similarity"),
+        (lambda: plots.agreement({"one": LABELS, "other": masked(LABELS)}), "labels_pred"),
     ],
 )
 def test_functions_refuse_them(call, name):
+    matplotlib.use("Agg")
     with refused(name):
         call()
+
+
+FUNCTION = kernels.Function(lambda x, y: float(x @ y))
+KERNELS = [kernels.Gaussian(1.0), kernels.Heaviside(1.0), kernels.Linear(), kernels.Polynomial(), FUNCTION]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_every_method_of_a_kernel_refuses_them(kernel):
+    for call in (
+        lambda: kernel.tile(masked(X), X),
+        lambda: kernel.diag(masked(X)),
+        lambda: kernel.rows(masked(X), np.arange(2)),
+        lambda: kernel.apply(masked(X), np.ones((60, 1))),
+        lambda: kernel.operator(masked(X)),
+    ):
+        with pytest.raises(BadData, match=r"X has \d+ masked entries"):
+            call()
+    with refused("Y"):
+        kernel.tile(X, masked(X))
+
+
+REFERENCE = {
+    "average_linkage": (),
+    "complete_linkage": (),
+    "single_linkage": (),
+    "ward": (),
+    "dbscan_climbing": (1.0, 3),
+    "dbscan_graph": (1.0, 3),
+    "dbscan_spectral": (1.0, 3),
+    "density_tree": (3,),
+    "em_gmm": (np.full(3, 1 / 3), X[:3], np.stack([np.eye(3)] * 3)),
+    "gaussian_mle": (),
+    "genie": (3, 0.3),
+    "hdbscan": (3, 4),
+    "kmeans": (X[:3],),
+    "mean_shift": (1.0,),
+    "njw_spectral": (3, 1.0),
+    "njw_spectral_graph": (3, 1.0),
+    "tree_centers": (3, 2.0),
+    "weighted_kernel_kmeans": (LABELS,),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_the_reference_refuses_them(name):
+    function = getattr(reference, name)
+    given, what = (K, "K") if name == "weighted_kernel_kmeans" else (X, "X")
+    with refused(what):
+        function(masked(given), *REFERENCE[name])
+    if name == "weighted_kernel_kmeans":
+        with refused("labels"):
+            function(K, masked(LABELS))
+        with refused("w"):
+            function(K, LABELS, masked(np.ones(60)))
+
+
+def test_every_function_of_the_reference_is_in_the_table():
+    functions = {name for name in reference.__all__ if name[0].islower()} - {"run", "counted"}
+    assert functions == set(REFERENCE)

@@ -17,7 +17,7 @@ family may ask for:
                       Shift); one that covers all points is reduced, since otherwise no exponent would fit both.
     rows              `by_scale` chooses an exponent for each row beside the centres, so that a label does not depend
                       on the other rows of a call (k-means' predict); `directions` one for each row alone (cosines).
-    plain numbers     `exponent_of`, `times_power` and `near_one`, for sums and similarities inside one function.
+    plain numbers     `exponent_of`, `power_below`, `times_power`, `near_one`: for sums and similarities in a function.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ __all__ = [
     "is_plain",
     "largest_of",
     "near_one",
+    "power_below",
     "present_rows",
     "row_largest",
     "times_power",
@@ -127,6 +128,11 @@ def times_power(values: Any, exponent: Any, out: Any = None) -> Any:
         multiple = values.astype(np.float64)
         multiple.data = np.ldexp(multiple.data, exponent)
         return multiple
+
+
+def power_below(value: float) -> float:
+    """Return the largest power of two ≤ value; 1 where value is 0 or infinite."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1) if 0 < value < math.inf else 1.0
 
 
 def near_one(values: NDArray[Any]) -> tuple[NDArray[Any], int]:

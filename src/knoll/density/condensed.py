@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knoll import _core
+from knoll._common.rescale import power_below
 from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import InvalidParameter
 
@@ -40,7 +41,14 @@ def condense(
         np.array(found["death"]),
         np.array(found["weight"]),
         np.ones(len(order)) if weights is None else weights,
+        _least_height(bars, core, weights),
     )
+
+
+def _least_height(bars: Floats, core: Floats, weights: Floats | None) -> float:
+    """Return the least positive height at which rows join; copies of a row, which a weight counts, join at c(x)."""
+    heights = bars if weights is None else np.concatenate([bars, core[weights > 1]])
+    return float(heights[heights > 0].min(initial=np.inf))
 
 
 @dataclass(frozen=True)
@@ -54,33 +62,37 @@ class CondensedTree:
     death: Floats  # (c,) the height of its own split, −1: none
     weight: Floats  # (c,) at birth
     row_weight: Floats  # (n,)
+    least_height: float  # > 0, of the tree: the level of equal rows, whose height is 0, is taken there
 
     @cached_property
-    def least_height(self) -> float:
-        """The least positive height: the level of equal rows, whose height is 0, is taken there."""
-        heights = np.concatenate([self.row_height, self.death])
-        return float(heights[heights > 0].min(initial=np.inf))
+    def unit(self) -> float:
+        """A power of two up to the least positive height: levels are in units of its inverse, and so at most 1."""
+        return power_below(self.least_height)
 
     def level(self, height: Floats) -> Floats:
-        """Return λ = 1/h."""
-        with np.errstate(divide="ignore"):
-            return 1.0 / np.maximum(height, self.least_height)
+        """Return λ = 1/h, times `unit`."""
+        return self.unit / np.maximum(height, self.least_height)
 
     @cached_property
-    def stability(self) -> Floats:
-        """(c,) Σ w (λ of leaving − λ of birth) over the rows of each cluster.
+    def relative_stability(self) -> Floats:
+        """(c,) stabilities times `unit` over a power of two near the largest weight, so that none leaves float64.
 
-        Levels are added in ascending order, so that the last bit does not depend on the order of the rows.
+        Every term is ≥ 0: rows that leave where their cluster is born count 0, not what rounding leaves of two sums.
+        Terms are added in ascending order, so that the last bit does not depend on the order of the rows.
         """
-        level = self.level(self.row_height)
-        order = np.lexsort((self.row_weight, level, self.row_cluster))
-        own = np.bincount(self.row_cluster[order], (self.row_weight * level)[order], len(self.parent))
+        scale, birth = power_below(float(self.weight.max())), self.level(self.birth)
+        mass, weight = self.row_weight / scale, self.weight / scale
+        stay = self.level(self.row_height) - birth[self.row_cluster]
+        own = _sums(self.row_cluster, mass, stay, len(birth))
         split = self.death >= 0
-        below = np.zeros(len(self.parent))
-        np.add.at(below, self.parent[1:], self.weight[1:])
-        ends = np.where(split, below * self.level(np.where(split, self.death, 1.0)), 0.0)
-        stability: Floats = own + ends - self.weight * self.level(self.birth)
-        return stability
+        below = _sums(self.parent[1:], weight[1:], np.ones(len(weight) - 1), len(birth))
+        return np.where(split, own + below * (self.level(np.where(split, self.death, 1.0)) - birth), own)
+
+    @property
+    def stability(self) -> Floats:
+        """(c,) Σ w (λ of leaving − λ of birth) over the rows of each cluster."""
+        with np.errstate(over="ignore"):
+            return self.relative_stability / self.unit * power_below(float(self.weight.max()))
 
     @cached_property
     def is_leaf(self) -> Bools:
@@ -124,10 +136,12 @@ class CondensedTree:
         Rows are 0 … n − 1, clusters n, n + 1, …, the root first: the columns of the hdbscan package.
         """
         n, children = len(self.row_cluster), np.arange(1, len(self.parent))
+        with np.errstate(over="ignore"):
+            levels = np.concatenate([self.level(self.row_height), self.level(self.birth[children])]) / self.unit
         return {
             "parent": np.concatenate([n + self.row_cluster, n + self.parent[children]]),
             "child": np.concatenate([np.arange(n), n + children]),
-            "lambda_val": np.concatenate([self.level(self.row_height), self.level(self.birth[children])]),
+            "lambda_val": levels,
             "child_size": np.concatenate([self.row_weight, self.weight[children]]),
         }
 
@@ -143,22 +157,24 @@ class CondensedTree:
         highest = max(float(self.level(self.row_height).max(initial=0.0)), float(self.highest_level.max(initial=0.0)))
         if not highest > 0:
             return np.ones(len(self.parent))
-        return self.stability / (self.weight * highest)
+        weight = self.weight / power_below(float(self.weight.max()))
+        return self.relative_stability / (weight * highest)
 
     # ---- which clusters to take ------------------------------------------------------------------------------------
 
     def eom(self, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
         """Choose by excess of mass: the selection, no cluster inside another, with the largest total stability."""
-        best = self.stability.copy()
-        below = np.zeros(len(best))
+        best = self.relative_stability.copy()
+        below: list[list[float]] = [[] for _ in best]  # of the children
         chosen = np.zeros(len(best), dtype=bool)
         for c in range(len(best) - 1, -1, -1):
             allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
-            chosen[c] = allowed and below[c] <= best[c]
+            total = sum(sorted(below[c]))  # in an order that no order of the rows changes
+            chosen[c] = allowed and total <= best[c]
             if not chosen[c]:
-                best[c] = below[c]
+                best[c] = total
             if c > 0:
-                below[self.parent[c]] += best[c]
+                below[self.parent[c]].append(float(best[c]))
         return self._outermost(chosen)
 
     def best(self, k: int, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
@@ -175,9 +191,9 @@ class CondensedTree:
         for c in range(count - 1, -1, -1):
             allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
             total = best[c] if len(best[c]) > 1 else np.array([0.0, -np.inf])
-            itself[c] = allowed and self.stability[c] >= total[1]
+            itself[c] = allowed and self.relative_stability[c] >= total[1]
             if itself[c]:
-                total[1] = self.stability[c]
+                total[1] = self.relative_stability[c]
             best[c] = total
             if c > 0:
                 up = int(self.parent[c])
@@ -241,6 +257,12 @@ class CondensedTree:
         number[clusters] = np.arange(len(clusters))
         selection = Selection(self, clusters, number[held], number[around], root_height)
         return replace(selection, labels=selection.label_of(self.row_cluster, self.row_height))
+
+
+def _sums(group: Ints, weight: Floats, value: Floats, groups: int) -> Floats:
+    """Return Σ weight · value of each group, added in ascending order of value, then of weight."""
+    order = np.lexsort((weight, value, group))
+    return np.asarray(np.bincount(group[order], (weight * value)[order], groups), dtype=np.float64)
 
 
 def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:

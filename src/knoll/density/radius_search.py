@@ -44,6 +44,8 @@ _CORE_METRICS = {
     "haversine": "haversine",
 }
 
+_MAXIMUM_FROM = 2.0**60  # powers of Minkowski that round to the largest difference: docs/numerics/index.md, X5
+
 
 def minkowski_power(metric_params: dict[str, Any] | None, p: float | None) -> float:
     """Return the power of the Minkowski metric: that of metric_params, else p, else 2."""
@@ -57,8 +59,9 @@ def core_metric(metric: Metric, metric_params: dict[str, Any] | None, p: float |
     if name == "minkowski":
         if (metric_params or {}).keys() - {"p"}:
             return None
-        special = {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}
-        return special.get(minkowski_power(metric_params, p), "minkowski")
+        power = minkowski_power(metric_params, p)
+        special = {1.0: "manhattan", 2.0: "euclidean"}
+        return "chebyshev" if power >= _MAXIMUM_FROM else special.get(power, "minkowski")
     return None if metric_params else name
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -196,7 +197,7 @@ class _NearestByReachability:
         equal = (distances == 0) & (self.points[near] == queries[which][:, None]).all(axis=2)
         itself = near[np.arange(len(which)), equal.argmax(axis=1)]
         own = np.where(equal.any(axis=1), self.core[itself], own)
-        scaled = distances / self.level.alpha
+        scaled = _over(distances, self.level.alpha)
         reach = np.maximum(np.maximum(scaled, own[:, None]), self.core[near])
         best = reach.min(axis=1)
         done = known & ((scaled[:, -1] > best) | everything)
@@ -217,10 +218,34 @@ class _NearestByReachability:
         return tied.argmax(axis=1)
 
 
+def _over(distances: Floats, alpha: float) -> Floats:
+    """Return d/α, infinite where it leaves float64."""
+    with np.errstate(over="ignore"):
+        quotients: Floats = distances / alpha
+        return quotients
+
+
 def core_of_sorted(distances: Floats, weights: Floats, min_samples: float) -> tuple[Floats, Bools]:
     """Return the least distance within which there is weight enough, and whether there is one; rows are ascending."""
-    enough = np.cumsum(weights, axis=1) >= min_samples
+    enough = _is_enough(weights, min_samples)
     return distances[np.arange(len(distances)), enough.argmax(axis=1)], enough[:, -1]
+
+
+def _is_enough(weights: Floats, min_samples: float) -> Bools:
+    """Return whether the sum of the weights up to each column, correctly rounded, reaches min_samples.
+
+    min(w, min_samples) in place of w changes no decision, and no sum overflows. A running sum of k numbers ≥ 0 is
+    within k ulps of the exact one; nearer to min_samples than that, the exact sum decides.
+    """
+    capped = np.minimum(weights, min_samples)
+    sums = np.cumsum(capped, axis=1)
+    enough = sums >= min_samples
+    doubt = np.abs(sums - min_samples) <= weights.shape[1] * np.finfo(np.float64).eps * min_samples
+    if (capped == np.rint(capped)).all():  # sums of whole numbers are exact
+        return enough
+    for row, column in np.argwhere(doubt).tolist():
+        enough[row, column] = math.fsum(capped[row, : column + 1].tolist()) >= min_samples
+    return enough
 
 
 # ---- all distances ---------------------------------------------------------------------------------------------------
@@ -247,7 +272,7 @@ class _AllDistances(Reachability):
             block = slice(begin, begin + step)
             distances = self.distances(queries[block], points)
             own = core_distances(distances, level)
-            reach = np.maximum(np.maximum(distances / level.alpha, own[:, None]), core)
+            reach = np.maximum(np.maximum(_over(distances, level.alpha), own[:, None]), core)
             best = reach.min(axis=1)
             closest = np.where(reach == best[:, None], distances, np.inf)
             tied = (reach == best[:, None]) & (distances == closest.min(axis=1)[:, None])
@@ -374,7 +399,7 @@ class GraphReachability(MatrixReachability):
                 f"{components} components. Add distances between them, or fit each alone."
             )
         entries = graph.tocoo()
-        reach = np.maximum(np.maximum(entries.data / level.alpha, core[entries.row]), core[entries.col])
+        reach = np.maximum(np.maximum(_over(entries.data, level.alpha), core[entries.row]), core[entries.col])
         heights, rank = np.unique(reach, return_inverse=True)
         upper = entries.row < entries.col
         ranked = scipy.sparse.csr_array(
@@ -392,7 +417,7 @@ class GraphReachability(MatrixReachability):
         entries = slice(graph.indptr[row], graph.indptr[row + 1])
         order = np.argsort(graph.data[entries], kind="stable")
         weights = np.ones(len(order)) if level.weights is None else level.weights[graph.indices[entries][order]]
-        enough = np.cumsum(weights) >= level.min_samples
+        enough = _is_enough(weights[None], level.min_samples)[0]
         return float(graph.data[entries][order][enough.argmax()]) if enough.any() else np.inf
 
     def distances(self, queries: Any, points: Any) -> Floats:
@@ -455,7 +480,7 @@ def prim(distances: Floats, core: Floats, alpha: float) -> tuple[Labels, Floats]
     row = 0
     for step in range(n - 1):
         outside[row] = False
-        reach = np.maximum(np.maximum(distances[row] / alpha, core[row]), core)
+        reach = np.maximum(np.maximum(_over(distances[row], alpha), core[row]), core)
         closer = outside & (reach < best)
         best[closer], parent[closer] = reach[closer], row
         left = np.flatnonzero(outside)

@@ -205,7 +205,7 @@ class DensityTree(Estimator):
         self._set_absent(source, points, weights, present)
         rows = points if present is None else source.select(points, present)
         mass = None if weights is None else weights[weights > 0]
-        self._check_size(rows.shape[0] if mass is None else float(mass.sum()))
+        self._check_size(rows.shape[0] if mass is None else float(np.minimum(mass, self._level()).sum()))
         grown = source.grow(rows, Level(float(self._level()), mass, float(self.alpha)))
         self.order_, self.bars_, self.core_distances_, self.neighbors_ = grown[:4]
         self.within_core_, self.fit_weights_ = grown.within, mass

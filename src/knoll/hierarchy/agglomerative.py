@@ -19,7 +19,7 @@ from knoll.exceptions import BadData, InvalidParameter
 from knoll.hierarchy.connectivity import graph_tree_of, symmetric_graph
 from knoll.hierarchy.linkages import matrix_bytes, tree_of
 from knoll.hierarchy.merges import MergeTree, cut
-from knoll.validation import N_JOBS, Choice, Flag, Number, check_points, check_weights
+from knoll.validation import N_JOBS, Choice, Flag, Number, check_points, check_weights, refuse_masked
 
 __all__ = ["AgglomerativeClustering"]
 
@@ -243,6 +243,7 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         if self.connectivity is None:
             return None
         made = self.connectivity(points) if callable(self.connectivity) else self.connectivity
+        refuse_masked(made, "connectivity")
         try:
             made = check_array(made, accept_sparse=["csr", "coo", "lil"], input_name="connectivity")
         except ValueError as error:

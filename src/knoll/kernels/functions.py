@@ -24,7 +24,7 @@ from knoll.kernels.operators import (
     check_matrix,
     dense,
 )
-from knoll.validation import Number, check_parameters
+from knoll.validation import Number, check_parameters, refuse_masked
 
 __all__ = ["Function", "Gaussian", "Heaviside", "Kernel", "Linear", "Polynomial", "Precomputed", "make"]
 
@@ -86,18 +86,22 @@ class _InCore(ABC):
 
     def tile(self, X: Any, Y: Any, threads: int = 1) -> Floats:
         """Return κ(x_i, y_j) as an (n, m) array; for small blocks."""
+        refuse_masked(X, "X")
+        refuse_masked(Y, "Y")
         out = np.empty((X.shape[0], Y.shape[0]))
         _core.kernel_tile(X, Y, self._core_name, *self._numbers(), out, threads)
         return out
 
     def diag(self, X: Any, threads: int = 1) -> Floats:
         """Return κ(x_i, x_i) as an (n,) array."""
+        refuse_masked(X, "X")
         out = np.empty(X.shape[0])
         _core.kernel_diagonal(X, self._core_name, *self._numbers(), out, threads)
         return out
 
     def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as an (m, n) array."""
+        refuse_masked(X, "X")
         return self.tile(np.ascontiguousarray(X[i]), X, threads)
 
     def apply(self, X: Any, B: Floats, threads: int = 1) -> Floats:
@@ -106,6 +110,7 @@ class _InCore(ABC):
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Prepare K on one set of rows; a Gaussian leaves out pairs farther apart than a `cutoff` > 0."""
+        refuse_masked(X, "X")
         return CoreOperator(self, X, threads, cutoff)
 
 
@@ -278,10 +283,12 @@ class Precomputed:
 
     def diag(self, X: Any, threads: int = 1) -> Floats:
         """Return the diagonal of K."""
+        refuse_masked(X, "K")
         return np.array(X.diagonal(), dtype=np.float64)
 
     def rows(self, X: Any, i: Ints, threads: int = 1) -> Floats:
         """Return the rows i of K as a dense array."""
+        refuse_masked(X, "K")
         return dense(X[i])
 
     def apply(self, X: Any, B: Floats, threads: int = 1) -> Floats:
@@ -334,6 +341,8 @@ class Function:
 
     def tile(self, X: Any, Y: Any, threads: int = 1) -> Floats:
         """Return κ(x_i, y_j) as an (n, m) array."""
+        refuse_masked(X, "X")
+        refuse_masked(Y, "Y")
         if self._takes_arrays(X):
             out = np.asarray(self.function(X, Y), dtype=np.float64)
             if out.shape != (X.shape[0], Y.shape[0]):
@@ -363,6 +372,7 @@ class Function:
 
     def operator(self, X: Any, threads: int = 1, cutoff: float = 0.0) -> Operator:
         """Prepare K on one set of rows: the function is called again for every product."""
+        refuse_masked(X, "X")
         self._symmetric(X)
         return FunctionOperator(self, X, threads)
 

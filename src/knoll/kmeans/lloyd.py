@@ -275,6 +275,7 @@ class _Alternation:
         self._reports: list[KMeansReport] = []
         self._distances = self._rechecks = 0  # also those of the last assignment, which is no step
         self._cycle = _CycleDetector()
+        self._fixed = False  # the last step gave the centres that it began with, to the bit
 
     def step(self, state: KMeansState) -> tuple[KMeansState, KMeansReport]:
         """Assign, fill empty clusters, average; make sure that the objective has its digits."""
@@ -294,6 +295,7 @@ class _Alternation:
             report = replace(report, objective=objective, error=0.0)
         self._reports.append(report)
         self._cycle.add(new.centers, report.objective)
+        self._fixed = np.array_equal(new.centers, state.centers)  # squares of small shifts may vanish from the report
         return new, report
 
     def converged(self, _: list[StepReport]) -> bool:
@@ -304,7 +306,7 @@ class _Alternation:
     def result(self, state: KMeansState, kept: Floats, history: History) -> LloydResult:
         """Assign to the centres that are kept, unless the labels are theirs already."""
         memory = self._memory
-        if memory is not None and self._reports[-1].changed == 0 and np.array_equal(kept, state.centers):
+        if memory is not None and self._fixed and np.array_equal(kept, state.centers):
             table = _remembered_table(kept.shape, memory, self._threads)
         else:
             table = self._assign(KMeansState(kept))

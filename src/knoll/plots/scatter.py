@@ -11,7 +11,7 @@ from knoll.exceptions import BadData
 from knoll.plots.fitted import plane_of
 from knoll.plots.plane import Plane
 from knoll.plots.style import BLUE, MARKERS, NOISE, PALETTE, axes_or_new, style_axes
-from knoll.validation import check_points
+from knoll.validation import check_points, refuse_masked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +53,7 @@ def scatter(
     if labels is None:
         ax.scatter(*xy.T, color=BLUE, alpha=0.7, **dots)
         return style_axes(ax, plane.names)
+    refuse_masked(labels, "labels")
     labels = np.asarray(labels)
     if labels.shape != (len(xy),):
         raise BadData(f"labels must have one entry for each of the {len(xy)} rows of X, got shape {labels.shape}.")

@@ -12,7 +12,7 @@ from knoll.exceptions import BadData
 from knoll.plots.fitted import plane_of
 from knoll.plots.scatter import scatter
 from knoll.plots.style import RED, axes_or_new
-from knoll.validation import Number, check_parameters
+from knoll.validation import Number, check_parameters, refuse_masked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +56,7 @@ def similarity_graph(
     if np.shape(similarity) != (n, n):
         raise BadData(f"similarity must be a matrix of {n} × {n}, a row and a column for each row of X, "
                       f"got shape {np.shape(similarity)}.")  # fmt: skip
+    refuse_masked(similarity, "similarity")
     matrix: Any = similarity if scipy.sparse.issparse(similarity) else np.asarray(similarity, dtype=np.float64)
     upper = scipy.sparse.triu(scipy.sparse.coo_array(matrix), 1).tocoo()
     strength = np.asarray(upper.data, dtype=np.float64)

@@ -24,6 +24,7 @@ PIVOT = 1e-12
 def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
     """Any real array as a C-ordered float64 copy with ``ndim`` axes, without NaN or infinity."""
     columns = getattr(values, "columns", None)
+    _refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise BadData(f"{name} is sparse. The reference works on dense arrays: pass {name}.toarray().")
     try:
@@ -53,6 +54,16 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
             where = tuple(int(v) for v in np.argwhere(bad)[0])
             raise BadData(f"{name} has {what} at {_position(where, columns)}. {remedy}")
     return table
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    rows = values if isinstance(values, list | tuple) else [values]
+    hidden = sum(int(np.ma.count_masked(row)) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if hidden:
+        raise BadData(
+            f"{name} has {hidden} masked entries, and what lies under a mask would count. "
+            f"Drop such rows first, or give them values with {name}.filled(...)."
+        )
 
 
 def _real(value: Any, name: str, rule: str, remedy: str) -> float:
@@ -253,6 +264,7 @@ def gram(K: ArrayLike) -> Floats:
 def start_labels(labels: ArrayLike, n: int) -> Ints:
     """A starting partition: 0 … k−1, each at least once."""
     remedy = "Number the clusters of the start from 0."
+    _refuse_masked(labels, "labels")
     try:
         raw = np.asarray(labels)
     except ValueError as error:

@@ -15,9 +15,9 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.cost import Cost
-from knoll._common.rescale import as_dtype, times_power
+from knoll._common.rescale import as_dtype, largest_of, times_power
 from knoll._schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
-from knoll._typing import Floats
+from knoll._typing import Floats, Labels
 from knoll.base import Estimator, all_or_nothing
 from knoll.exceptions import BadData
 from knoll.kernels.operators import CachedOperator
@@ -53,6 +53,7 @@ __all__ = ["SpectralClustering"]
 _TOL = 1e-8  # what eigen_tol="auto" means
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is computed on request
 _MOST_AUTO = 20  # clusters, at most, under n_clusters="auto"
+_FAR = 1e300  # units of σ from the origin: beyond, x/σ may leave float64
 
 
 class SpectralClustering(ClusterMixin, Estimator):
@@ -537,7 +538,10 @@ class SpectralClustering(ClusterMixin, Estimator):
         extension = Extension(
             affinity, self.extension_, rule, self.fit_labels_, self._row_scaling(), int(self.n_clusters_)
         )
-        return extension(affinity.operator(self.operator_, self.cutoff_, threads), queries, threads)
+        labels, embedded = extension(affinity.operator(self.operator_, self.cutoff_, threads), queries, threads)
+        if self.sigma_ is not None and not largest_of(self.fit_points_) < _FAR * self.sigma_:
+            labels = _known_labels(queries, self.fit_points_, self.fit_labels_, labels)
+        return labels, embedded
 
     @property
     def affinity_matrix_(self) -> Any:
@@ -597,6 +601,16 @@ class SpectralClustering(ClusterMixin, Estimator):
             degrees = operator.apply(w[:, None])[:, 0]
             self.links_ = embed.cut_terms(operator, self.fit_labels_, int(self.n_clusters_), w, degrees)
         return np.asarray(self.links_)
+
+
+def _known_labels(queries: Any, points: Any, known: Labels, labels: Labels) -> Labels:
+    """Give queries that equal a row of the fit its label.
+
+    Where x/σ leaves float64, the similarities of rows that are so far out on one side are all 1.
+    """
+    of_row = {row.tobytes(): label for row, label in zip(np.asarray(points) + 0.0, known.tolist(), strict=True)}
+    rows = np.asarray(queries, dtype=np.asarray(points).dtype) + 0.0
+    return np.array([of_row.get(row.tobytes(), label) for row, label in zip(rows, labels.tolist())], dtype=np.int32)
 
 
 def _merge_rows(kept: NDArray[Any], other: NDArray[Any], present: NDArray[Any], absent: NDArray[Any]) -> NDArray[Any]:
