@@ -16,12 +16,12 @@ from knoll.cli._compare_options import command_line, parse_methods, parse_number
 from knoll.cli._interrupt import DeferredInterrupt
 from knoll.cli._progress import Meter, showing
 from knoll.cli._results import check_results, whole_results
-from knoll.cli._terminal import echo, json_text, on_terminal
+from knoll.cli._terminal import echo, echo_wrapped, json_text, on_terminal
 from knoll.registry import compared, title
 
 if TYPE_CHECKING:
     from knoll.comparison import Comparison
-    from knoll.tables import Table
+    from knoll.tables import Rules, Table
 
 __all__ = ["command"]
 
@@ -36,7 +36,10 @@ EMBEDDED = "iris"
 @click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared())}; all if not given.")
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
               "recommended.")  # fmt: skip
-@_options.missing(default="error")
+@_options.types()
+@_options.log()
+@_options.ignore()
+@_options.missing_rule(default="model")
 @_options.id_column()
 @click.option(
     "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
@@ -61,6 +64,9 @@ def command(
     scale: str,
     methods: str | None,
     k: str,
+    types: tuple[str, ...],
+    log: str | None,
+    ignore: str | None,
     missing: str,
     id_column: str | None,
     truth: str | None,
@@ -92,7 +98,8 @@ def command(
     silent = quiet or as_json
     requested, numbers, parameters = parse_methods(methods), parse_numbers(k), parse_settings(settings)
     check_results(out, _names(requested, form), force, data)
-    table = _table(data, columns, header, missing, id_column, truth)
+    rules = _options.parse_rules(types, log, ignore)
+    table = _table(data, columns, header, missing, rules, id_column, truth)
     if not silent:
         _print_table(table, scale)
     from knoll.cli._compare_files import STEPS, write_results
@@ -108,7 +115,7 @@ def command(
             with showing(silent) as show:
                 meter = Meter(show, STEPS)
                 found = compare(
-                    table.X, methods=requested, k=numbers, scale=scale, truth=table.truth, columns=table.columns,
+                    table, methods=requested, k=numbers, scale=scale, truth=table.truth, missing=missing,
                     seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=meter.fit,
                 )  # fmt: skip
                 _check_found(found)
@@ -149,15 +156,21 @@ def _names(requested: list[str] | None, form: str) -> list[str]:
 
 
 def _table(
-    data: str | None, columns: str | None, header: bool | None, missing: str, ids: str | None, truth: str | None
+    data: str | None,
+    columns: str | None,
+    header: bool | None,
+    missing: str,
+    rules: Rules,
+    ids: str | None,
+    truth: str | None,
 ) -> Table:
     """Read the table, and refuse one that cannot be clustered."""
     import numpy as np
 
-    from knoll.cli._data import dataset_classes, read_data
+    from knoll.cli._data import dataset_classes, read_typed
     from knoll.exceptions import BadData
 
-    table = read_data(data or EMBEDDED, columns, header, missing, ids, truth)
+    table = read_typed(data or EMBEDDED, columns, header, missing, rules, ids, truth)
     if data is None:
         note = "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
         table = replace(table, notes=(note, *table.notes))
@@ -182,7 +195,7 @@ def _print_table(table: Table, scale: str) -> None:
 
     echo(f"{shape(table)}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
     for note in table.notes:
-        echo(f"  {note}")
+        echo_wrapped(note, "  ")
 
 
 def _confirmed(
@@ -204,7 +217,7 @@ def _confirmed(
     n, d = table.X.shape
     methods = tuple(name for name in compared() if requested is None or name in requested)
     plan = make_plan(n, d, methods, budget, True)
-    points = Preparation.fit(table.X, table.columns, scale=scale).apply(table.X)
+    points = Preparation.fit(table.X, table.columns, scale=scale, schema=table.schema).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers or GRID), seed, jobs)
     seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
     total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())
