@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from pathlib import Path
 
 import numpy as np
 
 from knoll._format import plural
 from knoll.cli._compare_options import ALTERNATIVES
-from knoll.cli._terminal import echo
-from knoll.cli._terminal import echo_wrapped as _print
+from knoll.cli._terminal import echo, visible
 from knoll.comparison import Candidate, Comparison
 from knoll.comparison.result import table_lines
 from knoll.registry import METHODS, display_names, title
@@ -46,6 +47,13 @@ def print_result(found: Comparison, out: Path, form: str) -> None:
     width = max(len(name) for name in files)
     for name, what in files.items():
         echo(f"{out}/{name:{width}}  {what}")
+
+
+def _print(text: str, indent: str = "") -> None:
+    """Print a sentence in lines that fit."""
+    width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
+    for line in textwrap.wrap(visible(text), width, initial_indent=indent, subsequent_indent=indent) or [""]:
+        echo(line)
 
 
 _LEVELS = {"clear": "Clear", "likely": "Likely", "a guess": "A guess"}

@@ -10,12 +10,10 @@ import codecs
 import io
 import json
 import re
-import shutil
 import sys
-import textwrap
 from typing import IO, Any
 
-__all__ = ["VisibleBytes", "echo", "echo_wrapped", "json_text", "on_terminal", "visible"]
+__all__ = ["VisibleBytes", "echo", "json_text", "on_terminal", "visible"]
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -36,13 +34,6 @@ def echo(line: str = "", *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     click.echo(visible(line).encode(encoding, "backslashreplace").decode(encoding), err=err)
-
-
-def echo_wrapped(text: str, indent: str = "") -> None:
-    """Print a sentence in lines that fit."""
-    width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
-    for line in textwrap.wrap(visible(text), width, initial_indent=indent, subsequent_indent=indent) or [""]:
-        echo(line)
 
 
 def on_terminal(*streams: Any) -> bool:

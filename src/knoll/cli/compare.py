@@ -16,7 +16,7 @@ from knoll.cli._compare_options import command_line, parse_methods, parse_number
 from knoll.cli._interrupt import DeferredInterrupt
 from knoll.cli._progress import Meter, showing
 from knoll.cli._results import check_results, whole_results
-from knoll.cli._terminal import echo, echo_wrapped, json_text, on_terminal
+from knoll.cli._terminal import echo, json_text, on_terminal
 from knoll.registry import compared, title
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _print_table(table: Table, scale: str) -> None:
 
     echo(f"{shape(table)}; {'not scaled' if scale == 'none' else f'scaled ({scale})'}")
     for note in table.notes:
-        echo_wrapped(note, "  ")
+        echo(f"  {note}")
 
 
 def _confirmed(
