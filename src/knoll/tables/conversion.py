@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from knoll.tables.schema import Column
 
 __all__ = [
+    "ENCODINGS",
     "category_codes",
+    "check_encoding",
     "is_numbers",
     "is_texts",
     "levels_of",
@@ -28,6 +30,9 @@ __all__ = [
     "temporal_values",
     "texts_of",
 ]
+
+
+ENCODINGS = "text in more than one encoding; save the file as UTF-8 to use it"
 
 
 def is_texts(dtype: pa.DataType) -> bool:
@@ -57,6 +62,7 @@ def logarithm(values: Floats, log: str) -> Floats:
 
 
 def _of_texts(column: Column, cells: pa.ChunkedArray) -> Floats:
+    check_encoding(cells)
     texts = Texts.of(cells, column.sentinels)
     if column.type == "date":
         parsed = parse_dates(texts.values, column.format or "iso")
@@ -115,6 +121,7 @@ def temporal_values(cells: pa.ChunkedArray) -> Floats:
 
 def texts_of(cells: pa.ChunkedArray, sentinels: tuple[str, ...] = ()) -> Texts:
     """Return the values of any column as texts: 3 and 3.0 are "3", true is "true"."""
+    check_encoding(cells)
     dtype = cells.type
     if pa.types.is_dictionary(dtype) and not is_texts(dtype):
         cells, dtype = cells.cast(dtype.value_type), dtype.value_type
@@ -127,8 +134,16 @@ def texts_of(cells: pa.ChunkedArray, sentinels: tuple[str, ...] = ()) -> Texts:
     if pa.types.is_boolean(dtype):
         cells = pc.if_else(cells, "true", "false")
     if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
-        raise BadData("a category must be text, numbers or Booleans, not bytes.")
+        raise BadData("it has bytes, not text")
     return Texts.of(cells if is_texts(cells.type) else cells.cast(pa.string()), sentinels)
+
+
+def check_encoding(cells: pa.ChunkedArray) -> None:
+    """Refuse text that is not UTF-8, on which no function of Arrow could be called."""
+    try:
+        cells.validate(full=True)
+    except pa.ArrowInvalid:
+        raise BadData(ENCODINGS) from None
 
 
 def levels_of(texts: Texts) -> tuple[str, ...]:

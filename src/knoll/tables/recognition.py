@@ -39,7 +39,7 @@ from knoll.tables.cells import (
     parse_times,
     units_of,
 )
-from knoll.tables.conversion import is_numbers, is_texts, levels_of, logarithm, numeric_values, texts_of
+from knoll.tables.conversion import ENCODINGS, is_numbers, is_texts, levels_of, logarithm, numeric_values, texts_of
 from knoll.tables.frames import arrow_table
 from knoll.tables.mixed import MixedTable
 from knoll.tables.schema import Column, Schema
@@ -140,7 +140,7 @@ def recognise(table: Any, rules: Rules | None = None) -> Schema:
 def typed(table: Any, rules: Rules | None = None) -> tuple[Schema, MixedTable]:
     """Find the types, and convert the columns that are used."""
     rules = Rules() if rules is None else rules
-    found = arrow_table(table)
+    found = _without_halves(arrow_table(table))
     rules.check(found.column_names)
     schema = Schema(tuple(_column(name, found[name], rules) for name in found.column_names))
     if not any(column.used for column in schema.columns):
@@ -148,6 +148,14 @@ def typed(table: Any, rules: Rules | None = None) -> tuple[Schema, MixedTable]:
     rows = schema.apply(found)
     schema, rows = _without_copies(schema, rows, rules)
     return _with_logarithms(schema, rows, rules)
+
+
+def _without_halves(table: pa.Table) -> pa.Table:
+    """Convert float16, for which Arrow has few functions."""
+    for j, name in enumerate(table.column_names):
+        if pa.types.is_float16(table.schema.field(j).type):
+            table = table.set_column(j, name, pc.cast(table.column(j), pa.float32()))
+    return table
 
 
 def _constants_only(schema: Schema, table: pa.Table) -> Schema:
@@ -183,13 +191,17 @@ def _by_content(name: str, cells: pa.ChunkedArray, rules: Rules, requested: bool
     if cells.null_count == len(cells):
         return Column(name, "empty", reason="empty")
     if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
-        return Column(name, "other", reason="text in more than one encoding; save the file as UTF-8 to use it")
+        return Column(name, "other", reason=ENCODINGS)
     if is_numbers(dtype):
         return _of_numbers(name, cells, requested)
     if pa.types.is_temporal(dtype):
         return _of_times(name, cells, requested)
     if pa.types.is_dictionary(dtype) or pa.types.is_boolean(dtype) or is_texts(dtype):
-        return _of_texts(name, texts_of(cells), rules, requested, declared=not is_texts(dtype))
+        try:
+            texts = texts_of(cells)
+        except BadData as error:
+            return Column(name, "other", reason=str(error))
+        return _of_texts(name, texts, rules, requested, declared=not is_texts(dtype))
     return Column(name, "other", reason=f"of type {dtype}")
 
 
@@ -469,8 +481,8 @@ def _as_requested(name: str, cells: pa.ChunkedArray, text: str, rules: Rules) ->
     made = {"category": _category, "boolean": _boolean, "number": _number, "date": _date, "time": _date}[kind]
     try:
         return made(name, cells, form or kind, rules)
-    except _Refusal as refusal:
-        raise BadData(f"{rules.where}: column {name!r} cannot be a {kind}: {refusal}.") from None
+    except (_Refusal, BadData) as refusal:
+        raise BadData(f"{rules.where}: column {name!r} cannot be a {kind}: {str(refusal).rstrip('.')}.") from None
 
 
 class _Refusal(Exception):
