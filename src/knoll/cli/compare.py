@@ -83,7 +83,8 @@ def command(
 ) -> None:
     """Find out which clusters your table has, by several methods.
 
-    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and
+    .zst), "-" for standard input, or the name of a
     built-in data set; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from
     the data, the answers are judged alike, and one is recommended, with a verdict on whether there are clusters. Writes
     DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is

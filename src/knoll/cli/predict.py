@@ -60,9 +60,10 @@ def command(
 ) -> None:
     """Label new data by a model, in bounded memory.
 
-    MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, Parquet, Feather, NPY,
-    NPZ, also .gz and .zst), "-" for standard input, or the name of a built-in data set; it is read and labelled piece
-    by piece. Columns are found by their names and scaled as in the fit. A model of one Gaussian gives densities.
+    MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, JSON lines,
+    Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and .zst), "-" for standard input, or the
+    name of a built-in data set; it is read and labelled piece by piece. Columns are found by their names and converted
+    and scaled as in the fit. A model of one Gaussian gives densities.
 
     \b
     Example:
