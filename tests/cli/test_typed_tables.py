@@ -145,6 +145,19 @@ def test_new_rows_have_a_defined_answer(table, results, call, tmp_path):
     assert "has no column" in call("predict", model, new)[2]
 
 
+def test_an_error_names_the_row_of_the_file(results, call, tmp_path, monkeypatch):
+    """Also in a later piece."""
+    monkeypatch.setattr("knoll.tables.source._ROWS", 50)
+    rows, _ = customers(n=120, missing=0.0, seed=2)
+    rows[110][2] = "much"
+    new = tmp_path / "new.parquet"
+    pd.DataFrame(rows, columns=HEADER).astype({"age": int, "visits": int}).to_parquet(new)
+    code, _, errors = call("predict", results / "models" / "kmeans.knoll", new)
+    assert (code, errors) == (
+        2, f"knoll: {new}: column 'income' is a number, but row 111 has 'much'. Fix that cell.\n",
+    )  # fmt: skip
+
+
 def test_options_about_columns(table, tmp_path, call):
     words = ("fit", "kmeans", table[0], "--param", "n_clusters=4", "--missing", "median", "--json")
     code, text, _ = call(*words, "--types", "segment_code=number,gender=ignore", "--types", "visits=category",

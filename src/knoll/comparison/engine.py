@@ -457,7 +457,7 @@ def _kept(truth: ArrayLike, rows: TypedTable | None) -> ArrayLike:
     """Return the known classes of the rows that are kept, where some were left out for missing values."""
     if rows is None or len(np.asarray(truth)) <= len(rows.X):
         return truth
-    return np.asarray(truth)[rows.rows]  # type: ignore[no-any-return]
+    return np.asarray(truth)[rows.rows]
 
 
 def _scaling(

@@ -62,8 +62,8 @@ def profile_of(
         verb = "has a single value and was" if len(fixed) == 1 else "have a single value each and were"
         remarks.append(f"{', '.join(fixed[:5])}{' …' if len(fixed) > 5 else ''} {verb} ignored.")
     coded = np.zeros(d, dtype=bool)
-    for block in categories:
-        coded[block] = True
+    for columns_of_one in categories:
+        coded[columns_of_one] = True
     remarks += _few_values(X, names, constant | coded)
     if duplicates > 0:
         verb = "is a duplicate" if duplicates == 1 else "are duplicates"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
@@ -55,11 +56,14 @@ def column_type(cells: Sequence[str]) -> tuple[str, list[float]]:
     for pair in _BOOLEANS:
         if {level.lower() for level in levels} == set(pair):
             return "boolean", [pair.index(text.lower()) if text in levels else -1 for text in texts]
-    rules = [("number", _number, _NUMBERS), ("date", _days, _DATES), ("time", _hours, [""])]
+    rules: list[tuple[str, Callable[[str, Any], float | None], Sequence[Any]]] = [
+        ("number", _number, _NUMBERS), ("date", _days, _DATES), ("time", _hours, [""]),
+    ]  # fmt: skip
     for name, parse, formats in rules:
         for form in formats:
-            values = {level: parse(level, form) for level in levels}
-            if None not in values.values():
+            found = {level: parse(level, form) for level in levels}
+            values = {level: value for level, value in found.items() if value is not None}
+            if len(values) == len(levels):
                 return name, [values.get(text, np.nan) for text in texts]
     if len(levels) <= 100 and 2 * len(levels) <= len(known):
         return "category", [levels.index(text) if text in levels else -1 for text in texts]

@@ -106,7 +106,7 @@ class Texts:
         """Return the share of the rows with a value that have one of these texts."""
         return float(self.counts[which].sum()) / max(self.known, 1)
 
-    def spread(self, numbers: Floats) -> Floats:
+    def per_row(self, numbers: Floats) -> Floats:
         """Return the number of each row, NaN where the value is missing."""
         return np.append(numbers, np.nan)[self.index]
 

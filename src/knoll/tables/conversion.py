@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from knoll._typing import Floats, Labels
 from knoll.exceptions import BadData
-from knoll.tables.cells import TRUTH, Texts, is_text, parse_dates, parse_numbers, parse_times
+from knoll.tables.cells import BOOLEANS, TRUTH, Texts, is_text, parse_dates, parse_numbers, parse_times
 from knoll.tables.columns import matrix
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _of_texts(column: Column, cells: pa.ChunkedArray) -> Floats:
     if wrong.any():
         written = f" as {column.format}" if column.type == "date" and column.format != "iso" else ""
         raise BadData(f"column {column.name!r} is a {column.type}{written}, but {texts.example(wrong)}. Fix that cell.")
-    return texts.spread(np.where(np.isinf(parsed), np.nan, parsed) if column.sentinels else parsed)
+    return texts.per_row(np.where(np.isinf(parsed), np.nan, parsed) if column.sentinels else parsed)
 
 
 def _of_values(column: Column, cells: pa.ChunkedArray) -> Floats:
@@ -149,8 +149,9 @@ def check_encoding(cells: pa.ChunkedArray) -> None:
 def levels_of(texts: Texts) -> tuple[str, ...]:
     """Return the different texts, sorted; whole numbers by size."""
     found = set(texts.values.to_pylist())
-    numbers = all(text.lstrip("-").isascii() and text.lstrip("-").isdigit() for text in found)
-    return tuple(sorted(found, key=(lambda text: (int(text), text)) if numbers else None))
+    if all(re.fullmatch(r"-?\d{1,18}", text, re.ASCII) for text in found):
+        return tuple(sorted(found, key=lambda text: (int(text), text)))
+    return tuple(sorted(found))
 
 
 def category_codes(column: Column, cells: pa.ChunkedArray) -> Labels:
@@ -158,10 +159,11 @@ def category_codes(column: Column, cells: pa.ChunkedArray) -> Labels:
     if cells.null_count == len(cells):
         return np.full(len(cells), -1, dtype=np.int32)
     texts = texts_of(cells, column.sentinels)
-    known = dict(TRUTH) if column.type == "boolean" else {level: code for code, level in enumerate(column.categories)}
-    if column.type == "boolean":
-        known |= {level.lower(): code for code, level in enumerate(column.categories)}
-    return _looked_up(texts, known, fold=column.type == "boolean")
+    fold = column.type == "boolean"
+    if fold and column.categories in BOOLEANS:
+        return _looked_up(texts, TRUTH, fold)  # a table may write yes and no as true and false
+    known = {level.lower() if fold else level: code for code, level in enumerate(column.categories)}
+    return _looked_up(texts, known, fold)
 
 
 def _looked_up(texts: Texts, known: dict[str, int], fold: bool) -> NDArray[np.int32]:

@@ -273,7 +273,7 @@ def _sentinels(cells: pa.ChunkedArray) -> tuple[str, ...]:
 def _far_nines(values: Floats) -> tuple[str, ...]:
     """Return the sentinels among numbers, each on two rows at least.
 
-    One below 0 is the only kind of number below 0; one above is twice as far from the others as these are apart.
+    One below 0 is the only number below 0; one above is twice as far from the others as these are apart.
     """
     values = values[np.isfinite(values)]
     others = values[~np.isin(values, _SENTINELS)]
@@ -439,7 +439,7 @@ def _amount(name: str, texts: Texts, forms: list[str]) -> Column:
     values = parse_numbers(texts.values, form)
     if len(np.unique(values)) == 1:
         return _constant(name, texts.values[0].as_py())
-    far = _far_nines(texts.spread(values))
+    far = _far_nines(texts.per_row(values))
     return Column(name, "number", format=form or ".", unit=units[0] if units else "", sentinels=far, note=note)
 
 
@@ -471,18 +471,18 @@ def _other_text(name: str, texts: Texts) -> Column:
 
 def _as_requested(name: str, cells: pa.ChunkedArray, text: str, rules: Rules) -> Column:
     """Return the column as the user wants it, or an error that says why it cannot be."""
-    kind, _, form = text.partition(":")
-    if kind == "ignore":
+    chosen, _, form = text.partition(":")
+    if chosen == "ignore":
         return Column(name, "ignored", reason="ignored by request")
     if pa.types.is_nested(cells.type):
-        raise BadData(f"{rules.where}: column {name!r} cannot be a {kind}: it is of type {cells.type}.")
+        raise BadData(f"{rules.where}: column {name!r} cannot be a {chosen}: it is of type {cells.type}.")
     if cells.null_count == len(cells):
-        raise BadData(f"{rules.where}: column {name!r} cannot be a {kind}: it is empty.")
-    made = {"category": _category, "boolean": _boolean, "number": _number, "date": _date, "time": _date}[kind]
+        raise BadData(f"{rules.where}: column {name!r} cannot be a {chosen}: it is empty.")
+    made = {"category": _category, "boolean": _boolean, "number": _number, "date": _date, "time": _date}[chosen]
     try:
-        return made(name, cells, form or kind, rules)
+        return made(name, cells, form or chosen, rules)
     except (_Refusal, BadData) as refusal:
-        raise BadData(f"{rules.where}: column {name!r} cannot be a {kind}: {str(refusal).rstrip('.')}.") from None
+        raise BadData(f"{rules.where}: column {name!r} cannot be a {chosen}: {str(refusal).rstrip('.')}.") from None
 
 
 class _Refusal(Exception):

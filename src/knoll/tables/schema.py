@@ -221,7 +221,7 @@ _TUPLES = ("categories", "sentinels")
 
 def _column(entry: Mapping[str, Any]) -> Column:
     """Read one column, trusting nothing."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     wrong = [key for key, value in values.items() if key not in _NAMES or isinstance(value, tuple) != (key in _TUPLES)]
     texts = [text for value in values.values() for text in (value if isinstance(value, tuple) else (value,))]
     if wrong or not {"name", "type"} <= set(values) or not all(isinstance(text, str) for text in texts):

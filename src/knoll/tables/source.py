@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -170,7 +171,7 @@ class TableSource:
         for table in self._tables(Request(numbers, labels, texts=texts)):
             for name in numbers:
                 self._check_usable(name, table, may_be_empty=True)
-            rows = self._applied(schema, table)
+            rows = self._applied(schema, table, row)
             unknown = sum(int((rows.codes[:, j] < 0).sum()) - _nulls(table[each.name], each.sentinels)
                           for j, each in enumerate(schema.categorical))  # fmt: skip
             yield Piece(row, rows.encode(), None if ids is None else decoded(table[ids], self.name)), unknown
@@ -178,11 +179,13 @@ class TableSource:
         if row == 0:
             raise BadData(f"{self.name} has no rows.")
 
-    def _applied(self, schema: Schema, table: pa.Table) -> MixedTable:
+    def _applied(self, schema: Schema, table: pa.Table, first: int) -> MixedTable:
+        """Apply a schema to rows from `first` on; an error names the row of the file."""
         try:
             return schema.apply(table)
         except BadData as error:
-            raise BadData(f"{self.name}: {error}") from None
+            message = re.sub(r"but row (\d+) has", lambda found: f"but row {first + int(found[1])} has", str(error))
+            raise BadData(f"{self.name}: {message}") from None
 
     def read_typed(
         self,

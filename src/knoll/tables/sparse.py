@@ -91,7 +91,7 @@ def _of_group(X: Any, data: Input) -> Any:
     check_width(columns, data.name)
     check_unpacked(max(_ENTRY * X["data"].size, _NUMBER * X["indptr"].size), None, data.name)
     parts = tuple(np.asarray(X[name][...]) for name in ("data", "indices", "indptr"))
-    make = scipy.sparse.csr_matrix if form == "csr_matrix" else scipy.sparse.csc_matrix
+    make: Any = scipy.sparse.csr_matrix if form == "csr_matrix" else scipy.sparse.csc_matrix
     return make(parts, shape=(rows, columns))
 
 
@@ -111,6 +111,15 @@ def _numbered(count: int) -> list[str]:
     return [f"column {j + 1}" for j in range(count)]
 
 
+def _compressed(matrix: Any) -> Any:
+    """Return compressed sparse rows, each entry once."""
+    import scipy.sparse
+
+    rows = scipy.sparse.csr_array(matrix)
+    rows.sum_duplicates()
+    return rows
+
+
 def _source(matrix: Any, names: Sequence[str], data: Input, ids: Sequence[str] | None = None) -> TableSource:
     """Make a source of a matrix, with the names of its rows as a column that identifies them."""
     import scipy.sparse
@@ -127,15 +136,17 @@ def _source(matrix: Any, names: Sequence[str], data: Input, ids: Sequence[str] |
     if not scipy.sparse.issparse(matrix):
         dense = {name: array_column(values, data.name) for name, values in zip(names, np.asarray(matrix).T)}
         return in_memory(pa.table({**extra, **dense}), data.name, excluded=reasons)
-    sparse = scipy.sparse.csr_array(matrix)
-    sparse.check_format(full_check=True)
-    sparse.sum_duplicates()
-    place = {name: j for j, name in enumerate(names)}
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # indices of a file that lead outside, before a conversion follows them
+    sparse = _compressed(matrix)
+    position = {name: j for j, name in enumerate(names)}
 
     def dense_rows(begin: int, end: int, wanted: Sequence[str]) -> pa.Table:
-        numbers = [name for name in wanted if name in place]
+        numbers = [name for name in wanted if name in position]
         part = sparse[begin:end]
-        block = part.toarray() if len(numbers) == len(names) else part[:, [place[name] for name in numbers]].toarray()
+        block = (
+            part.toarray() if len(numbers) == len(names) else part[:, [position[name] for name in numbers]].toarray()
+        )
         columns = dict(zip(numbers, block.T))
         return pa.table(
             {name: array_column(columns[name], data.name) if name in columns else extra[name].slice(begin, end - begin)
