@@ -57,8 +57,10 @@ def test_the_summary_tells_what_the_labels_hold(results):
         assert sum(told["sizes"]) == (found >= 0).sum()
     assert summary["recommendation"]["method"] in compared()
     assert summary["truth_scores"]["gaussian-mixture"]["ari"] == 1.0
-    assert summary["data"]["columns"] == ["height", "width", "planet"]
-    assert summary["data"]["left_out"] == {"seen": "a date or time"}
+    assert summary["data"]["columns"] == ["height", "width", "seen"]
+    assert summary["data"]["left_out"] == {"planet": "a single value, 3"}
+    types = {column["name"]: column["type"] for column in summary["data"]["types"]}
+    assert types == {"height": "number", "width": "number", "seen": "date", "planet": "constant"}
     assert not summary["interrupted"]
 
 

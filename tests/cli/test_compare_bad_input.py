@@ -76,7 +76,10 @@ def test_one_row(refused):
 
 def test_nothing_but_text(refused):
     told = refused("name,kind\nbob,a\neve,b\n")
-    assert told == "data.csv has no numeric column to cluster ('name' is text; 'kind' is text)."
+    assert told == (
+        "data.csv has no column to cluster on ('name' is an identifier, a different text in every row; "
+        "'kind' is an identifier, a different text in every row)."
+    )
 
 
 def test_ragged_rows(refused):
@@ -97,19 +100,23 @@ def test_mixed_encodings(refused, tmp_path, call):
 
 
 def test_a_column_of_dates(refused, tmp_path, call):
-    days = [f"2024-03-{i % 28 + 1:02}" for i in range(120)]
-    told = refused("when\n" + "\n".join(days) + "\n")
-    assert told == "data.csv has no numeric column to cluster ('when' is a date or time)."
-    rows = [f"{day},{x},{y}" for day, (x, y) in zip(days, two_groups())]
+    """They are numbers of days, unless they are in several formats."""
+    days = ["2024-03-04", "05.03.2024", "Mar 6, 2024", "2024-03-09"] * 30
+    told = refused("when\n" + "\n".join(f'"{day}"' for day in days) + "\n")
+    assert told == (
+        "data.csv has no column to cluster on ('when' is dates in several formats: row 1 has '2024-03-04', "
+        "row 2 has '05.03.2024', row 3 has 'Mar 6, 2024'; write them in one)."
+    )
+    rows = [f"2024-03-{i % 28 + 1:02},{x},{y}" for i, (x, y) in enumerate(two_groups())]
     (tmp_path / "in" / "data.csv").write_text("when,x,y\n" + "\n".join(rows) + "\n")
     code, text, _ = call("compare", tmp_path / "in" / "data.csv", "--out", tmp_path / "out", *QUICK)
     assert code == 0
-    assert "  left out: when (a date or time)\n" in text
+    assert "  dates, as numbers of days: when\n" in text
 
 
 @pytest.mark.parametrize("value", ["", "NA", "nan", "inf", "-inf"])
 def test_what_is_not_finite_is_named_by_row_and_column(refused, value):
-    assert refused(f"x,y\n1,2\n3,{value}\n5,6\n") == (
+    assert refused(f"x,y\n1,2\n3,{value}\n5,6\n", "--missing", "error") == (
         "data.csv has 1 missing value in 1 of 3 rows, the first in row 2, column 'y'. "
         "Use --missing drop (leave out such rows) or --missing median (fill in the median of the column)."
         + " Infinite, or beyond float64: 1 of these values."
@@ -118,7 +125,7 @@ def test_what_is_not_finite_is_named_by_row_and_column(refused, value):
 
 
 def test_what_is_not_finite_in_an_array(refused):
-    told = refused(npy(np.array([[1.0, 2.0], [np.inf, 3.0]])), name="data.npy")
+    told = refused(npy(np.array([[1.0, 2.0], [np.inf, 3.0]])), "--missing", "error", name="data.npy")
     assert "the first in row 2, column 'column 1'" in told
 
 

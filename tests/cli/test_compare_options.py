@@ -56,7 +56,7 @@ def test_words_become_values():
         (["--columns", "nothing"], "has no column 'nothing'. It has: name, height, width, kind, seen, planet."),
         (["--columns", ""], "--columns is empty. Name some, such as --columns height,width"),
         (["--id", "nothing"], "has no column 'nothing'."),
-        (["--columns", "kind"], "line 2 has 'k0' in column 'kind', where a number is needed."),
+        (["--columns", "name"], "column 'name' cannot be used: an identifier, a different text in every row."),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, words, message):

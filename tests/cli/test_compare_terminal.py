@@ -22,8 +22,9 @@ def test_what_a_newcomer_reads(table, tmp_path, call):
     code, text, errors = call("compare", table, "--out", tmp_path / "out", "--truth", "kind", *QUICK)
     assert code == 0
     lines = text.splitlines()
-    assert lines[0] == f"{table}: 120 rows, 3 columns; scaled (auto)"
-    assert "  left out: name (text), seen (a date or time)" in lines
+    assert lines[0] == f"{table}: 120 rows, used 3 of 5 columns; scaled (auto)"
+    assert "  left out: name (an identifier, a different text in every row)" in lines
+    assert "  dates, as numbers of days: seen" in lines
     assert "  planet has a single value and was ignored." in lines
     head = next(line for line in lines if line.startswith("  method"))
     assert head.split() == ["method", "clusters", "noise", "stability", "truth", "seconds"]

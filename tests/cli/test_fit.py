@@ -47,7 +47,10 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
     out = tmp_path / "m.knoll"
     code, text, errors = call("fit", method, table, *SETTINGS[method], "--out", out)
     assert (code, errors) == (0, "")
-    assert text.splitlines()[:2] == [f"{table}: 90 rows, 2 columns; scaled (standard)", "  left out: name (text)"]
+    assert text.splitlines()[:2] == [
+        f"{table}: 90 rows, used 2 of 3 columns; scaled (standard)",
+        "  left out: name (an identifier, a different text in every row)",
+    ]
     assert f"{out}: " in text
     model, made = models.read(out)
     assert type(model) is find(method).estimator_class()
@@ -116,7 +119,8 @@ def test_json_tells_all(call, table, tmp_path):
     assert told["class"] == "DBSCAN"
     assert told["parameters"] == {"eps": 0.4}
     assert told["data"]["columns"] == ["a", "b"]
-    assert told["data"]["left_out"] == {"name": "text"}
+    assert told["data"]["left_out"] == {"name": "an identifier, a different text in every row"}
+    assert [column["type"] for column in told["data"]["types"]] == ["id", "number", "number"]
     assert sum(told["sizes"]) + told["noise"] == 90
     assert told["sha256"] == models.inspect(out).digest
     assert told["bytes"] == out.stat().st_size
@@ -206,7 +210,7 @@ def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
         (["dbscan", "--param", "metric=precomputed"],
          "metric=precomputed needs columns that are not scaled. Add --scale none."),
         (["kmeans", "--columns", "a,z"], "has no column 'z'. It has: name, a, b."),
-        (["kmeans", "--columns", "name"], "line 2 has 'r0' in column 'name', where a number is needed"),
+        (["kmeans", "--columns", "name"], "column 'name' cannot be used: an identifier, a different text in every row"),
         (["gaussian", "--labels", "l.csv"], "Gaussian is a single cluster and has no labels. Leave --labels out."),
         (["kmeans", "--scale", "log"], "Invalid value for '--scale'"),
     ],

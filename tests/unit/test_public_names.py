@@ -53,9 +53,9 @@ PUBLIC = {
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
         KMeansState KernelKMeansState LinkageState MeanShiftState SpectralGraphState SpectralState TreeCentersState
-        average_linkage complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm
-        gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run single_linkage tree_centers
-        ward weighted_kernel_kmeans
+        average_linkage column_type complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree
+        em_gmm encode_mixed gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
+        single_linkage tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Annealing Certificate Check ClimbToMeanShift ComplexityTable DBSCANStarIsTreeCut EveryEpsDBSCAN Frame

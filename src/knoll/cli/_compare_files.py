@@ -17,6 +17,7 @@ from knoll.exceptions import ModelFileError
 from knoll.models import save
 from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
+from knoll.tables.missing import FALLBACK
 
 if TYPE_CHECKING:
     from knoll.tables import Table
@@ -43,7 +44,7 @@ def write_results(
     """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: without certificates."""
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
-        truth=table.truth, facts=table.notes, command=command, done=step,
+        truth=table.truth, facts=table.notes, used=table.used, command=command, done=step,
         seconds=0.0 if hurried else min(_MOST_SECONDS, _RELATIONS * found.budget),
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
@@ -56,7 +57,7 @@ def write_results(
         "command": command,
         "data": {
             "name": table.name, "rows": len(table.X), "columns": list(table.columns), "left_out": table.left_out,
-            "facts": list(table.notes),
+            "types": [] if table.schema is None else table.schema.plain(), "facts": list(table.notes),
         },
         "files": {
             "report": "report.html", "labels": f"labels.{form}",
@@ -100,7 +101,7 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
 
 def _write_models(found: Comparison, missing: str, folder: Path) -> None:
     """Write a file per answer; each stores columns and scales, so that knoll predict does the same to new rows."""
-    made = replace(found.scaling, missing=missing)
+    made = replace(found.scaling, missing=FALLBACK if missing == "model" else missing)
     folder.mkdir(exist_ok=True)
     for name, candidate in answers_of(found).items():
         try:

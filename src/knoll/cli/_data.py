@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from knoll import datasets
 from knoll._format import listed, plural
 from knoll.cli._options import parse_columns
-from knoll.tables import NOT_REQUESTED, Table, TableSource, fill_missing, open_table
+from knoll.tables import NOT_REQUESTED, Rules, Table, TableSource, fill_missing, open_table
 from knoll.tables.source import in_memory
+from knoll.tables.typed import typed_table
 
-__all__ = ["dataset_classes", "open_data", "read_data", "shape"]
+__all__ = ["dataset_classes", "open_data", "read_data", "read_typed", "shape"]
 
 
 def open_data(
@@ -50,9 +51,38 @@ def read_data(
     return replace(table, notes=tuple(note for note in notes if note))
 
 
+def read_typed(
+    data: str,
+    columns: str | None,
+    header: bool | None,
+    missing: str,
+    rules: Rules,
+    ids: str | None = None,
+    truth: str | None = None,
+    sparse: bool = False,
+) -> Table:
+    """Read all rows, columns of every type; the notes of the table say what was left out and what was done.
+
+    With `sparse` the rows of a sparse matrix stay sparse.
+    """
+    requested = parse_columns(columns)
+    expected = [name for name in (*(requested or ()), ids, truth) if name is not None]
+    with open_data(data, header, expected) as source:
+        if sparse and source.sparse is not None:
+            return _sparse_table(source, ids)
+        return typed_table(source, requested, rules, missing, ids, truth)
+
+
+def _sparse_table(source: TableSource, ids: str | None) -> Table:
+    """Return the rows of a sparse matrix as they are."""
+    names = [name for name in source.columns if name not in source.excluded]
+    found = None if ids is None else source.ids(ids)
+    return Table(source.name, source.sparse, tuple(names), {}, np.arange(source.sparse.shape[0]), found)
+
+
 def shape(table: Table) -> str:
     """Return the name and size of a table."""
-    return f"{table.name}: {plural(len(table.X), 'row')}, {plural(len(table.columns), 'column')}"
+    return f"{table.name}: {plural(table.X.shape[0], 'row')}, {table.used}"
 
 
 def dataset_classes(data: str) -> NDArray[Any] | None:

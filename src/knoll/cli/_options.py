@@ -6,9 +6,12 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from knoll.tables import Rules
 
 __all__ = [
     "as_json",
@@ -16,15 +19,20 @@ __all__ = [
     "force",
     "header",
     "id_column",
+    "ignore",
     "jobs",
+    "log",
     "missing",
+    "missing_rule",
     "out_folder",
     "parse_columns",
+    "parse_rules",
     "parse_value",
     "quiet",
     "scale",
     "seed",
     "table_argument",
+    "types",
 ]
 
 Decorator = Callable[[Any], Any]
@@ -61,6 +69,26 @@ missing = _shared(
     show_default=True,
     help="What to do about missing values.",
 )
+types = _shared(
+    "--types",
+    multiple=True,
+    metavar="COLUMN=TYPE,…",
+    help="Types of columns that are not to be guessed: number, category, boolean, date, date:FORMAT (such as "
+    "date:%d/%m/%Y), time, ignore; repeatable.",
+)
+log = _shared(
+    "--log",
+    metavar="COLUMN,…|auto",
+    help="Take the logarithm of these columns; auto takes that of skewed columns which are not skewed afterwards.",
+)
+ignore = _shared("--ignore", metavar="A,B,…", help="Leave these columns out.")
+missing_rule = _shared(
+    "--missing",
+    type=click.Choice(["model", "median", "drop", "error"]),
+    show_default=True,
+    help="What to do about missing values: leave them to methods that model them (others fill in medians), fill in the "
+    "median or the most frequent category, leave out such rows, or stop.",
+)
 id_column = _shared(
     "--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number, from 0, if not given."
 )
@@ -80,18 +108,37 @@ def table_argument(*, required: bool = True) -> Decorator:
     return click.argument("data", type=click.Path(allow_dash=True), required=required, metavar=metavar)
 
 
-def parse_columns(text: str | None) -> list[str] | None:
+def parse_columns(text: str | None, option: str = "--columns") -> list[str] | None:
     """Parse names of columns with commas between them; a name that has a comma itself is quoted."""
     if text is None:
         return None
-    from knoll.tables.dialect import SPACE
-
-    names = [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
+    names = _split(text)
     if not any(names):
         raise click.UsageError(
-            "--columns is empty. Name some, such as --columns height,width, or leave it out for all."
+            f"{option} is empty. Name some, such as {option} height,width, or leave it out"
+            + (" for all." if option == "--columns" else ".")
         )
     return names
+
+
+def _split(text: str) -> list[str]:
+    from knoll.tables.dialect import SPACE
+
+    return [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def parse_rules(types: tuple[str, ...], log: str | None, ignore: str | None) -> Rules:
+    """Parse what is decided about columns by --types, --log and --ignore."""
+    from knoll.tables import Rules
+
+    chosen: dict[str, str] = {}
+    for pair in (pair for text in types for pair in _split(text)):
+        name, equals, value = pair.rpartition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"--types takes COLUMN=TYPE, such as --types city=category, got '{pair}'.")
+        chosen[name.strip()] = value.strip()
+    logs = "auto" if log == "auto" else parse_columns(log, "--log") or ()
+    return Rules(chosen, logs, parse_columns(ignore, "--ignore") or ())
 
 
 def parse_value(text: str) -> Any:

@@ -21,7 +21,7 @@ from knoll.registry import compared, title
 
 if TYPE_CHECKING:
     from knoll.comparison import Comparison, Event
-    from knoll.tables import Table
+    from knoll.tables import Rules, Table
 
 __all__ = ["command"]
 
@@ -36,7 +36,10 @@ EMBEDDED = "iris"
 @click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared())}; all if not given.")
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
               "recommended.")  # fmt: skip
-@_options.missing(default="error")
+@_options.types()
+@_options.log()
+@_options.ignore()
+@_options.missing_rule(default="model")
 @_options.id_column()
 @click.option(
     "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
@@ -61,6 +64,9 @@ def command(
     scale: str,
     methods: str | None,
     k: str,
+    types: tuple[str, ...],
+    log: str | None,
+    ignore: str | None,
     missing: str,
     id_column: str | None,
     truth: str | None,
@@ -77,7 +83,8 @@ def command(
 ) -> None:
     """Find out which clusters your table has, by several methods.
 
-    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and
+    .zst), "-" for standard input, or the name of a
     built-in data set; without it the table iris, which comes with scikit-learn, is taken. Parameters are chosen from
     the data, the answers are judged alike, and one is recommended, with a verdict on whether there are clusters. Writes
     DIR/report.html, DIR/labels.parquet, DIR/summary.json and DIR/models/*.knoll, all or nothing. Ctrl-C keeps what is
@@ -92,7 +99,8 @@ def command(
     silent = quiet or as_json
     requested, numbers, parameters = parse_methods(methods), parse_numbers(k), parse_settings(settings)
     check_results(out, _names(requested, form), force, data)
-    table = _table(data, columns, header, missing, id_column, truth)
+    rules = _options.parse_rules(types, log, ignore)
+    table = _table(data, columns, header, missing, rules, id_column, truth)
     if not silent:
         _print_table(table, scale)
     from knoll.cli._compare_files import STEPS, write_results
@@ -109,7 +117,7 @@ def command(
                 meter = Meter(show, STEPS)
                 progress = partial(_progress, meter, len(table.X), silent)
                 found = compare(
-                    table.X, methods=requested, k=numbers, scale=scale, truth=table.truth, columns=table.columns,
+                    table, methods=requested, k=numbers, scale=scale, truth=table.truth, missing=missing,
                     seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=progress,
                 )  # fmt: skip
                 _check_found(found)
@@ -150,15 +158,21 @@ def _names(requested: list[str] | None, form: str) -> list[str]:
 
 
 def _table(
-    data: str | None, columns: str | None, header: bool | None, missing: str, ids: str | None, truth: str | None
+    data: str | None,
+    columns: str | None,
+    header: bool | None,
+    missing: str,
+    rules: Rules,
+    ids: str | None,
+    truth: str | None,
 ) -> Table:
     """Read the table, and refuse one that cannot be clustered."""
     import numpy as np
 
-    from knoll.cli._data import dataset_classes, read_data
+    from knoll.cli._data import dataset_classes, read_typed
     from knoll.exceptions import BadData
 
-    table = read_data(data or EMBEDDED, columns, header, missing, ids, truth)
+    table = read_typed(data or EMBEDDED, columns, header, missing, rules, ids, truth)
     if data is None:
         note = "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
         table = replace(table, notes=(note, *table.notes))
@@ -213,7 +227,7 @@ def _confirmed(
     n, d = table.X.shape
     methods = tuple(name for name in compared() if requested is None or name in requested)
     plan = make_plan(n, d, methods, budget, True)
-    points = Preparation.fit(table.X, table.columns, scale=scale).apply(table.X)
+    points = Preparation.fit(table.X, table.columns, scale=scale, schema=table.schema).apply(table.X)
     costs = estimate_costs(points, plan, tuple(numbers or GRID), seed, jobs)
     seconds = {name: cost.seconds.expected for name, cost in costs.items() if cost.seconds is not None}
     total, memory = sum(seconds.values()), max(cost.memory for cost in costs.values())

@@ -52,7 +52,10 @@ def _method_names() -> list[str]:
 @_options.columns()
 @_options.header()
 @_options.scale()
-@_options.missing(default="error")
+@_options.types()
+@_options.log()
+@_options.ignore()
+@_options.missing_rule(default="error")
 @_options.id_column("Column that identifies rows in the labels; the row number, from 0, if not given.")
 @click.option("--param", "--set", "params", multiple=True, metavar="NAME=VALUE",
               help="A parameter of the method; repeatable.")  # fmt: skip
@@ -71,6 +74,9 @@ def command(
     columns: str | None,
     header: bool | None,
     scale: str,
+    types: tuple[str, ...],
+    log: str | None,
+    ignore: str | None,
     missing: str,
     id_column: str | None,
     params: tuple[str, ...],
@@ -85,18 +91,21 @@ def command(
     """Fit one method to your data and keep the model.
 
     METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, hdbscan, mean-shift,
-    optics and agglomerative. DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard
-    input, or the name of a built-in data set. The model remembers columns and scales, so that knoll predict does the
-    same to new data.
+    optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData;
+    text also .gz and .zst), "-" for standard input, or the name of a built-in data set. The model remembers columns,
+    their types and scales, so that knoll predict does the same to new data.
 
     \b
     Example:
       knoll fit kmeans flowers.csv --param n_clusters=3 --out flowers.knoll --labels labels.csv
     """
     check_outputs(out, labels, force=force, inputs=[data])
-    from knoll.cli._data import read_data
+    import numpy as np
+
+    from knoll.cli._data import read_typed
     from knoll.models import Preparation
     from knoll.models._write import write
+    from knoll.tables.missing import FALLBACK
 
     registered = find(method)
     assert registered is not None  # _MethodName has refused others
@@ -104,13 +113,21 @@ def command(
     if labels is not None and not hasattr(estimator, "fit_predict"):
         raise click.UsageError(f"{estimator.__name__} is a single cluster and has no labels. Leave --labels out.")
     parameters = _parameters(estimator, params, seed, jobs, scale)
-    table = read_data(data, columns, header, missing, id_column)
-    preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=missing)
+    rules = _options.parse_rules(types, log, ignore)
+    plain = scale == "none" and not (columns or types or log or ignore)
+    table = read_typed(data, columns, header, missing, rules, id_column, sparse=plain and _takes_sparse(estimator))
+    sparse = not isinstance(table.X, np.ndarray)
+    if sparse:
+        preparation = Preparation.unscaled(table.columns)
+    else:
+        rule = FALLBACK if missing == "model" else missing
+        preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=rule, schema=table.schema)
     summary: dict[str, Any] = {
         "method": method,
         "class": estimator.__name__,
-        "data": {"name": table.name, "rows": len(table.X), "columns": list(table.columns),
-                 "left_out": table.left_out, "notes": list(table.notes)},
+        "data": {"name": table.name, "rows": table.X.shape[0], "columns": list(table.columns),
+                 "left_out": table.left_out, "types": [] if table.schema is None else table.schema.plain(),
+                 "notes": list(table.notes)},
         "scale": scale,
         "parameters": parameters,
     }  # fmt: skip
@@ -120,7 +137,7 @@ def command(
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = estimator(**parameters).fit(preparation.apply(table.X))
+            model = estimator(**parameters).fit(table.X if sparse else preparation.apply(table.X))
         summary |= {"seconds": time.perf_counter() - started, **_result(model)}
         summary["warnings"] = [str(each.message) for each in caught]
         if model_file is not None:
@@ -135,6 +152,10 @@ def command(
         click.echo(json_text(summary), err=err)
     elif not quiet:
         _print_summary(summary, table, err=err)
+
+
+def _takes_sparse(estimator: Any) -> bool:
+    return bool(estimator().__sklearn_tags__().input_tags.sparse)
 
 
 def _parameters(estimator: Any, params: tuple[str, ...], seed: int, jobs: int | None, scale: str) -> dict[str, Any]:
@@ -200,4 +221,4 @@ def _print_summary(summary: dict[str, Any], table: Table, err: bool) -> None:
         written = "" if summary["bytes"] is None else f"{byte_size(summary['bytes'])}, "
         echo(f"{summary['out']}: {written}SHA-256 {summary['sha256'][:16]}…", err=err)
     if "labels" in summary:
-        echo(f"{summary['labels']}: {plural(len(table.X), 'label')}", err=err)
+        echo(f"{summary['labels']}: {plural(table.X.shape[0], 'label')}", err=err)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ __all__ = ["command"]
 @_options.table_argument()
 @_options.columns("Use these columns instead of those of the model, in its order.")
 @_options.header()
-@_options.missing("What to do about missing values; as in the fit if not given.")
+@_options.missing("What to do about missing values, and about categories that the fit did not have; as in the fit if "
+                  "not given.")  # fmt: skip
 @_options.id_column()
 @click.option("--proba", is_flag=True, help="Add the probability of each cluster, where the model has it.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", default=STANDARD, show_default=True,
@@ -58,9 +60,10 @@ def command(
 ) -> None:
     """Label new data by a model, in bounded memory.
 
-    MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, Parquet, Feather, NPY,
-    NPZ, also .gz and .zst), "-" for standard input, or the name of a built-in data set; it is read and labelled piece
-    by piece. Columns are found by their names and scaled as in the fit. A model of one Gaussian gives densities.
+    MODEL is a file that knoll fit, knoll compare or knoll.save wrote. DATA is a file (CSV, TSV, JSON lines,
+    Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and .zst), "-" for standard input, or the
+    name of a built-in data set; it is read and labelled piece by piece. Columns are found by their names and converted
+    and scaled as in the fit. A model of one Gaussian gives densities.
 
     \b
     Example:
@@ -88,9 +91,11 @@ def command(
     with open_data(data, header, [*(expected or ()), *([] if id_column is None else [id_column])]) as source:
         names = _check_names(expected, source, model) if expected else _numeric(read, source, model)
         gaps = _missing_values(read, missing, source.name, names)
+        unknown = 0
         with whole_file(out, "wb") as file:
             labels = LabelsFile(file, out, form)
-            for piece in source.pieces(names, id_column):
+            for piece, strange in _pieces(read, source, names, id_column):
+                unknown += strange
                 X, keep = gaps.apply(piece.X, piece.first)
                 values = _outputs(read, X, proba)
                 labels.write(_ids(piece, keep), id_column or "row", values)
@@ -104,6 +109,7 @@ def command(
         "rows": labels.rows,
         "left_out": gaps.rows if gaps.rule == "drop" else 0,
         "filled_in": gaps.values if gaps.rule == "median" else 0,
+        "unknown_categories": unknown,
         "counts": {str(label): count for label, count in sorted(counts.items())},
         "out": str(out),
         "seconds": time.perf_counter() - started,
@@ -119,13 +125,16 @@ def _expected(read: Model, columns: str | None, model: Path) -> list[str] | None
     """Return the columns to use: those requested, or those that the model stores; None if neither."""
     from knoll.models._relabeled import bare
 
-    count = int(read.estimator.n_features_in_)
+    schema = None if read.preparation is None else read.preparation.schema
+    count = int(read.estimator.n_features_in_) if schema is None else len(schema.used)
     names = vars(bare(read.estimator)).pop("feature_names_in_", None)  # from here on it is given arrays
     if columns is not None:
         requested = _options.parse_columns(columns) or []
         if len(requested) != count:
             raise click.UsageError(f"{model} has {count} columns; --columns names {len(requested)}.")
         return requested
+    if schema is not None:
+        return [column.name for column in schema.used]
     if read.preparation is not None:
         return list(read.preparation.columns)
     return None if names is None else [str(name) for name in names]
@@ -171,7 +180,22 @@ def _missing_values(read: Model, missing: str | None, name: str, columns: list[s
             "the model does not store the medians of its columns, since knoll fit did not write it. "
             "Use --missing drop (leave out such rows)."
         )
+    if made is not None and made.schema is not None:
+        return made.missing_values(name, rule)
     return MissingValues(rule, name, columns, () if made is None else made.fill)
+
+
+def _pieces(read: Model, source: TableSource, names: list[str], ids: str | None) -> Iterator[tuple[Piece, int]]:
+    """Yield the rows, encoded by the types of the model, and how many categories the fit did not have."""
+    from dataclasses import replace
+
+    from knoll.tables import Schema
+
+    schema = None if read.preparation is None else read.preparation.schema
+    if schema is None:
+        return ((piece, 0) for piece in source.pieces(names, ids))
+    renamed = zip(schema.used, names, strict=True)
+    return source.typed_pieces(Schema(tuple(replace(column, name=name) for column, name in renamed)), ids)
 
 
 def _ids(piece: Piece, keep: NDArray[np.bool_]) -> Any:
@@ -220,6 +244,8 @@ def _print_summary(summary: dict[str, Any], err: bool) -> None:
         notes += [f"{plural(noise, 'row')} of noise"] if noise else []
     notes += [f"{plural(summary['left_out'], 'row')} with missing values left out"] if summary["left_out"] else []
     notes += [f"{plural(summary['filled_in'], 'missing value')} filled in"] if summary["filled_in"] else []
+    if summary["unknown_categories"]:
+        notes.append(f"{summary['unknown_categories']} of them in a category that the fit did not have")
     for note in summary["notes"]:
         echo(f"{summary['data']}: {note}", err=err)
     target = "" if summary["out"] == STANDARD else f" → {summary['out']}"

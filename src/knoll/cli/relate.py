@@ -73,7 +73,8 @@ def command(
 ) -> None:
     """Certify the relations between the algorithms on your data.
 
-    DATA is a file (CSV, TSV, Parquet, Feather, NPY, NPZ, also .gz and .zst), "-" for standard input, or the name of a
+    DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and
+    .zst), "-" for standard input, or the name of a
     built-in data set; without it the paper's x1500 is taken. A relation that is measured by a dense computation takes
     evenly spaced rows where there are more than it can.
 

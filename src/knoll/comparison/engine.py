@@ -31,6 +31,9 @@ from knoll.exceptions import BadData, Cancelled, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
 from knoll.models import Preparation
 from knoll.registry import METHODS, compared
+from knoll.tables.missing import FALLBACK
+from knoll.tables.table import Table as TypedTable
+from knoll.tables.typed import given_table
 from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
 
 __all__ = ["compare"]
@@ -39,13 +42,17 @@ T = TypeVar("T")
 
 
 def compare(
-    X: ArrayLike,
+    X: Any,
     *,
     methods: Sequence[str] | None = None,
     k: Iterable[int] | None = None,
     scale: str = "auto",
     truth: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
+    log: Sequence[str] | str | None = None,
+    ignore: Sequence[str] | None = None,
+    missing: str | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     budget: float = 120.0,
@@ -57,8 +64,9 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The table: finite numbers.
+    X : array-like of shape (n_samples, n_features), or a table of pandas, polars or Arrow
+        Finite numbers, or a table with columns of any type: then numbers, dates, Booleans and categories are recognised
+        and used, identifiers and free text are left out, as by ``knoll compare``.
     methods : sequence of str, default=None
         Names of `knoll.registry.compared()`. None is all.
     k : iterable of int, default=None
@@ -70,7 +78,18 @@ def compare(
     truth : array-like of shape (n_samples,), default=None
         Labels to compare the answers with. They are not looked at before everything is decided.
     columns : sequence of str, default=None
-        Names of the columns; None takes those of a data frame, or numbers.
+        Names of the columns; None takes those of a data frame, or numbers. Of a data frame, the columns to use.
+    types : mapping, default=None
+        Types of columns that are not to be guessed: "number", "category", "boolean", "date", "date:FORMAT", "time" or
+        "ignore".
+    log : sequence of str, or "auto", default=None
+        Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards.
+    ignore : sequence of str, default=None
+        Columns that are left out.
+    missing : {"model", "median", "drop", "error"}, default=None
+        What to do about missing values: leave them to methods that model them (others fill in medians), fill in the
+        median or the most frequent category, leave out such rows, or stop. None is "model" for a data frame and
+        "error" for an array.
     seed : int, default=0
         Random seed of samples and starts.
     n_jobs : int or None, default=None
@@ -110,17 +129,18 @@ def compare(
         {"seed": seed, "n_jobs": n_jobs, "budget": budget},
         {"seed": RANDOM_STATE, "n_jobs": N_JOBS, "budget": (Number(0, strict=True),)},
     )
-    points = check_points(X, n_jobs=n_jobs)
+    given_rows = given_table(X, columns, types, log, ignore, missing)
+    points = check_points(X if given_rows is None else given_rows.X, n_jobs=n_jobs)
     if len(points) < 2:
         raise BadData(f"compare needs at least 2 rows, got {len(points)}.")
     if (points == points[:1]).all():
         raise BadData(f"all {len(points)} rows are equal: there is nothing to divide.")
     _refuse_too_many(numbers, given, len(points))
-    known = None if truth is None else known_labels(truth, len(points))
-    headings = _columns(X, columns, points.shape[1])
-    scaling = Preparation.fit(points, headings, scale=scale)
+    known = None if truth is None else known_labels(_kept(truth, given_rows), len(points))
+    headings = _columns(X, columns, points.shape[1]) if given_rows is None else given_rows.columns
+    scaling = _scaling(points, headings, scale, given_rows, missing)
     order = content_order(points)
-    profile = profile_of(points, headings, order)
+    profile = profile_of(points, headings, order, () if scaling.schema is None else scaling.schema.blocks)
     scaled = scaling.apply(points)  # (n, d)
     _refuse_overflow(scaled, headings, scale)
     threads = resolve_threads(n_jobs)
@@ -150,7 +170,11 @@ def compare(
         budget=float(budget),
         seconds=seconds,
         interrupted=work.interrupted,
-        notes=_notes(plan, len(points), work, seconds, limit.budget),
+        notes=(
+            *(() if given_rows is None or given_rows is X else given_rows.notes),
+            *_notes(plan, len(points), work, seconds, limit.budget),
+        ),
+        table=given_rows,
     )
 
 
@@ -487,6 +511,25 @@ def _refuse_overflow(scaled: Floats, columns: tuple[str, ...], scale: str) -> No
             f"column {columns[wide[0]]!r} spans more than float64 can hold under scale={scale!r}. "
             f"Leave out the rows that are so far away, or {other}."
         )
+
+
+def _kept(truth: ArrayLike, rows: TypedTable | None) -> ArrayLike:
+    """Return the known classes of the rows that are kept, where some were left out for missing values."""
+    if rows is None or len(np.asarray(truth)) <= len(rows.X):
+        return truth
+    return np.asarray(truth)[rows.rows]
+
+
+def _scaling(
+    points: Floats, columns: tuple[str, ...], scale: str, rows: TypedTable | None, missing: str | None
+) -> Preparation:
+    """Compute the scales; of a table with its types, and with what was done about missing values."""
+    if rows is None:
+        return Preparation.fit(points, columns, scale=scale)
+    rule = missing or "model"
+    return Preparation.fit(
+        points, columns, scale=scale, missing=FALLBACK if rule == "model" else rule, schema=rows.schema
+    )
 
 
 def _columns(X: Any, columns: Sequence[str] | None, d: int) -> tuple[str, ...]:

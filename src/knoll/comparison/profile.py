@@ -34,8 +34,13 @@ class Profile:
     remarks: tuple[str, ...]
 
 
-def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp]) -> Profile:
-    """Describe the table; `order` sorts its rows by content, so that duplicates are adjacent."""
+def profile_of(
+    X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp], categories: Sequence[slice] = ()
+) -> Profile:
+    """Describe the table; `order` sorts its rows by content, so that duplicates are adjacent.
+
+    `categories` are columns of indicators, on which no remarks are made.
+    """
     n, d = X.shape
     # (d,) each; rows are summed in order of content, so that the result does not depend on their order
     minima, maxima = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
@@ -56,11 +61,14 @@ def profile_of(X: NDArray[Any], columns: Sequence[str], order: NDArray[np.intp])
     if fixed:
         verb = "has a single value and was" if len(fixed) == 1 else "have a single value each and were"
         remarks.append(f"{', '.join(fixed[:5])}{' …' if len(fixed) > 5 else ''} {verb} ignored.")
-    remarks += _few_values(X, names, constant)
+    coded = np.zeros(d, dtype=bool)
+    for columns_of_one in categories:
+        coded[columns_of_one] = True
+    remarks += _few_values(X, names, constant | coded)
     if duplicates > 0:
         verb = "is a duplicate" if duplicates == 1 else "are duplicates"
         remarks.append(f"{duplicates} of {n} rows {verb} of another row.")
-    if ratio > _MAX_RATIO:
+    if ratio > _MAX_RATIO and not categories:
         widest = names[int(np.argmax(deviations))]
         narrowest = names[int(np.argmin(np.where(constant, np.inf, deviations)))]
         remarks.append(

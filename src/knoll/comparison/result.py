@@ -13,6 +13,7 @@ from knoll._format import percent
 from knoll._typing import Floats, Ints
 from knoll.comparison.profile import Profile
 from knoll.models import Preparation
+from knoll.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class Comparison:
     seconds: float
     interrupted: bool
     notes: tuple[str, ...] = field(default=())  # what was sampled, and the evidence for it
+    table: Table | None = None  # the rows with the types of their columns; None where X was an array of numbers
 
     @property
     def verdict(self) -> str:

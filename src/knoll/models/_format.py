@@ -2,7 +2,7 @@
 
     from  bytes
     0     8      magic: 0x89, "knoll", carriage return, line feed (a transfer as text spoils it, and shows)
-    8     2 + 2  format version: major, minor; 1 or, with a relabeling, 2; a reader takes any minor
+    8     2 + 2  format version: major, minor; 1, with a relabeling 2, with types of columns 3; a reader takes any minor
     12    4      zero
     16    8      length of the header
     24    8      length of the file
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 MAGIC = b"\x89knoll\r\n"
 MAJOR, MINOR = 1, 0
 RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels
+TYPED = 3  # of a file with types of columns, relabeled or not: an earlier reader would take other columns
 ALIGN = 64
 DIGEST = 32
 MOST_HEADER = 1 << 26  # bytes

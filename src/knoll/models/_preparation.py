@@ -1,4 +1,8 @@
-"""The preparation of a table for a model, to be repeated on new rows."""
+"""The preparation of a table for a model, to be repeated on new rows.
+
+Where the table had categories, dates or numbers in other than plain figures, a `knoll.tables.Schema` belongs to it: its
+encoded columns are the model's, and the indicators of one category are scaled together (`knoll.tables.mixed`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,10 @@ from knoll._common.rescale import near_one, times_power
 from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
+from knoll.tables.frames import is_frame
+from knoll.tables.missing import MissingValues
+from knoll.tables.mixed import block_fill, block_spread
+from knoll.tables.schema import Column, Schema
 from knoll.validation import refuse_masked
 
 SCALES = ("standard", "robust", "common", "none")  # of a preparation; "auto" becomes one of them
@@ -45,7 +53,10 @@ class Preparation:
     center, spread : tuple of float
         What is subtracted, and what is divided by.
     fill : tuple of float
-        The median of each column, which stands in for a missing value.
+        The median of each column, which stands in for a missing value; of a category the indicators of its most
+        frequent level.
+    schema : Schema or None
+        The types of the columns; None where all are plain numbers.
 
     Examples
     --------
@@ -63,10 +74,22 @@ class Preparation:
     center: tuple[float, ...]
     spread: tuple[float, ...]
     fill: tuple[float, ...]
+    schema: Schema | None = None
 
     @classmethod
-    def fit(cls, X: ArrayLike, columns: Sequence[str], *, scale: str = "standard", missing: str = "error") -> Self:
-        """Compute the scales from the rows of X, without missing values; their order does not matter."""
+    def fit(
+        cls,
+        X: ArrayLike,
+        columns: Sequence[str],
+        *,
+        scale: str = "standard",
+        missing: str = "error",
+        schema: Schema | None = None,
+    ) -> Self:
+        """Compute the scales from the rows of X, without missing values; their order does not matter.
+
+        With a `schema` X is what its `apply(table).encode()` returned, and `columns` are the encoded ones.
+        """
         if scale not in ("auto", *SCALES):
             raise InvalidParameter(f"scale must be one of auto, {', '.join(SCALES)}, got {scale!r}.")
         if missing not in MISSING:
@@ -78,6 +101,8 @@ class Preparation:
                 f"X must be finite, with at least one row and a column for each of {len(columns)} names; "
                 f"its shape is {points.shape}."
             )
+        if schema is not None and not schema.is_plain:
+            return cls._fit_types(points, scale, missing, schema.only_used())
         measured = [_measures(column, scale) for column in points.T]
         center, spread, fill = zip(*measured) if measured else ((), (), ())
         if scale == "auto":
@@ -86,8 +111,34 @@ class Preparation:
             spread = (_common_spread(spread, points),) * len(spread)
         return cls(tuple(columns), scale, missing, center, spread, fill)
 
-    def apply(self, X: ArrayLike) -> Floats:
-        """Scale the rows of X, whose columns are those of the model; what is not finite stays so."""
+    @classmethod
+    def unscaled(cls, columns: Sequence[str]) -> Self:
+        """Return the preparation of complete rows that stay as they are, such as sparse ones."""
+        count = len(columns)
+        return cls(tuple(columns), "none", "error", (0.0,) * count, (1.0,) * count, (0.0,) * count)
+
+    @classmethod
+    def _fit_types(cls, points: Floats, scale: str, missing: str, schema: Schema) -> Self:
+        """Scale numbers column by column, and the indicators of each category together."""
+        count = len(schema.numeric)
+        scale = "standard" if scale == "auto" else scale  # the columns have different units
+        numbers = cls.fit(points[:, :count], schema.encoded[:count], scale=scale, missing=missing)
+        center, spread, fill = [*numbers.center], [*numbers.spread], [*numbers.fill]
+        for block in schema.blocks:
+            indicators = points[:, block]
+            width = indicators.shape[1]
+            center += [0.0] * width if scale == "none" else indicators.mean(axis=0).tolist()
+            spread += [1.0 if scale == "none" else block_spread(indicators)] * width
+            fill += block_fill(indicators).tolist()
+        return cls(schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema)
+
+    def apply(self, X: Any) -> Floats:
+        """Scale the rows of X, whose columns are those of the model; what is not finite stays so.
+
+        X may be a data frame: its columns are found by their names, and missing values are treated as in the fit.
+        """
+        if is_frame(X):
+            X = self._of_frame(X)
         refuse_masked(X, "X")
         points = np.array(X, dtype=np.float64, order="C", ndmin=2)
         if points.shape[1] != len(self.columns):
@@ -98,12 +149,30 @@ class Preparation:
                 points /= self.spread
         return points
 
+    def _of_frame(self, X: Any) -> Any:
+        """Return the columns of the model, encoded and complete; a frame without them as it is."""
+        if self.schema is None:
+            names = [str(name) for name in getattr(X, "columns", ())]
+            if len(names) == len(self.columns) or not set(self.columns) <= set(names):
+                return X
+            schema = Schema(tuple(Column(name, "number") for name in self.columns))
+        else:
+            schema = self.schema
+        return self.missing_values("X").apply(schema.apply(X).encode())[0]
+
+    def missing_values(self, name: str, rule: str | None = None) -> MissingValues:
+        """Return what is done about missing values of a table: as in the fit, unless there is another rule."""
+        blocks = () if self.schema is None else self.schema.blocks
+        sources = self.columns if self.schema is None else self.schema.sources
+        return MissingValues(rule or self.missing, name, sources, self.fill, blocks=blocks)
+
     # ---- in a file -------------------------------------------------------------------------------------------------
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
-        return {"scale": self.scale, "missing": self.missing, **lists}
+        types = {} if self.schema is None else {"types": self.schema.plain()}
+        return {"scale": self.scale, "missing": self.missing, **lists, **types}
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
@@ -122,9 +191,20 @@ class Preparation:
                     and scale in SCALES
                     and missing in MISSING
                 )
+                schema = _schema(plain["types"], columns) if "types" in plain else None
                 if good:
-                    return cls(tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill))
+                    return cls(tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill), schema)
         raise Damage("the preparation of its data makes no sense")
+
+
+def _schema(plain: Any, columns: Sequence[str]) -> Schema:
+    try:
+        schema = Schema.from_plain(plain)
+    except BadData as error:
+        raise Damage(str(error).rstrip(".")) from None
+    if schema.encoded != tuple(columns) or len(schema.used) != len(schema.columns):
+        raise Damage("the types of its columns are not those of its columns")
+    return schema
 
 
 def _varying(spread: tuple[float, ...], points: Floats) -> Floats:

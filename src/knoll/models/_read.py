@@ -26,6 +26,7 @@ from knoll.models._format import (
     MOST_HEADER,
     PREFIX,
     RELABELED,
+    TYPED,
     ArrayEntry,
     Damage,
     Prefix,
@@ -255,10 +256,10 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major not in (MAJOR, RELABELED):
+    if prefix.major not in (MAJOR, RELABELED, TYPED):
         raise ModelFileError(
-            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x and "
-            f"{RELABELED}.x. Upgrade knoll."
+            f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x to "
+            f"{TYPED}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")

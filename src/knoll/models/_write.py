@@ -16,7 +16,20 @@ from numpy.typing import NDArray
 from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import class_names, find_class
-from knoll.models._format import MAJOR, MINOR, PREFIX, RELABELED, ArrayEntry, Damage, Prefix, aligned, dump, lay, parse
+from knoll.models._format import (
+    MAJOR,
+    MINOR,
+    PREFIX,
+    RELABELED,
+    TYPED,
+    ArrayEntry,
+    Damage,
+    Prefix,
+    aligned,
+    dump,
+    lay,
+    parse,
+)
 from knoll.models._preparation import Preparation
 from knoll.models._read import model_of
 from knoll.models._relabeled import Relabeled, bare
@@ -119,7 +132,14 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
         raise ModelFileError(f"{cls.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:
         raise ModelFileError(f"{cls.__name__} cannot be saved: a text in it is no Unicode.") from None
-    return MAJOR if relabeled is None else RELABELED, text, arrays, entries
+    return _major(relabeled, preparation), text, arrays, entries
+
+
+def _major(relabeled: Relabeled | None, preparation: Preparation | None) -> int:
+    """Return the earliest version whose readers do all that the file asks for."""
+    if preparation is not None and preparation.schema is not None:
+        return TYPED
+    return MAJOR if relabeled is None else RELABELED
 
 
 def _refuse_generators(model: Estimator) -> None:

@@ -19,6 +19,7 @@ is done instead. ``counted`` returns how many distances a box evaluates.
 
 The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
 genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
+Two functions are about tables: column_type (the type of a column of texts) and encode_mixed (categories as numbers).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from knoll.reference._linkage import LinkageState, average_linkage, complete_lin
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
 from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
+from knoll.reference._tables import column_type, encode_mixed
 from knoll.reference._tree_centers import TreeCentersState, tree_centers
 from knoll.reference._weighted_kernel_kmeans import KernelKMeansState, weighted_kernel_kmeans
 
@@ -58,6 +60,7 @@ __all__ = [
     "SpectralState",
     "TreeCentersState",
     "average_linkage",
+    "column_type",
     "complete_linkage",
     "counted",
     "dbscan_climbing",
@@ -65,6 +68,7 @@ __all__ = [
     "dbscan_spectral",
     "density_tree",
     "em_gmm",
+    "encode_mixed",
     "gaussian_mle",
     "genie",
     "hdbscan",

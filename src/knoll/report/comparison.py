@@ -45,6 +45,7 @@ def comparison_page(
     ids: Sequence[Any] | NDArray[Any] | None = None,
     truth: NDArray[Any] | None = None,
     facts: Sequence[str] = (),
+    used: str = "",
     command: str = "",
     seconds: float = 6.0,
     done: Callable[[str], object] = lambda text: None,
@@ -65,6 +66,8 @@ def comparison_page(
         Known classes of the rows, shown in one more picture.
     facts : sequence of str
         Remarks on the table, such as omitted columns and rows.
+    used : str
+        How many columns of the table are used, in words; by default those of X.
     command : str
         The command that reproduces this page.
     seconds : float
@@ -102,6 +105,7 @@ def comparison_page(
         shown=shown, data=points_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
         arrows_note=arrows_note, number=number, profile=_profile(comparison),
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
+        used=used, omitted=[fact for fact in facts if fact.startswith("left out: ")],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
         css=style, css_hash=source_hash(style), script=script, script_hash=source_hash(script),

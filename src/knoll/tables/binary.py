@@ -1,4 +1,4 @@
-"""Parquet, Arrow (Feather of version 2), NPY and NPZ.
+"""Parquet, Arrow (Feather of version 2), NPY and NPZ; by their first bytes also Excel and sparse matrices.
 
 How much a file unpacks to is checked by its metadata before anything is unpacked: Parquet has the rows and bytes of
 each row group, Arrow the rows of each batch. Texts of Parquet stay in the dictionary that they are stored in. Nested
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from knoll.exceptions import BadData
 from knoll.tables.columns import array_column, check_distinct
-from knoll.tables.formats import check_archive
+from knoll.tables.formats import check_archive, is_sparse, is_workbook
 from knoll.tables.input import Input
 from knoll.tables.limits import check_unpacked, check_width
 from knoll.tables.source import Request, TableSource, in_memory, slices
+from knoll.tables.sparse import open_hdf5, open_matrix_market, open_sparse_npz
+from knoll.tables.spreadsheet import open_workbook
 
 __all__ = ["READERS"]
 
@@ -131,8 +133,13 @@ def _open_npy(data: Input) -> TableSource:
 
 def _open_npz(data: Input) -> TableSource:
     with zipfile.ZipFile(data.random_access()) as members:
-        check_archive(members.namelist(), data.name)
+        names = members.namelist()
         check_unpacked(sum(member.file_size for member in members.infolist()), data.size, data.name)
+    if is_workbook(names):
+        return open_workbook(data)
+    check_archive(names, data.name)
+    if is_sparse(names):
+        return open_sparse_npz(data)
     with np.load(data.random_access(), allow_pickle=False) as arrays:
         named = {key: array for key in arrays.files if isinstance(array := arrays[key], np.ndarray)}
     wide = [key for key, array in named.items() if array.ndim == 2]
@@ -175,4 +182,6 @@ READERS: tuple[tuple[bytes, Callable[[Input], TableSource]], ...] = (
     (b"ARROW1", _open_arrow),
     (b"\x93NUMPY", _open_npy),
     (b"PK", _open_npz),
+    (b"%%Matrix", open_matrix_market),
+    (b"\x89HDF\r\n\x1a\n", open_hdf5),
 )

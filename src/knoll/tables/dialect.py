@@ -21,7 +21,7 @@ from knoll.exceptions import BadData
 from knoll.tables.formats import READABLE, check_format
 from knoll.tables.limits import check_width
 
-__all__ = ["NULL_VALUES", "NUMBER", "SPACE", "Dialect"]
+__all__ = ["NULL_VALUES", "NUMBER", "SPACE", "Dialect", "distinct_names"]
 
 NULL_VALUES = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "#N/A"]
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -29,6 +29,8 @@ SPACE = " \t\r\n\xa0"  # around a name or a number; other characters belong to i
 
 _LINES = 50  # that the guess rests on
 _LINE = 1 << 6  # lines that a block of the reader takes at least, where lines are long
+_ROW_NAMES = "row.names"
+_SHORT_HEADER = f"the first line has one name too few: the first column has the names of rows; --id {_ROW_NAMES}"
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -77,6 +79,9 @@ class Dialect:
         cells = [row for row, _ in rows]
         bare = all(NUMBER.fullmatch(cell) or cell in NULL_VALUES for cell in first)
         named = header if header is not None else not bare or (len(expected) > 0 and set(expected) <= set(first))
+        short = named and len(cells) > 2 and {len(row) for row in cells[1:]} == {len(first) + 1}
+        if short:
+            first = [_ROW_NAMES, *first]
         if len(rows) == 1 and named:
             lack = "rows" if bare else "numbers"
             raise BadData(f"{name} has one line and no {lack}: a table has a line of names and then rows.")
@@ -84,11 +89,11 @@ class Dialect:
             encoding,
             delimiter,
             "," if delimiter != "," and _decimal_comma(cells[1:] or cells) else ".",
-            tuple(_distinct(first if named else [""] * len(first))),
+            tuple(distinct_names(first if named else [""] * len(first))),
             blank + height if named else 0,
             b'"' in sample,
             max(max(map(len, lines)), *(sum(map(len, row)) + len(row) for row in cells)),
-            "" if named or header is not None else _no_names(first),
+            _SHORT_HEADER if short else "" if named or header is not None else _no_names(first),
         )
 
     def block(self, least: int) -> int:
@@ -96,9 +101,9 @@ class Dialect:
         return max(least, _LINE * self.longest)
 
     def options(
-        self, block: int, types: Mapping[str, Any], *, threads: bool = False, only: bool = False
+        self, block: int, types: Mapping[str, Any], *, threads: bool = False, only: Sequence[str] | None = None
     ) -> tuple[pyarrow.csv.ReadOptions, pyarrow.csv.ParseOptions, pyarrow.csv.ConvertOptions]:
-        """Return pyarrow's options; `types` are those of some columns, `only` reads no others."""
+        """Return pyarrow's options; `types` are those of some columns, `only` the columns to read."""
         return (
             pyarrow.csv.ReadOptions(
                 column_names=list(self.names), skip_rows=self.header, encoding=self.encoding,
@@ -107,7 +112,7 @@ class Dialect:
             pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.quoted),
             pyarrow.csv.ConvertOptions(
                 null_values=NULL_VALUES, decimal_point=self.decimal, column_types=dict(types),
-                include_columns=list(types) if only else None,
+                include_columns=None if only is None else list(only),
             ),
         )  # fmt: skip
 
@@ -139,7 +144,7 @@ def _parsed(lines: Sequence[str], delimiter: str, name: str) -> list[tuple[list[
     return rows
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """Give columns without a name their number, and columns with the same name another."""
     out: dict[str, None] = {}
     for j, name in enumerate(names):

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 
 from knoll.exceptions import BadData
 
-__all__ = ["READABLE", "check_archive", "check_format"]
+__all__ = ["READABLE", "check_archive", "check_format", "is_sparse", "is_workbook"]
 
-READABLE = "CSV, TSV, Parquet, Feather, NPY and NPZ"
+READABLE = "CSV, TSV, JSON lines, Excel (.xlsx), Parquet, Feather, NPY, NPZ (also sparse), Matrix Market and .h5ad"
 
 _AS_CSV = "Save it as CSV"
 _UNPACK = "Unpack it first"
 _STARTS = (  # first bytes, what the file is, the remedy
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file (.h5, .h5ad, .mat)", "Save its table as NPY or Parquet"),
     # Arrow's reader of this one is deprecated, and a damaged file ends the process.
     (b"FEA1", "of the first version of Feather", "Save it as Parquet, or as Feather of version 2"),
     (b"\xd0\xcf\x11\xe0", "an older Excel workbook (.xls)", _AS_CSV),
-    (b"%%MatrixMarket", "a Matrix Market file (.mtx)", "Save it as a dense NPY array"),
     (b"SQLite format 3\x00", "an SQLite database", "Export the table as CSV"),
     (b"MATLAB 5.0", "a MATLAB file", "Save its table as NPY or CSV"),
     (b"Obj\x01", "an Avro file", "Save it as Parquet"),
@@ -53,22 +51,29 @@ def check_format(start: bytes, name: str) -> None:
     if start[_TAR[0]] == _TAR[1]:
         raise _refusal(name, "a tar archive", _UNPACK)
     if _JSON.match(start):
-        raise _refusal(name, "JSON", _AS_CSV)
+        raise _refusal(name, "JSON", "Write one object per line, or save it as CSV")
     if _MARKUP.match(start):
         raise _refusal(name, "HTML or XML", _AS_CSV)
 
 
 def check_archive(members: Sequence[str], name: str) -> None:
     """Refuse a ZIP archive that `numpy.savez` did not write, by the names of its members."""
-    if any(member.startswith("xl/") for member in members):
-        raise _refusal(name, "an Excel workbook (.xlsx)", _AS_CSV)
     if "content.xml" in members:
         raise _refusal(name, "an OpenDocument file", _AS_CSV)
     arrays = {member.removesuffix(".npy") for member in members if member.endswith(".npy")}
     if not arrays:
         raise _refusal(name, "a ZIP archive without arrays", _UNPACK)
-    if arrays >= _SPARSE or {"row", "col", "data", "format", "shape"} <= arrays:
-        raise _refusal(name, "a sparse matrix of SciPy", "Save it as a dense NPY array, or fit it from Python")
+
+
+def is_workbook(members: Sequence[str]) -> bool:
+    """Whether a ZIP archive is an Excel workbook, by the names of its members."""
+    return any(member.startswith("xl/") for member in members)
+
+
+def is_sparse(members: Sequence[str]) -> bool:
+    """Whether a ZIP archive is a sparse matrix that `scipy.sparse.save_npz` wrote."""
+    arrays = {member.removesuffix(".npy") for member in members}
+    return arrays >= _SPARSE or {"row", "col", "data", "format", "shape"} <= arrays
 
 
 def _refusal(name: str, what: str, remedy: str) -> BadData:

@@ -1,26 +1,32 @@
-"""Missing values: an error, rows that are dropped, or medians that are filled in."""
+"""Missing values: an error, rows that are dropped, or medians and most frequent categories that are filled in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from knoll._typing import Bools, Floats
 from knoll.exceptions import BadData, InvalidParameter
-from knoll.tables.source import Table
+from knoll.tables.mixed import block_fill
 
-__all__ = ["MISSING", "MissingValues", "fill_missing"]
+if TYPE_CHECKING:
+    from knoll.tables.table import Table
+
+__all__ = ["FALLBACK", "MISSING", "MissingValues", "fill_missing"]
 
 MISSING = ("error", "drop", "median")
+FALLBACK = "median"  # of "model", for methods without a model of missing values
 
 
 @dataclass
 class MissingValues:
     """What is done about missing values, piece by piece, and how many there were so far.
 
-    Infinite values count as missing. `medians` are filled in; None computes those of the rows at hand.
+    Infinite values count as missing. `medians` are filled in; None computes those of the rows at hand. `blocks` are the
+    columns that encode a category: together they are one value, and the most frequent category is filled in.
     """
 
     rule: str
@@ -30,6 +36,7 @@ class MissingValues:
     values: int = 0
     rows: int = 0
     infinite: int = 0  # of the values, such as 1e309 or inf
+    blocks: Sequence[slice] = ()
 
     def __post_init__(self) -> None:
         if self.rule not in MISSING:
@@ -41,7 +48,7 @@ class MissingValues:
         complete: Bools = np.logical_not(gaps.any(axis=1))
         if complete.all():
             return X, complete
-        self.values += int(gaps.sum())
+        self.values += int(gaps[:, self._heads()].sum()) if self.blocks else int(gaps.sum())
         self.infinite += int(np.isinf(X).sum())
         self.rows += int((~complete).sum())
         if self.rule == "error":
@@ -49,7 +56,8 @@ class MissingValues:
             raise BadData(
                 f"{self.name} has {self.found(first + len(X))}, the first in row {first + row + 1}, "
                 f"column {self.columns[column]!r}. Use --missing drop (leave out such rows) or --missing median "
-                f"(fill in the median of the column).{self.reason()}"
+                f"(fill in the median{' or the most frequent category' if self.blocks else ''} of the column)."
+                f"{self.reason()}"
             )
         if self.rule == "drop":
             return X[complete], complete
@@ -69,18 +77,35 @@ class MissingValues:
         for name, empty in zip(self.columns, np.asarray(gaps.all(axis=0)), strict=True):
             if empty:
                 raise BadData(f"{self.name}: column {name!r} has no values. Leave it out with --columns.")
-        return [float(np.median(values[~gap])) for values, gap in zip(X.T, gaps.T)]
+        first = self.blocks[0].start if self.blocks else X.shape[1]
+        medians = [float(np.median(values[~gap])) for values, gap in zip(X.T[:first], gaps.T[:first])]
+        return [*medians, *(level for block in self.blocks for level in block_fill(X[:, block]).tolist())]
+
+    def _heads(self) -> list[int]:
+        """Return the numbers, and the first column of each block."""
+        return [*range(self.blocks[0].start), *(block.start for block in self.blocks)]
 
 
 def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
-    """Return a table without missing values, and what was done about them, for people."""
-    missing = MissingValues(rule, table.name, table.columns)
+    """Return a table without missing values, and what was done about them, for people.
+
+    The rule "model" leaves missing values to methods that have a model of them; the numeric methods have none, so that
+    medians and most frequent categories are filled in, and the text says so.
+    """
+    schema, modelled = table.schema, rule == "model"
+    rule = FALLBACK if modelled else rule
+    if schema is None:
+        missing = MissingValues(rule, table.name, table.columns)
+    else:
+        missing = MissingValues(rule, table.name, schema.sources, blocks=schema.blocks)
     X, keep = missing.apply(table.X)
     if not missing.values:
         return table, ""
     found = missing.found(len(table.X))
     if rule == "median":
-        return replace(table, X=X), f"{found}: filled in with the median of the column{_remark(missing)}"
+        filled = "the median of the column" + (", or its most frequent category" if missing.blocks else "")
+        why = "; these methods have no model of missing values" if modelled else ""
+        return replace(table, X=X), f"{found}: filled in with {filled}{why}{_remark(missing)}"
     if not len(X):
         raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
     kept = replace(

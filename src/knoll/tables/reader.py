@@ -8,7 +8,9 @@ from pathlib import Path
 
 from knoll.tables.binary import READERS
 from knoll.tables.input import open_input
-from knoll.tables.source import Table, TableSource, reading
+from knoll.tables.json_lines import is_json_lines, open_json_lines
+from knoll.tables.source import TableSource, reading
+from knoll.tables.table import Table
 from knoll.tables.text import open_text
 
 __all__ = ["open_table", "read_table"]
@@ -24,6 +26,8 @@ def open_table(path: str | Path, *, header: bool | None = None, expected: Sequen
     name = "standard input" if str(path) == "-" else str(path)
     with open_input(path, name) as data:
         open_format = next((reader for magic, reader in READERS if data.start.startswith(magic)), None)
+        if open_format is None and is_json_lines(data):
+            open_format = open_json_lines
         if open_format is None:
             source = open_text(data, header, expected)
         else:

@@ -3,17 +3,18 @@
 A source yields Arrow tables. `pieces` turns each into numbers; `read` concatenates them first, which copies nothing, so
 that the array of numbers is made once. Columns that are requested by name must be numbers, and are converted while they
 are read. Without names the types of all columns must be known first, and a text has no types before its last line:
-then the source yields one table.
+then the source yields one table. `read_typed` and `typed_pieces` are the same for columns of any type.
 """
 
 from __future__ import annotations
 
 import contextlib
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,13 @@ from numpy.typing import NDArray
 from knoll._format import listed
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.tables.columns import as_written, decoded, matrix, reason_unused
+from knoll.tables.conversion import texts_of
+from knoll.tables.mixed import MixedTable
+from knoll.tables.recognition import Rules, typed
+from knoll.tables.schema import Schema
+from knoll.tables.table import NOT_REQUESTED, Table
 
-__all__ = ["NOT_REQUESTED", "Piece", "Request", "Table", "TableSource", "in_memory", "reading", "slices"]
-
-NOT_REQUESTED = "not requested"  # why a column is left out when others are named
+__all__ = ["NOT_REQUESTED", "Piece", "Request", "Table", "TableSource", "in_memory", "reading", "slices", "type_notes"]
 
 _ROWS = 1 << 16
 _CELLS = 1 << 22  # at most so many numbers at a time
@@ -46,49 +50,19 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Table:
-    """The numeric columns of a file.
-
-    Attributes
-    ----------
-    name : str
-        Where it comes from, for people.
-    X : ndarray of shape (n, d)
-        The numbers; NaN where one is missing.
-    columns : tuple of str
-        Their names.
-    left_out : dict
-        The other columns and why they were left out.
-    rows : ndarray of shape (n,)
-        The row of the file, from 0, that each row of X was.
-    ids, truth : ndarray of shape (n,) or None
-        What identifies a row; a class it is known to have.
-    notes : tuple of str
-        What the user should know about the way the file was read.
-    """
-
-    name: str
-    X: NDArray[np.float64]
-    columns: tuple[str, ...]
-    left_out: dict[str, str]
-    rows: NDArray[np.int64]
-    ids: NDArray[Any] | None = None
-    truth: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Request:
     """What a source should yield."""
 
     columns: Sequence[str] | None  # these, as numbers; None: all columns, of the type that all rows have
     labels: Sequence[str] = ()  # ids and classes; of a text, as they are written
     whole: bool = False  # whether all tables will be in memory at once
+    texts: Sequence[str] = ()  # columns of any type beside those; of a text, as they are written
+    any_type: bool = False  # whether the columns have the type that all rows have, instead of being numbers
 
     @property
     def names(self) -> list[str] | None:
         """All columns that are needed, each once; None: all there are."""
-        return None if self.columns is None else list(dict.fromkeys([*self.columns, *self.labels]))
+        return None if self.columns is None else list(dict.fromkeys([*self.columns, *self.texts, *self.labels]))
 
     def rows(self, width: int) -> int:
         """Return how many rows of a table with so many columns are a piece."""
@@ -113,6 +87,10 @@ class TableSource:
         Columns that are used only if they are requested, and the reason.
     is_text : bool
         Whether ids and classes come as text, whatever they mean.
+    decimal : {".", ","}
+        The decimal mark of a text.
+    sparse : sparse array or None
+        The numbers, where the file has a sparse matrix.
     """
 
     name: str
@@ -121,6 +99,8 @@ class TableSource:
     notes: tuple[str, ...] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     is_text: bool = False
+    decimal: str = "."
+    sparse: Any = None
 
     @property
     def columns(self) -> list[str]:
@@ -176,6 +156,85 @@ class TableSource:
             self.notes,
         )
 
+    def ids(self, name: str) -> NDArray[Any]:
+        """Read what identifies the rows, and nothing else."""
+        self._check_names([name])
+        return self._labels(pa.concat_tables(list(self._tables(Request([], [name], any_type=True))))[name])
+
+    def typed_pieces(self, schema: Schema, ids: str | None = None) -> Iterator[tuple[Piece, int]]:
+        """Yield the rows of the columns of a schema, encoded, and in how many a category is unknown."""
+        labels = [] if ids is None else [ids]
+        self._check_names([*(column.name for column in schema.used), *labels])
+        numbers = [column.name for column in schema.used if column.plain_number]
+        texts = [column.name for column in schema.used if not column.plain_number]
+        row = 0
+        for table in self._tables(Request(numbers, labels, texts=texts)):
+            for name in numbers:
+                self._check_usable(name, table, may_be_empty=True)
+            rows = self._applied(schema, table, row)
+            unknown = sum(int((rows.codes[:, j] < 0).sum()) - _nulls(table[each.name], each.sentinels)
+                          for j, each in enumerate(schema.categorical))  # fmt: skip
+            yield Piece(row, rows.encode(), None if ids is None else decoded(table[ids], self.name)), unknown
+            row += table.num_rows
+        if row == 0:
+            raise BadData(f"{self.name} has no rows.")
+
+    def _applied(self, schema: Schema, table: pa.Table, first: int) -> MixedTable:
+        """Apply a schema to rows from `first` on; an error names the row of the file."""
+        try:
+            return schema.apply(table)
+        except BadData as error:
+            message = re.sub(r"but row (\d+) has", lambda found: f"but row {first + int(found[1])} has", str(error))
+            raise BadData(f"{self.name}: {message}") from None
+
+    def read_typed(
+        self,
+        columns: Sequence[str] | None = None,
+        ids: str | None = None,
+        truth: str | None = None,
+        rules: Rules | None = None,
+    ) -> Table:
+        """Read all rows; without `columns` every column whose type can be clustered on, in the order of the file."""
+        rules = Rules() if rules is None else rules
+        labels = [name for name in (ids, truth) if name is not None]
+        self._check_names([*(columns or ()), *labels])
+        rules = replace(rules, requested=columns, decimal=self.decimal, excluded=self.excluded, where=self.name)
+        rules.check(self.columns)
+        wanted = set(self.columns if columns is None else columns).difference(labels)
+        features = [name for name in self.columns if name in wanted]
+        request = Request(None if columns is None else features, labels, whole=True, any_type=True)
+        table = pa.concat_tables(list(self._tables(request)) or [self.head.slice(0, 0)])
+        if table.num_rows == 0:
+            raise BadData(f"{self.name} has no rows.")
+        cells = pa.table({name: self._column(name, table) for name in features})
+        schema, rows = typed(cells, replace(rules, types={k: v for k, v in rules.types.items() if k in wanted}))
+        return self._typed_table(schema, rows, table, ids, truth)
+
+    def _typed_table(
+        self, schema: Schema, rows: MixedTable, table: pa.Table, ids: str | None, truth: str | None
+    ) -> Table:
+        """Encode the rows; the reasons for columns that are left out are in the order of the file."""
+        reasons = schema.left_out
+        others = set(self.columns).difference((column.name for column in schema.columns), (ids, truth))
+        left_out = {
+            name: reasons.get(name, NOT_REQUESTED) for name in self.columns if name in others or name in reasons
+        }
+        if not schema.used:
+            shown = "; ".join(f"{name!r} is {reason}" for name, reason in list(left_out.items())[:5])
+            raise BadData(f"{self.name} has no column to cluster on ({shown}).")
+        return Table(
+            self.name,
+            rows.encode(),
+            schema.encoded,
+            left_out,
+            np.arange(table.num_rows),
+            None if ids is None else self._labels(table[ids]),
+            None if truth is None else self._labels(table[truth], null_values=True),
+            (*self.notes, *type_notes(schema)),
+            schema,
+            rows,
+        )
+
     def _tables(self, request: Request) -> Iterator[pa.Table]:
         with reading(self.name):
             yield from self.tables(request)
@@ -202,6 +261,32 @@ class TableSource:
     def _labels(self, column: pa.ChunkedArray, null_values: bool = False) -> NDArray[Any]:
         found = as_written(column, null_values) if self.is_text else decoded(column, self.name)
         return np.asarray(found.to_numpy())
+
+
+def _nulls(cells: pa.ChunkedArray, sentinels: tuple[str, ...]) -> int:
+    """Return how many cells of a category are missing, rather than unknown."""
+    return int((texts_of(cells, sentinels).index < 0).sum())
+
+
+def type_notes(schema: Schema) -> list[str]:
+    """Return what the user should know about the types: guesses, sentinels, categories, single values."""
+    notes = [column.note for column in schema.used if column.note]
+    far = [
+        f"{' and '.join(numbers)} in {c.name}" for c in schema.numeric if (numbers := _sentinel_numbers(c.sentinels))
+    ]
+    if far:
+        notes.append(f"taken as missing: {listed(far)}")
+    if logs := [column.name for column in schema.used if column.log]:
+        notes.append(f"logarithms are taken of: {listed(logs)}")
+    if dates := [column.name for column in schema.used if column.type == "date"]:
+        notes.append(f"dates, as numbers of days: {listed(dates)}")
+    if categories := [f"{c.name} ({len(c.categories)})" for c in schema.categorical]:
+        notes.append(f"categories, with their number of levels: {listed(categories)}")
+    return notes
+
+
+def _sentinel_numbers(sentinels: tuple[str, ...]) -> list[str]:
+    return [text for text in sentinels if text.lstrip("-").isdigit()]
 
 
 def in_memory(table: pa.Table, name: str, notes: tuple[str, ...] = (), excluded: Mapping[str, str] = {}) -> TableSource:

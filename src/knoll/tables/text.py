@@ -32,22 +32,29 @@ def open_text(data: Input, header: bool | None, expected: Sequence[str]) -> Tabl
 
     def tables(request: Request) -> Iterator[pa.Table]:
         labels = dict.fromkeys(request.labels, pa.string())
-        if request.columns is None:
-            yield _parse(partial(data.random_access, mapped=True), dialect, data.name, labels)
+        if request.columns is None or request.any_type:
+            yield _parse(partial(data.random_access, mapped=True), dialect, data.name, labels, only=request.names)
         else:
-            types = {**labels, **dict.fromkeys(request.columns, pa.float64())}
-            yield from _gathered(_parse_blocks(data, dialect, types), request.rows(len(request.columns)))
+            texts = dict.fromkeys(request.texts, pa.string())
+            types = {**texts, **labels, **dict.fromkeys(request.columns, pa.float64())}
+            yield from _gathered(_parse_blocks(data, dialect, types), request.rows(len(types)))
 
-    return TableSource(data.name, head, tables, (dialect.note,) if dialect.note else (), is_text=True)
+    notes = (dialect.note,) if dialect.note else ()
+    return TableSource(data.name, head, tables, notes, is_text=True, decimal=dialect.decimal)
 
 
 def _parse(
-    opened: Callable[[], pa.NativeFile], dialect: Dialect, name: str, types: Types, threads: bool = True
+    opened: Callable[[], pa.NativeFile],
+    dialect: Dialect,
+    name: str,
+    types: Types,
+    threads: bool = True,
+    only: Sequence[str] | None = None,
 ) -> pa.Table:
     """Parse all lines; the types of columns other than `types` are found by looking at every row."""
 
     def parse(threads: bool) -> pa.Table:
-        return pa.csv.read_csv(opened(), *dialect.options(_BLOCK, types, threads=threads))
+        return pa.csv.read_csv(opened(), *dialect.options(_BLOCK, types, threads=threads, only=only))
 
     with _reporting(dialect, name):
         if threads:
@@ -59,7 +66,7 @@ def _parse(
 def _parse_blocks(data: Input, dialect: Dialect, types: Types) -> Iterator[pa.RecordBatch]:
     """Parse these columns alone, block by block."""
     with _reporting(dialect, data.name):
-        yield from pa.csv.open_csv(data.stream(), *dialect.options(_BLOCK, types, only=True))
+        yield from pa.csv.open_csv(data.stream(), *dialect.options(_BLOCK, types, only=list(types)))
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
