@@ -29,6 +29,8 @@ def measure(model, *shapes):
     rng = np.random.default_rng(0)
     for n, d in shapes:
         X = rng.normal(size=(n, d)) + 3 * rng.integers(0, 5, size=(n, 1))
+        if "categorical_features" in model.get_params():
+            X[:, 0] = rng.integers(0, 5, size=n)
         model.fit(X[:2000])  # what is loaded once
         for name in [name for name in vars(model) if name.endswith("_")]:
             delattr(model, name)
@@ -38,6 +40,8 @@ def measure(model, *shapes):
         measured.append([f"{{model}} {{n}} x {{d}}", estimated, meter.stop(), meter.exact])
 measure(Gaussian(), (400_000, 8), (50_000, 64))
 measure(GaussianMixture(5, random_state=0, max_iter=5), (400_000, 2), (200_000, 8))
+measure(KPrototypes(5, random_state=0, max_iter=5, categorical_features=[0]), (100_000, 8))
+measure(MixedMixture(5, random_state=0, max_iter=5, categorical_features=[0]), (100_000, 8), (200_000, 3))
 measure(KMeans(8, n_init=1, random_state=0, max_iter=10), (400_000, 2), (200_000, 8), (100_000, 32))
 measure(DBSCAN(0.3), (400_000, 2))
 measure(DBSCAN(3.0), (40_000, 12))

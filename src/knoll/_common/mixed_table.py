@@ -49,6 +49,17 @@ class MixedTable:
         levels = tuple(self.levels[j] for j in categorical)
         return MixedTable(self.numeric[:, numeric], self.codes[:, categorical], levels)
 
+    def without_absent(self, weights: Floats | None) -> MixedTable:
+        """Return the table without the levels that only rows of weight 0 have; those are missing then."""
+        if weights is None or weights.all():
+            return self
+        present = [column[weights > 0] for column in self.codes.T]
+        pairs = []
+        for column, counted, levels in zip(self.codes.T, present, self.levels, strict=True):
+            kept = np.flatnonzero(np.bincount(counted[counted >= 0], minlength=len(levels)))
+            pairs.append((_recode(column, levels, levels[kept]), levels[kept]))
+        return _joined(self.numeric, pairs, len(self))
+
 
 @dataclass(frozen=True)
 class Patterns:

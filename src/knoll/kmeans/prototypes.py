@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.cost import Cost, linear_cost
@@ -29,6 +29,7 @@ __all__ = ["KPrototypes"]
 
 _BLOCK = 4096  # rows at a time
 _ORDINARY = 100  # numbers within 2^±100 keep their unit
+_MOST = 2.0**400  # in units of the numbers, whose squares are nothing beside it
 _START = 3  # purpose of the random numbers of a start, numbered as in the core
 
 
@@ -118,7 +119,7 @@ def update(rows: _Rows, labels: Ints, means: Floats, modes: Codes) -> tuple[Floa
     return new_means, new_modes
 
 
-class KPrototypes(ClusterMixin, Estimator):
+class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
     """k-prototypes: k-means for numeric and categorical columns with missing values.
 
     A cluster is described by the means of its numbers and the most frequent levels of its categories. The distance of a
@@ -272,8 +273,9 @@ class KPrototypes(ClusterMixin, Estimator):
         table, self.is_categorical_, dtype = read_mixed(
             X, estimator=self, categorical_features=self.categorical_features
         )
-        self.categories_ = table.levels
         weights = check_weights(sample_weight, len(table), owner="KPrototypes")
+        table = table.without_absent(weights)
+        self.categories_ = table.levels
         seed, threads = draw_seed(self.random_state), self._threads()
         count = len(table) if weights is None else max(float(np.count_nonzero(weights)), float(weights.sum()))
         if count < self.n_clusters:
@@ -285,6 +287,7 @@ class KPrototypes(ClusterMixin, Estimator):
         exponent = _exponent(table.numeric)
         rows = _Rows.of(found.table, found.weights, exponent)
         gamma = _balance(rows) if self.gamma is None else float(times_power(float(self.gamma), -2 * exponent))
+        gamma = min(gamma, _MOST)
         best = self._best(rows, gamma, seed)
         back, levels_back = np.argsort(found.numeric), np.argsort(found.categorical)
         means = times_power(best.prototypes.means[:, back], exponent)
@@ -395,6 +398,10 @@ class KPrototypes(ClusterMixin, Estimator):
         n, d = len(table), table.numeric.shape[1] + table.codes.shape[1]
         pairs, remedy = float(n) * self.n_clusters * self.n_init, "fewer starts (n_init), or a sample of the rows"
         return linear_cost("columns", n, 64 + 8 * 8 * d, pairs, 2e-9 * (d + 2), (10, self.max_iter), remedy)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_means_)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 

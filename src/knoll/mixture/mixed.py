@@ -43,6 +43,7 @@ from knoll.validation import (
 
 __all__ = ["MixedMixture"]
 
+_BESIDE = 200  # powers of two that a unit may be below the root of reg_covar
 _ROUNDING = 2e-6  # of shares that float32 has rounded
 _COMPONENT, _LEVEL = 2, 6  # purposes of random numbers, numbered as in the core
 _SHARED = (  # attributes that a fit of numbers alone takes over from GaussianMixture
@@ -191,6 +192,8 @@ class MixedMixture(DensityMixin, Estimator):
         The same at every E step.
     history_ : dict of ndarray
         iteration, objective (`lower_bounds_`), changed (the largest change of a parameter) and seconds.
+    column_exponents_, scaled_means_, scaled_precisions_cholesky_ : ndarray
+        Only set where the magnitudes of the data are extreme, as in `GaussianMixture`: the methods compute with these.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -327,6 +330,7 @@ class MixedMixture(DensityMixin, Estimator):
         seed = draw_seed(self.random_state)
         for name in _SCALED:
             vars(self).pop(name, None)  # of an earlier fit
+        table = table.without_absent(weights)
         self.is_categorical_ = is_categorical
         self.categories_ = table.levels
         if not table.levels and not np.isnan(table.numeric).any():
@@ -406,7 +410,7 @@ class MixedMixture(DensityMixin, Estimator):
         table, weights = found.table, found.weights
         observed = ~np.isnan(table.numeric)
         shape = COVARIANCE_TYPES[self.covariance_type]
-        units, deviations = _units(table.numeric, observed, weights, shape.isotropic)
+        units, deviations = _units(table.numeric, observed, weights, shape.isotropic, float(self.reg_covar))
         rows = em.arrange(table, weights, units)
         marginals = _marginals(rows)
         share = np.ones(len(table)) if weights is None else weights
@@ -497,6 +501,12 @@ class MixedMixture(DensityMixin, Estimator):
                 self.covariances_ = cast_in_range(times_power(found.covariances_, pairs), dtype)
                 self.precisions_ = cast_in_range(times_power(found.precisions_, -pairs), dtype)
                 self.precisions_cholesky_ = cast_in_range(times_power(found.precisions_cholesky_, -factors), dtype)
+                widest = shape.diagonals(self.precisions_cholesky_)
+                if not (np.isfinite(self.precisions_cholesky_).all() and (widest > 0).all()):
+                    self.column_exponents_ = powers  # the methods compute with columns that are divided so
+                    origin = times_power(fit.units.origin, -fit.units.after)[back]
+                    self.scaled_means_ = np.ascontiguousarray(found.means + origin)
+                    self.scaled_precisions_cholesky_ = np.ascontiguousarray(found.precisions_cholesky_)
         assert self.means_.shape == (k, p)
         sizes, ends = fit.found.table.sizes, fit.rows.offsets
         columns = [np.arange(ends[j], ends[j] + sizes[j]) for j in np.argsort(fit.found.categorical)]
@@ -847,7 +857,9 @@ class _Columns(Estimator):
     """Takes names and number of the columns where no estimator shall keep them."""
 
 
-def _units(numeric: Floats, observed: Bools, weights: Floats | None, isotropic: bool) -> tuple[Units, Floats]:
+def _units(
+    numeric: Floats, observed: Bools, weights: Floats | None, isotropic: bool, reg_covar: float
+) -> tuple[Units, Floats]:
     """Choose units by the moments of what is observed; also return the pooled deviations in them, (p,)."""
     n = len(numeric)
     values = np.where(observed, numeric, 0.0)
@@ -855,12 +867,13 @@ def _units(numeric: Floats, observed: Bools, weights: Floats | None, isotropic: 
     small = np.asarray(times_power(values, -exponents_of(sizes))) if _is_extreme(sizes) else values
     share = np.ones(n) if weights is None else weights
     mass = share @ observed  # (p,)
-    least = np.where(mass > 0, mass, 1.0)
-    mean = share @ small / least
-    deviation = np.sqrt(np.maximum(share @ np.square(np.where(observed, small - mean, 0.0)), 0.0) / least)
+    present = np.where(mass > 0, mass, 1.0)
+    mean = share @ small / present
+    deviation = np.sqrt(np.maximum(share @ np.square(np.where(observed, small - mean, 0.0)), 0.0) / present)
     if _is_extreme(sizes):
         mean, deviation = (np.asarray(times_power(a, exponents_of(sizes))) for a in (mean, deviation))
-    units = Units.of(sizes, mean, deviation, isotropic)
+    least = float(times_power(math.sqrt(reg_covar), -_BESIDE))  # so that reg_covar is a number in these units
+    units = Units.of(sizes, mean, np.maximum(deviation, least), isotropic)
     # a column without a value, or with one value only, is measured in 1
     in_units = np.asarray(times_power(deviation, -units.exponents))
     return units, np.where(mass > 0, in_units, 1.0)
