@@ -10,7 +10,7 @@ from knoll.kmeans import lloyd
 
 __all__ = ["indicator_rows", "initial_shares", "sample_rows"]
 
-SAMPLE = 20_000  # rows from which a start is made
+SAMPLE = 5_000  # rows from which a start is made
 _START, _SHUFFLE = 3, 5  # purposes of random numbers, numbered as in the core
 
 
