@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Codes, Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
 from knoll.validation import check_points, refuse_masked
 
 __all__ = ["MixedTable", "Patterns", "group_patterns", "read_mixed"]
 
-Codes = NDArray[np.int32]
 Levels = tuple[NDArray[Any], ...]
 
 

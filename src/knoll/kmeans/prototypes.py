@@ -6,7 +6,7 @@ Both sums are over what a row has: partial distances. With categories alone this
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
 from knoll._common.mixed_order import canonical
-from knoll._common.mixed_table import Codes, MixedTable, read_mixed
+from knoll._common.mixed_table import MixedTable, read_mixed
 from knoll._common.rescale import as_dtype, cast_in_range, extreme_exponent, times_power, weight_exponent
 from knoll._schema import Array, ArrayTuple, Columns, Real, Whole
-from knoll._typing import Floats, Ints
+from knoll._typing import Codes, Floats, Ints
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, ConvergenceWarning
 from knoll.validation import N_JOBS, RANDOM_STATE, VERBOSE, Choice, Number, check_weights, draw_seed
 
 __all__ = ["KPrototypes"]
 
-_BLOCK = 4096  # rows at a time
+_BLOCK = 8192  # rows at a time
 _ORDINARY = 100  # numbers within 2^±100 keep their unit
 _MOST = 2.0**400  # in units of the numbers, whose squares are nothing beside it
 _START = 3  # purpose of the random numbers of a start, numbered as in the core
@@ -35,26 +35,39 @@ _START = 3  # purpose of the random numbers of a start, numbered as in the core
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows as the steps read them: numbers with 0, and codes with the number of levels, where a value is missing."""
+    """Rows as the steps read them, column by column; numbers have 0 where a value is missing, codes the last level."""
 
-    y: Floats  # (n, p)
-    observed: Floats  # (n, p) 1 or 0
-    codes: Ints  # (n, q)
+    y: Floats  # (p, n)
+    observed: Floats  # (p, n) 1 or 0
+    complete: list[bool]  # (p) whether a column has every value
+    codes: NDArray[Any]  # (q, n) the number of levels: missing
     sizes: Ints  # (q,)
+    gaps: NDArray[Any]  # (n,) how many categories are missing
     weights: Floats  # (n,)
 
     @classmethod
     def of(cls, table: MixedTable, weights: Floats | None, exponent: int) -> _Rows:
         missing = np.isnan(table.numeric)
-        y = np.where(missing, 0.0, times_power(table.numeric, -exponent))
-        codes = np.where(table.codes < 0, table.sizes, table.codes).astype(np.int64)
+        y = np.where(missing, 0.0, times_power(table.numeric, -exponent)).T
+        observed = np.ascontiguousarray(~missing.T, dtype=np.float64)
+        codes = np.where(table.codes < 0, table.sizes, table.codes).T
+        narrow = np.int16 if table.sizes.max(initial=0) < np.iinfo(np.int16).max else np.int32
+        counter = np.int8 if len(table.sizes) < np.iinfo(np.int8).max else np.int32
+        gaps = (table.codes < 0).sum(axis=1).astype(counter)
         each = np.ones(len(table)) if weights is None else weights
-        return cls(y, (~missing).astype(np.float64), codes, table.sizes, each)
-
-    def chosen(self, rows: Any) -> _Rows:
-        return replace(
-            self, y=self.y[rows], observed=self.observed[rows], codes=self.codes[rows], weights=self.weights[rows]
+        complete = (~missing.any(axis=0)).tolist()
+        return cls(
+            np.ascontiguousarray(y), observed, complete, np.ascontiguousarray(codes, narrow), table.sizes, gaps, each
         )
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def block(self, begin: int) -> _Rows:
+        """Return some rows from this one on."""
+        rows = slice(begin, begin + _BLOCK)
+        y, observed, codes = self.y[:, rows], self.observed[:, rows], self.codes[:, rows]
+        return _Rows(y, observed, self.complete, codes, self.sizes, self.gaps[rows], self.weights[rows])
 
 
 @dataclass(frozen=True)
@@ -75,30 +88,34 @@ class _Run:
 
 
 def costs(rows: _Rows, means: Floats, modes: Codes, gamma: float) -> Floats:
-    """Return the partial distance of each row to each prototype, (n, k): columns are added one by one."""
-    cost = np.zeros((len(rows.y), len(means)))
-    for j in range(rows.y.shape[1]):
-        away = rows.y[:, j, None] - means[:, j]
-        away *= away
-        if not rows.observed[:, j].all():
-            away *= rows.observed[:, j, None]
-        cost += away
-    for j, size in enumerate(rows.sizes):
-        table = np.zeros((size + 1, len(means)))  # the last level stands for "missing"
-        table[:size] = gamma * (np.arange(size)[:, None] != modes[:, j])
-        cost += table[rows.codes[:, j]]
+    """Return the partial distance of each row to each prototype, (k, n): columns are added one by one."""
+    cost = np.zeros((len(means), len(rows)))
+    away, differs = np.empty(len(rows)), np.empty(len(rows), dtype=np.bool_)
+    for c in range(len(means)):
+        for j, values in enumerate(rows.y):
+            np.subtract(values, means[c, j], out=away)
+            np.square(away, out=away)
+            if not rows.complete[j]:
+                away *= rows.observed[j]
+            cost[c] += away
+        if not len(rows.sizes):
+            continue
+        count = -rows.gaps  # what is missing differs from every mode
+        for j, codes in enumerate(rows.codes):
+            np.not_equal(codes, modes[c, j].astype(codes.dtype), out=differs)
+            count += differs.view(np.int8)
+        cost[c] += gamma * count.astype(np.float64)
     return cost
 
 
 def assign(rows: _Rows, means: Floats, modes: Codes, gamma: float) -> tuple[Ints, Floats]:
     """Return the nearest prototype of each row, ties to the lowest number, and its distance."""
-    n = len(rows.y)
+    n = len(rows)
     labels, least = np.empty(n, dtype=np.int64), np.empty(n)
     for begin in range(0, n, _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        cost = costs(rows.chosen(block), means, modes, gamma)
-        labels[block] = cost.argmin(axis=1)
-        least[block] = np.take_along_axis(cost, labels[block, None], axis=1)[:, 0]
+        cost = costs(rows.block(begin), means, modes, gamma)
+        labels[begin : begin + _BLOCK] = cost.argmin(axis=0)
+        cost.min(axis=0, out=least[begin : begin + _BLOCK])
     return labels, least
 
 
@@ -106,13 +123,15 @@ def update(rows: _Rows, labels: Ints, means: Floats, modes: Codes) -> tuple[Floa
     """Return means and modes of what the rows of each cluster have; where they have nothing, the old ones."""
     k = len(means)
     new_means, new_modes = means.copy(), modes.copy()
-    for j in range(rows.y.shape[1]):
-        mass = np.bincount(labels, rows.weights * rows.observed[:, j], minlength=k)
-        away = rows.y[:, j] - means[labels, j]  # about the old mean: equal values have themselves for a mean
-        sums = np.bincount(labels, rows.weights * rows.observed[:, j] * away, minlength=k)
+    whole = np.bincount(labels, rows.weights, minlength=k)
+    for j, values in enumerate(rows.y):
+        counted = rows.weights if rows.complete[j] else rows.weights * rows.observed[j]
+        mass = whole if rows.complete[j] else np.bincount(labels, counted, minlength=k)
+        away = values - means[labels, j]  # about the old mean: equal values have themselves for a mean
+        sums = np.bincount(labels, counted * away, minlength=k)
         new_means[:, j] += np.divide(sums, mass, where=mass > 0, out=np.zeros(k))
     for j, size in enumerate(rows.sizes.tolist()):
-        counts = np.bincount(labels * (size + 1) + rows.codes[:, j], rows.weights, minlength=k * (size + 1))
+        counts = np.bincount(labels * (size + 1) + rows.codes[j], rows.weights, minlength=k * (size + 1))
         counts = counts.reshape(k, size + 1)[:, :size]
         if size:
             new_modes[:, j] = np.where(counts.any(axis=1), counts.argmax(axis=1), modes[:, j])
@@ -355,7 +374,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         table, dtype = self._table(X)
         rows, means, gamma, exponent = self._in_units(table)
-        found = costs(rows, means, self.cluster_modes_, gamma)
+        found = np.ascontiguousarray(costs(rows, means, self.cluster_modes_, gamma).T)
         return as_dtype(np.asarray(times_power(found, 2 * exponent)), dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -410,7 +429,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         for restart in range(self.n_init):
             generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
             means, modes = _start(rows, gamma, self.n_clusters, self.init, generator)
-            run = self._run(rows, gamma, _Prototypes(means, modes, np.full(len(rows.y), -1)), restart)
+            run = self._run(rows, gamma, _Prototypes(means, modes, np.full(len(rows), -1)), restart)
             if best is None or run.inertia < best.inertia:
                 best = run
         assert best is not None
@@ -477,18 +496,17 @@ def _exponent(numeric: Floats) -> int:
 
 def _balance(rows: _Rows) -> float:
     """Return γ: the mean variance of the numeric columns over the mean heterogeneity 1 − Σ p² of the others."""
-    mass = rows.weights @ rows.observed  # (p,)
-    seen = mass > 0
     if not len(rows.sizes):
         return 0.0
-    mean = np.divide(rows.weights @ rows.y, mass, where=seen, out=np.zeros(len(mass)))
-    squares = rows.weights @ (np.square(rows.y - mean) * rows.observed)
+    mass = rows.observed @ rows.weights  # (p,)
+    seen = mass > 0
+    mean = np.divide(rows.y @ rows.weights, mass, where=seen, out=np.zeros(len(mass)))
+    squares = (np.square(rows.y - mean[:, None]) * rows.observed) @ rows.weights
     variances = squares[seen] / mass[seen]
     if not len(variances) or not variances.mean() > 0:
         return 1.0
-    shares = [
-        np.bincount(rows.codes[:, j], rows.weights, minlength=size + 1)[:size] for j, size in enumerate(rows.sizes)
-    ]
+    columns = zip(rows.codes, rows.sizes.tolist(), strict=True)
+    shares = [np.bincount(codes, rows.weights, minlength=size + 1)[:size] for codes, size in columns]
     mixed = [1.0 - float(np.square(counts / counts.sum()).sum()) for counts in shares if counts.sum() > 0]
     heterogeneity = float(np.mean(mixed)) if mixed else 0.0
     return float(variances.mean() / heterogeneity) if heterogeneity > 0 else 1.0
@@ -496,37 +514,33 @@ def _balance(rows: _Rows) -> float:
 
 def _start(rows: _Rows, gamma: float, k: int, init: str, generator: np.random.Generator) -> tuple[Floats, Codes]:
     """Choose k rows, by greedy k-means++ or by weight; what they lack comes from the means and modes of all rows."""
-    n = len(rows.y)
-    mean, mode = update(rows, np.zeros(n, dtype=np.int64), np.zeros((1, rows.y.shape[1])), _no_modes(1, rows.sizes))
-    filled = np.where(rows.observed > 0, rows.y, mean)
-    modes = np.where(rows.codes < rows.sizes, rows.codes, mode).astype(np.int32)
+    n, shares = len(rows), rows.weights / rows.weights.sum()
+    mean, mode = update(rows, np.zeros(n, dtype=np.int64), np.zeros((1, len(rows.y))), _no_modes(1, rows.sizes))
     if init == "random":
-        chosen = generator.choice(n, size=min(k, n), replace=False, p=rows.weights / rows.weights.sum())
-        chosen = np.resize(chosen, k)
-        return filled[chosen], modes[chosen]
-    chosen = [int(generator.choice(n, p=rows.weights / rows.weights.sum()))]
-    least = assign(rows, filled[chosen], modes[chosen], gamma)[1]
+        chosen = np.resize(generator.choice(n, size=min(k, n), replace=False, p=shares), k)
+        return _as_prototypes(rows, chosen, mean, mode)
+    chosen = [int(generator.choice(n, p=shares))]
+    least = assign(rows, *_as_prototypes(rows, chosen, mean, mode), gamma)[1]
     for _ in range(1, k):
-        share = rows.weights * least
-        total = share.sum()
-        if not total > 0:
+        ends = np.cumsum(rows.weights * least)
+        if not ends[-1] > 0:
             chosen.append(int(generator.integers(n)))
             continue
-        ends = np.cumsum(share)
         drawn = np.searchsorted(ends, generator.random(2 + int(math.log(k))) * ends[-1], side="right")
         drawn = np.minimum(drawn, n - 1)
-        trial = np.vstack([np.minimum(least, one) for one in _columns(rows, filled[drawn], modes[drawn], gamma)])
+        blocks = [costs(rows.block(i), *_as_prototypes(rows, drawn, mean, mode), gamma) for i in range(0, n, _BLOCK)]
+        trial = np.minimum(np.hstack(blocks), least)  # (trials, n)
         best = int((trial @ rows.weights).argmin())
         least = trial[best]
         chosen.append(int(drawn[best]))
-    return filled[chosen], modes[chosen]
+    return _as_prototypes(rows, chosen, mean, mode)
 
 
-def _columns(rows: _Rows, means: Floats, modes: Codes, gamma: float) -> Floats:
-    """Return the distances to a few prototypes, (k, n)."""
-    n = len(rows.y)
-    blocks = [costs(rows.chosen(slice(i, i + _BLOCK)), means, modes, gamma).T for i in range(0, n, _BLOCK)]
-    return np.hstack(blocks)
+def _as_prototypes(rows: _Rows, chosen: Any, mean: Floats, mode: Codes) -> tuple[Floats, Codes]:
+    """Return rows as prototypes; what they lack is that of `mean` and `mode`."""
+    codes = rows.codes[:, chosen].T
+    means = np.where(rows.observed[:, chosen].T > 0, rows.y[:, chosen].T, mean)
+    return means, np.where(codes < rows.sizes, codes, mode).astype(np.int32)
 
 
 def _no_modes(k: int, sizes: Ints) -> Codes:
@@ -541,6 +555,6 @@ def _relocated(rows: _Rows, labels: Ints, least: Floats, means: Floats, modes: C
     farthest = np.argsort(-least * rows.weights, kind="stable")[: len(empty)]
     for c, row in zip(empty, farthest, strict=False):
         if least[row] > 0:
-            means[c] = np.where(rows.observed[row] > 0, rows.y[row], means[labels[row]])
-            modes[c] = np.where(rows.codes[row] < rows.sizes, rows.codes[row], modes[labels[row]])
+            own = labels[row]
+            means[[c]], modes[[c]] = _as_prototypes(rows, [row], means[[own]], modes[[own]])
     return means, modes

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.loop import StepReport
-from knoll._common.mixed_table import Codes, MixedTable, group_patterns
+from knoll._common.mixed_table import MixedTable, group_patterns
 from knoll._common.rescale import exponents_of, times_power
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Codes, Floats, Ints
 from knoll.gaussian.covariance import SCATTER_COLUMNS, Covariance, Moments
 from knoll.mixture.em import DEAD
 
