@@ -59,7 +59,7 @@ MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference._
 
 def test_public_names():
     public = [n for n in reference.__all__ if not n.endswith("State")]
-    assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, "counted", "run"])
+    assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, "counted", "gower", "run"])
     assert all(hasattr(reference, n) for n in reference.__all__)
 
 

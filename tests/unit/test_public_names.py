@@ -53,7 +53,7 @@ PUBLIC = {
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
         KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState SpectralGraphState
         SpectralState TreeCentersState average_linkage complete_linkage counted dbscan_climbing dbscan_graph
-        dbscan_spectral density_tree em_gmm em_mixed gaussian_mle genie hdbscan kmeans kprototypes mean_shift
+        dbscan_spectral density_tree em_gmm em_mixed gaussian_mle genie gower hdbscan kmeans kprototypes mean_shift
         njw_spectral njw_spectral_graph run single_linkage tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """

@@ -19,7 +19,8 @@ is done instead. ``counted`` returns how many distances a box evaluates.
 
 The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
 genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
-For tables of numbers and categories with missing values: em_mixed (a mixture) and kprototypes.
+For tables of numbers and categories with missing values: em_mixed (a mixture) and kprototypes;
+``gower`` is their distance.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from knoll.reference._em_gmm import EMState, em_gmm
 from knoll.reference._em_mixed import MixedEMState, em_mixed
 from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
 from knoll.reference._genie import GenieState, genie
+from knoll.reference._gower import gower
 from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
 from knoll.reference._kprototypes import KPrototypesState, kprototypes
@@ -73,6 +75,7 @@ __all__ = [
     "em_mixed",
     "gaussian_mle",
     "genie",
+    "gower",
     "hdbscan",
     "kmeans",
     "kprototypes",
