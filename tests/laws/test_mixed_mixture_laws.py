@@ -164,6 +164,9 @@ def test_frames_arrays_and_typed_tables_are_one():
     filled = models[0].impute(frame)
     assert not filled.isna().any().any()
     assert filled["e"].dtype == frame["e"].dtype
+    as_typed = models[2].impute(typed)
+    assert (as_typed.codes >= 0).all()
+    assert (as_typed.levels[0][as_typed.codes[:, 0]] == filled["d"]).all()
     known = frame["d"].notna()
     assert (filled["d"][known] == frame["d"][known]).all()
     assert (filled.columns == frame.columns).all()

@@ -23,7 +23,7 @@ class Canonical:
 
     table: MixedTable
     weights: Floats | None  # None: every row counts once
-    numeric: Ints  # (p,) the column of the table given that each column is
+    numeric: Ints  # (p,) the original column that each column is
     categorical: Ints  # (q,)
 
 

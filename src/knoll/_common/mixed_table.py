@@ -1,7 +1,7 @@
 """Tables of numeric and categorical columns with missing values: what the models for mixed data read.
 
 A table is two arrays: numbers with NaN where a value is missing, and codes of levels with −1 there. A level that the
-fit has not seen is missing, too: it says nothing about the components.
+fit has not seen is missing, too.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _typed(X: MixedTable, estimator: Any, fitted: tuple[Bools, Levels] | None) -
 
 
 class _Shape:
-    """What scikit-learn's check of the number of columns looks at."""
+    """What scikit-learn's check of the number of columns reads."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape

@@ -265,7 +265,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
-        """Say that missing values and categories are taken."""
+        """Declare that missing values and categories are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True

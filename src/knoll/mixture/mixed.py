@@ -210,7 +210,7 @@ class MixedMixture(DensityMixin, Estimator):
     value is missing has mean 0 and variance 1; a categorical one has no levels. A level that no row of the fit has is
     treated as missing.
 
-    The order of rows and of columns, and weights in place of repeated rows, do not change the result.
+    The order of rows and of columns, and weights instead of repeated rows, do not change the result.
 
     Examples
     --------
@@ -301,7 +301,7 @@ class MixedMixture(DensityMixin, Estimator):
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
-        """Say that missing values and categories are taken."""
+        """Declare that missing values and categories are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
@@ -712,8 +712,8 @@ class MixedMixture(DensityMixin, Estimator):
         Returns
         -------
         data frame or ndarray of shape (n_samples, n_features)
-            X with its missing values filled; the others are as they were. A value of a categorical column that the fit
-            has not seen stays.
+            Of the type of X, with its missing values filled; the others are as they were. A value of a categorical
+            column that the fit has not seen stays.
 
         Examples
         --------
@@ -731,8 +731,14 @@ class MixedMixture(DensityMixin, Estimator):
         self._expect(table, resp=resp, filled=filled)
         numeric = np.where(np.isnan(table.numeric), filled, table.numeric)
         columns: list[NDArray[Any]] = [numeric[:, j] for j in range(numeric.shape[1])]
-        levels = zip(self.categories_, self.category_probabilities_, strict=True)
-        found = [values[(resp @ theta).argmax(axis=1)] if len(values) else None for values, theta in levels]
+        best = [(resp @ theta).argmax(axis=1) if theta.size else None for theta in self.category_probabilities_]
+        if isinstance(X, MixedTable):
+            codes = table.codes.copy()
+            for j, likely in enumerate(best):
+                codes[:, j] = table.codes[:, j] if likely is None else np.where(codes[:, j] < 0, likely, codes[:, j])
+            return MixedTable(numeric, codes, self.categories_)
+        pairs = zip(self.categories_, best, strict=True)
+        found = [None if likely is None else values[likely] for values, likely in pairs]
         ordered = _interleaved(self.is_categorical_, columns, found)
         return _filled(X, self.is_categorical_, ordered, dtype)
 
@@ -931,7 +937,7 @@ def _interleaved(is_categorical: Bools, numeric: list[Any], categorical: list[An
 
 
 def _filled(X: Any, is_categorical: Bools, columns: list[Any], dtype: Any) -> Any:
-    """Return X with the columns in the place of its missing values."""
+    """Return X with its missing values replaced by those of the columns."""
     if hasattr(X, "iloc"):
         frame = X.copy()
         for j, values in enumerate(columns):
