@@ -155,6 +155,14 @@ def fits() -> Iterator[Any]:
     def blobs(n: int, d: int, k: int = 3, dtype: Any = np.float64) -> Any:
         return (rng.normal(size=(n, d)) + 6 * rng.integers(0, k, size=(n, 1))).astype(dtype)
 
+    def mixed(X: Any, shape: str) -> Any:
+        rows = np.column_stack([X, np.arange(len(X)) % 3])
+        rows[::5, 0] = rows[::7, -1] = np.nan
+        model = knoll.MixedMixture(
+            3, categorical_features=[X.shape[1]], covariance_type=shape, random_state=0, max_iter=3
+        )
+        return model.fit(rows, sample_weight=np.linspace(0.5, 2, len(X))).impute(rows)
+
     small, wide, line, large = blobs(60, 2), blobs(50, 9), blobs(40, 1), blobs(3000, 2)
     weights = rng.uniform(0.5, 2, 60)
     for data in (small, small.astype(np.float32), np.asfortranarray(small), wide, wide.astype(np.float32), line, large):
@@ -202,6 +210,8 @@ def fits() -> Iterator[Any]:
                     .score_samples(X)
                 )
             )
+        for shape in ("full", "diag"):
+            yield lambda X=data, s=shape: mixed(X, s)
         for formulation in ("graph", "climbing", "spectral"):
             if n < 100:
                 yield lambda X=data, f=formulation: knoll.DBSCAN(2.0, formulation=f, min_samples=3).fit(X).predict(X)

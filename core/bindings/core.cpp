@@ -251,6 +251,7 @@ NB_MODULE(_core, m) {
 
   bind_kmeans(m);
   bind_mixture(m);
+  bind_mixed(m);
   bind_index(m);
   bind_tree(m);
   bind_tree_partitions(m);

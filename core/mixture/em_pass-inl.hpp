@@ -372,6 +372,7 @@ static void mixture_best(const double* rows, int64_t k, int64_t points, double c
 }
 
 #include "mixture/em_sums-inl.hpp"
+#include "mixture/mixed_pass-inl.hpp"
 
 static constexpr MixtureKernels mixture_kernels = {
     .pack_f64 = mixture_pack_f64,
@@ -386,4 +387,9 @@ static constexpr MixtureKernels mixture_kernels = {
     .small_sums = mixture_small_sums,
     .reach = mixture_reach,
     .scatter = mixture_scatter,
+    .mixed_prepare = mixed_prepare,
+    .mixed_joint = mixed_joint,
+    .mixed_normalise = mixed_normalise,
+    .mixed_sums = mixed_sums,
+    .mixed_fill = mixed_fill,
 };

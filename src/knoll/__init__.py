@@ -19,8 +19,10 @@ _HOME = {
     "GaussianMixture": "knoll.mixture",
     "HDBSCAN": "knoll.density.hdbscan",
     "KMeans": "knoll.kmeans",
+    "KPrototypes": "knoll.kmeans",
     "KernelKMeans": "knoll.kernel_kmeans",
     "MeanShift": "knoll.density.mean_shift",
+    "MixedMixture": "knoll.mixture",
     "OPTICS": "knoll.density.optics",
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
@@ -51,8 +53,10 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "GaussianMixture",
     "HDBSCAN",
     "KMeans",
+    "KPrototypes",
     "KernelKMeans",
     "MeanShift",
+    "MixedMixture",
     "OPTICS",
     "SpectralClustering",
     "__version__",
@@ -98,8 +102,8 @@ if TYPE_CHECKING:
     from knoll.gaussian import Gaussian
     from knoll.hierarchy import AgglomerativeClustering
     from knoll.kernel_kmeans import KernelKMeans
-    from knoll.kmeans import KMeans
-    from knoll.mixture import GaussianMixture
+    from knoll.kmeans import KMeans, KPrototypes
+    from knoll.mixture import GaussianMixture, MixedMixture
     from knoll.models import load, save
     from knoll.spectral import SpectralClustering
 else:

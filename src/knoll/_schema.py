@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Array",
+    "ArrayTuple",
     "Attribute",
     "Boolean",
     "Columns",
@@ -224,6 +225,21 @@ class Columns(Attribute):
         lengths = {key: len(column) for key, column in value.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"{name} has columns of different lengths: {lengths}")
+
+
+@dataclass(frozen=True)
+class ArrayTuple(Attribute):
+    """A tuple of arrays of one dimension: numbers, or text."""
+
+    def check_value(self, name: str, value: Any, model: Any, sizes: Sizes) -> None:
+        """Check types."""
+        if not isinstance(value, tuple):
+            raise ValueError(f"{name} is {value!r:.60}, and must be a tuple of arrays")
+        for item in value:
+            if not isinstance(item, np.ndarray) or item.ndim != 1 or item.dtype.kind not in "biufO":
+                raise ValueError(f"{name} has an entry that is no row of numbers or text")
+            if item.dtype == object and not all(type(entry) is str for entry in item):
+                raise ValueError(f"{name} has entries that are neither numbers nor text")
 
 
 @dataclass(frozen=True)

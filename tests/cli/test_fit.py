@@ -77,9 +77,8 @@ def test_methods_without_predict_have_labels_and_say_so(call, table, tmp_path, m
 def test_methods_are_all_the_public_estimators():
     assert {find(name).name for name in SETTINGS} == {name for name, method in METHODS.items() if method.estimator}
     public = {name for name in knoll.__all__ if isinstance(getattr(knoll, name), type)}
-    assert {method.estimator_name for method in METHODS.values() if method.estimator} == public - {
-        "DensityTree"
-    }  # it has no labels
+    no_labels, categories = {"DensityTree"}, {"KPrototypes", "MixedMixture"}  # `knoll fit` reads numbers alone
+    assert {m.estimator_name for m in METHODS.values() if m.estimator} == public - no_labels - categories
 
 
 def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):

@@ -28,6 +28,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
 }
 ONE_STEP = {"AgglomerativeClustering", "DBSCAN", "DensityTree", "HDBSCAN", "OPTICS"}  # these do not iterate: no history
 NEGATIVE_WEIGHTS = {"DBSCAN"}  # these only count weights, so one may be negative
+MISSING = {"KPrototypes", "MixedMixture"}  # NaN is a missing value here; infinities are refused as everywhere
 UNWEIGHTED = {"OPTICS"}  # positions in its plot count rows, so a weight has no meaning
 
 

@@ -206,11 +206,16 @@ def test_history_is_equal_arrays(Estimator):
 def test_nan_and_infinity_are_named_with_their_place(Estimator):
     frame = pd.DataFrame(contract.data(n=50), columns=["age", "b", "c"])
     frame.loc[17, "age"] = np.nan
-    with pytest.raises(
-        BadData, match=r"^Input X contains NaN\.\nX has a NaN at row 17, column 'age'\. Drop or impute .* KNNImputer"
-    ) as caught:
-        make(Estimator).fit(frame)
-    assert "supervised" not in str(caught.value)
+    if Estimator.__name__ in contract.MISSING:
+        model = make(Estimator).fit(frame)
+        assert all(np.isfinite(value).all() for value in contract.outputs(model, frame).values())
+    else:
+        with pytest.raises(
+            BadData,
+            match=r"^Input X contains NaN\.\nX has a NaN at row 17, column 'age'\. Drop or impute .* KNNImputer",
+        ) as caught:
+            make(Estimator).fit(frame)
+        assert "supervised" not in str(caught.value)
     X = contract.data(n=50)
     X[3, 2] = np.inf
     X[9, 0] = -np.inf
@@ -256,5 +261,5 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(Estimator):
     model = make(Estimator).fit(X)
     before = contract.fitted(model)
     with pytest.raises(BadData):
-        model.fit(np.full((5, 3), np.nan))
+        model.fit(np.full((5, 3), np.inf))
     contract.assert_same_bits(before, contract.fitted(model))

@@ -34,6 +34,8 @@ def measure(model, *shapes):
 def measured(model, n, d):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)) + 3 * rng.integers(0, 5, size=(n, 1))
+    if "categorical_features" in model.get_params():
+        X[:, 0] = rng.integers(0, 5, size=n)
     model.fit(X[:2000])  # what is loaded once
     for name in [name for name in vars(model) if name.endswith("_")]:
         delattr(model, name)
@@ -43,6 +45,8 @@ def measured(model, n, d):
     return estimated, meter.stop(), meter.exact
 measure(Gaussian(), (400_000, 8), (50_000, 64))
 measure(GaussianMixture(5, random_state=0, max_iter=5), (400_000, 2), (200_000, 8))
+measure(KPrototypes(5, random_state=0, max_iter=5, categorical_features=[0]), (100_000, 8))
+measure(MixedMixture(5, random_state=0, max_iter=5, categorical_features=[0]), (100_000, 8), (200_000, 3))
 measure(KMeans(8, n_init=1, random_state=0, max_iter=10), (400_000, 2), (200_000, 8), (100_000, 32))
 measure(DBSCAN(0.3), (400_000, 2))
 measure(DBSCAN(3.0), (40_000, 12))

@@ -107,12 +107,36 @@ def cases() -> Iterator[tuple[str, Fit]]:
                         f"{name}/{table}/{np.dtype(dtype).name}/{kind}",
                         lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
                     )
+    yield from _mixed(made)
     yield from _blocks(made)
     yield from _sparse(made)
 
 
 def _fitted(model: Any, points: Any, weights: Any) -> Any:
     return model.fit(points) if weights is None else model.fit(points, sample_weight=weights)
+
+
+def _mixed(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
+    """Numbers and categories with missing values."""
+    X = made["plane"]
+    codes = np.stack([np.arange(len(X)) ** 2 % 5 % 4, np.floor(X[:, 0] / 4) % 3], axis=1)
+    rows = np.column_stack([X, codes])
+    rows[uniforms(rows.size, 7).reshape(rows.shape) < 0.1] = np.nan
+    models = {
+        f"mixed-{shape}": lambda s=shape: knoll.MixedMixture(
+            3, categorical_features=[2, 3], covariance_type=s, random_state=0
+        )
+        for shape in ("full", "tied", "diag", "spherical")
+    }
+    models["prototypes"] = lambda: knoll.KPrototypes(3, categorical_features=[2, 3], random_state=0)
+    for name, make in models.items():
+        for dtype in (np.float64, np.float32):
+            points = rows.astype(dtype)
+            for kind, weights in weights_of(len(X)).items():
+                yield (
+                    f"{name}/plane/{np.dtype(dtype).name}/{kind}",
+                    lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
+                )
 
 
 def _blocks(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:

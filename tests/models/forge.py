@@ -56,6 +56,12 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "mixture-names", M(2, random_state=0), pd.DataFrame(ROWS, columns=["a", "b", "c"]), None
     yield "kmeans", knoll.KMeans(3, random_state=0), ROWS, WEIGHTS
     yield "kmeans-float32", knoll.KMeans(3, random_state=0), ROWS.astype(np.float32), None
+    mixed = np.column_stack([np.where(ROWS < -2, np.nan, ROWS), np.arange(len(ROWS)) % 3])
+    for shape in ("full", "tied", "diag", "spherical"):
+        model = knoll.MixedMixture(2, categorical_features=[3], covariance_type=shape, random_state=0)
+        yield f"mixed-{shape}", model, mixed, WEIGHTS
+    yield "mixed-numbers", knoll.MixedMixture(2, random_state=0), ROWS, None
+    yield "prototypes", knoll.KPrototypes(3, categorical_features=[3], random_state=0), mixed, WEIGHTS
     yield "kernel", knoll.KernelKMeans(3, sigma=2.0, random_state=0), ROWS, WEIGHTS
     yield "kernel-open", knoll.KernelKMeans(3, random_state=0), ROWS, None
     yield "kernel-heaviside", knoll.KernelKMeans(3, kernel="heaviside", eps=3.0, random_state=0), ROWS, None

@@ -22,6 +22,8 @@ NAMES = (
     "HDBSCAN",
     "AgglomerativeClustering",
     "OPTICS",
+    "MixedMixture",
+    "KPrototypes",
 )
 
 
@@ -88,6 +90,42 @@ class Draw:
 
 def _gaussian(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     return knoll.Gaussian(random_state=draw.one(None, 3)), X
+
+
+def _with_categories(draw: Draw, X: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Return the rows with missing values, and with a column of categories or without."""
+    X = np.where(draw.random.random(X.shape) < draw.one(0.0, 0.1, 0.5, 1.0), np.nan, X)
+    if draw.one(False, True):
+        return X, []
+    codes = draw.random.integers(0, 3, size=len(X)) * draw.one(1.0, np.nan)
+    return np.column_stack([X, codes]), [X.shape[1]]
+
+
+def _mixed_mixture(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    rows, categories = _with_categories(draw, X)
+    return knoll.MixedMixture(
+        min(draw.one(1, 2, 3, 5, len(X)), len(X)),
+        categorical_features=categories,
+        covariance_type=draw.one("full", "tied", "diag", "spherical"),
+        reg_covar=draw.one(1e-6, 0.0, 1e-12, 1.0),
+        categorical_prior=draw.one(1.0, 1e-6, 100.0),
+        max_iter=draw.one(0, 1, 20, 50),
+        tol=draw.one(1e-3, 0.0),
+        init_params=draw.one("kmeans", "k-means++", "random", "random_from_data"),
+        random_state=0,
+    ), rows
+
+
+def _k_prototypes(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
+    rows, categories = _with_categories(draw, X)
+    return knoll.KPrototypes(
+        min(draw.one(1, 2, 3, 5, len(X)), len(X)),
+        categorical_features=categories,
+        gamma=draw.one(None, None, 0.0, 1.0, 1e3),
+        init=draw.one("k-means++", "random"),
+        max_iter=draw.one(1, 20, 300),
+        random_state=0,
+    ), rows
 
 
 def _mixture(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
@@ -283,7 +321,7 @@ def _optics(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
 
 MAKERS = (
     _gaussian, _mixture, _kmeans, _kernel_kmeans, _spectral, _dbscan, _mean_shift, _hdbscan, _agglomerative,
-    _optics,
+    _optics, _mixed_mixture, _k_prototypes,
 )  # fmt: skip
 MAKE = dict(zip(NAMES, MAKERS, strict=True))
 

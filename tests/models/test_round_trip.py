@@ -41,6 +41,22 @@ CASES = {
     "kmeans": (knoll.KMeans(3, random_state=2**63), ROWS, {"sample_weight": WEIGHTS}),
     "kmeans-float32": (knoll.KMeans(3, random_state=0), ROWS.astype(np.float32), {}),
     "kmeans-start": (knoll.KMeans(3, init=np.asfortranarray(ROWS[[0, 50, 100]])), ROWS, {}),
+    "mixed": (
+        knoll.MixedMixture(3, categorical_features=[3], random_state=0),
+        np.column_stack([np.where(ROWS < -2, np.nan, ROWS), np.arange(120) % 4]),
+        {"sample_weight": WEIGHTS},
+    ),
+    "mixed-numbers": (knoll.MixedMixture(3, random_state=0), ROWS, {}),
+    "mixed-text": (
+        knoll.MixedMixture(2, covariance_type="diag", random_state=0),
+        pd.DataFrame({"x": ROWS[:, 0], "größe": np.array(["a", "ß", None], dtype=object)[np.arange(120) % 3]}),
+        {},
+    ),
+    "prototypes": (
+        knoll.KPrototypes(3, categorical_features=[3], random_state=0),
+        np.column_stack([ROWS, np.arange(120) % 4]),
+        {"sample_weight": WEIGHTS},
+    ),
     "kernel": (knoll.KernelKMeans(3, sigma=3.0, random_state=0), ROWS, {"sample_weight": WEIGHTS}),
     "kernel-heaviside": (knoll.KernelKMeans(3, kernel="heaviside", eps=3.0, random_state=0), ROWS, {}),
     "kernel-precomputed": (knoll.KernelKMeans(3, kernel="precomputed", random_state=0), GRAPH, {}),

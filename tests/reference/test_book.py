@@ -26,7 +26,14 @@ BOXES = [
     "dbscan_climbing",
     "mean_shift",
 ]
-OURS = ["density_tree", "hdbscan", "genie", "tree_centers"]  # of the paper's future work
+OURS = [
+    "density_tree",
+    "hdbscan",
+    "genie",
+    "tree_centers",
+    "em_mixed",
+    "kprototypes",
+]  # of the paper's future work, and beyond
 LINKAGES = ["ward", "average_linkage", "complete_linkage", "single_linkage"]  # one box, four costs
 POSITIONAL = {
     "gaussian_mle": ["X"],
@@ -43,6 +50,8 @@ POSITIONAL = {
     "hdbscan": ["X", "min_pts", "min_cluster_size"],
     "genie": ["X", "min_pts", "gini"],
     "tree_centers": ["X", "min_pts", "power"],
+    "kprototypes": ["X", "codes", "means", "modes", "gamma"],
+    "em_mixed": ["X", "codes", "pi", "mu", "Sigma", "theta"],
     **{box: ["X"] for box in LINKAGES},
 }
 MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference.__path__)]
@@ -50,7 +59,7 @@ MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference._
 
 def test_public_names():
     public = [n for n in reference.__all__ if not n.endswith("State")]
-    assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, "counted", "run"])
+    assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, "counted", "gower", "run"])
     assert all(hasattr(reference, n) for n in reference.__all__)
 
 

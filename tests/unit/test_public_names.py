@@ -15,9 +15,9 @@ import knoll
 
 PUBLIC = {
     "knoll": """
-        AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans KernelKMeans
-        MeanShift OPTICS SpectralClustering __version__ compare comparison datasets exceptions kernels load metrics
-        models plots reference relations save scales show_build tuning
+        AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
+        KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ compare comparison
+        datasets exceptions kernels load metrics models plots reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
         Agreement Alternative Candidate Comparison Event Evidence Failure Recommendation Shortcut compare
@@ -38,12 +38,12 @@ PUBLIC = {
     "knoll.kernels": """
         Function Gaussian Heaviside Kernel Linear Operator Polynomial Precomputed links make normalized_cut normlinks
     """,
-    "knoll.kmeans": "KMeans",
+    "knoll.kmeans": "KMeans KPrototypes",
     "knoll.metrics": """
         Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
         mutual_info_score
     """,
-    "knoll.mixture": "GaussianMixture",
+    "knoll.mixture": "GaussianMixture MixedMixture",
     "knoll.models": "Info Model Preparation Relabeled inspect load read save",
     "knoll.plots": """
         agreement animate climb condensed_tree cut_curves dbscan decision_regions dendrogram density eigenvalues
@@ -52,10 +52,11 @@ PUBLIC = {
     """,
     "knoll.reference": """
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
-        KMeansState KernelKMeansState LinkageState MeanShiftState SpectralGraphState SpectralState TreeCentersState
-        average_linkage column_type complete_linkage counted dbscan_climbing dbscan_graph dbscan_spectral density_tree
-        em_gmm encode_mixed gaussian_mle genie hdbscan kmeans mean_shift njw_spectral njw_spectral_graph run
-        single_linkage tree_centers ward weighted_kernel_kmeans
+        KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState
+        SpectralGraphState SpectralState TreeCentersState average_linkage column_type complete_linkage counted
+        dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm em_mixed encode_mixed gaussian_mle
+        genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run single_linkage
+        tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Annealing Certificate Check ClimbToMeanShift ComplexityTable DBSCANStarIsTreeCut EveryEpsDBSCAN Frame

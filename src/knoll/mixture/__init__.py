@@ -1,7 +1,8 @@
-"""Gaussian mixtures by expectation maximisation."""
+"""Mixtures by expectation maximisation."""
 
 from __future__ import annotations
 
 from knoll.mixture.estimator import GaussianMixture
+from knoll.mixture.mixed import MixedMixture
 
-__all__ = ["GaussianMixture"]
+__all__ = ["GaussianMixture", "MixedMixture"]

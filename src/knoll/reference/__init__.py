@@ -20,6 +20,8 @@ is done instead. ``counted`` returns how many distances a box evaluates.
 The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
 genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
 Two functions are about tables: column_type (the type of a column of texts) and encode_mixed (categories as numbers).
+For tables of numbers and categories with missing values: em_mixed (a mixture) and kprototypes;
+``gower`` is their distance.
 """
 
 from __future__ import annotations
@@ -31,10 +33,13 @@ from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
 from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
 from knoll.reference._density_tree import DensityTreeState, density_tree
 from knoll.reference._em_gmm import EMState, em_gmm
+from knoll.reference._em_mixed import MixedEMState, em_mixed
 from knoll.reference._gaussian_mle import GaussianState, gaussian_mle
 from knoll.reference._genie import GenieState, genie
+from knoll.reference._gower import gower
 from knoll.reference._hdbscan import HDBSCANState, hdbscan
 from knoll.reference._kmeans import KMeansState, kmeans
+from knoll.reference._kprototypes import KPrototypesState, kprototypes
 from knoll.reference._linkage import LinkageState, average_linkage, complete_linkage, single_linkage, ward
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
@@ -53,9 +58,11 @@ __all__ = [
     "GenieState",
     "HDBSCANState",
     "KMeansState",
+    "KPrototypesState",
     "KernelKMeansState",
     "LinkageState",
     "MeanShiftState",
+    "MixedEMState",
     "SpectralGraphState",
     "SpectralState",
     "TreeCentersState",
@@ -68,11 +75,14 @@ __all__ = [
     "dbscan_spectral",
     "density_tree",
     "em_gmm",
+    "em_mixed",
     "encode_mixed",
     "gaussian_mle",
     "genie",
+    "gower",
     "hdbscan",
     "kmeans",
+    "kprototypes",
     "mean_shift",
     "njw_spectral",
     "njw_spectral_graph",
