@@ -365,9 +365,9 @@ def expect(
     out: dict[str, Any] = {name: np.empty_like(a) if moved and a is not None else a for name, a in wanted.items()}
     if moved and filled is not None:
         out["filled"] = filled[rows.order]
-    table: Any = rows.y, rows.codes, rows.starts, rows.observed
-    parameters: Any = state.parameters()
-    _core.expect_mixed(*table, *parameters, **out, threads=threads)
+    table = rows.y, rows.codes, rows.starts, rows.observed
+    fill: Any = _core.expect_mixed  # the starred arguments have several types
+    fill(*table, *state.parameters(), *out.values(), threads)
     for name, array in wanted.items():
         if moved and array is not None:
             array[rows.order] = out[name]
