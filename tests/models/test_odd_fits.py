@@ -34,6 +34,10 @@ def assert_equal(a, b, where):
         assert list(a) == list(b), where
         for name in a.keys() - {"seconds"}:
             assert_equal(a[name], b[name], f"{where}.{name}")
+    elif isinstance(a, tuple):
+        assert len(a) == len(b), where
+        for i, (one, other) in enumerate(zip(a, b, strict=True)):
+            assert_equal(one, other, f"{where}.{i}")
     elif scipy.sparse.issparse(a):
         assert a.shape == b.shape, where
         for name in ("data", "indices", "indptr"):

@@ -55,7 +55,7 @@ class _Rows:
         counter = np.int8 if len(table.sizes) < np.iinfo(np.int8).max else np.int32
         gaps = (table.codes < 0).sum(axis=1).astype(counter)
         each = np.ones(len(table)) if weights is None else weights
-        complete = (~missing.any(axis=0)).tolist()
+        complete = [not column.any() for column in missing.T]
         return cls(
             np.ascontiguousarray(y), observed, complete, np.ascontiguousarray(codes, narrow), table.sizes, gaps, each
         )
@@ -517,8 +517,8 @@ def _start(rows: _Rows, gamma: float, k: int, init: str, generator: np.random.Ge
     n, shares = len(rows), rows.weights / rows.weights.sum()
     mean, mode = update(rows, np.zeros(n, dtype=np.int64), np.zeros((1, len(rows.y))), _no_modes(1, rows.sizes))
     if init == "random":
-        chosen = np.resize(generator.choice(n, size=min(k, n), replace=False, p=shares), k)
-        return _as_prototypes(rows, chosen, mean, mode)
+        drawn = generator.choice(n, size=min(k, n), replace=False, p=shares)
+        return _as_prototypes(rows, np.resize(drawn, k), mean, mode)
     chosen = [int(generator.choice(n, p=shares))]
     least = assign(rows, *_as_prototypes(rows, chosen, mean, mode), gamma)[1]
     for _ in range(1, k):

@@ -331,7 +331,7 @@ class MixedMixture(DensityMixin, Estimator):
         weights = check_weights(sample_weight, len(table), owner="MixedMixture")
         seed = draw_seed(self.random_state)
         for name in _SCALED:
-            vars(self).pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # of an earlier fit
         table = table.without_absent(weights)
         self.is_categorical_ = is_categorical
         self.categories_ = table.levels
@@ -404,7 +404,7 @@ class MixedMixture(DensityMixin, Estimator):
     def _fit_gaussian(self, points: NDArray[Any], weights: Floats | None, seed: int) -> None:
         """Fit numbers without missing values: then it is a mixture of Gaussians, and no more."""
         model = self._gaussian(seed).fit(points, sample_weight=weights)
-        vars(self).update({name: value for name, value in vars(model).items() if name in _SHARED})
+        self.__dict__.update({name: value for name, value in vars(model).items() if name in _SHARED})
         self.level_probabilities_ = np.zeros((self.n_components, 0))
 
     def _prepare(self, found: Canonical) -> _Fit:
@@ -826,7 +826,7 @@ class MixedMixture(DensityMixin, Estimator):
         names = {name: value for name, value in vars(self).items() if name in _SHARED}
         model = self._gaussian(None)
         no_noise = {"noise_weight_": 0.0, "noise_log_density_": -math.inf, "fixed_variance_": None}
-        vars(model).update(names, n_features_in_=table.numeric.shape[1], **no_noise)
+        model.__dict__.update(names, n_features_in_=table.numeric.shape[1], **no_noise)
         out.pop("filled", None)
         points = table.numeric.astype(self.means_.dtype, copy=False) if self._is_exact(table) else table.numeric
         model._expect(points, self._threads(), **out)
@@ -947,7 +947,7 @@ def _filled(X: Any, is_categorical: Bools, columns: list[Any], dtype: Any) -> An
                 frame.isetitem(j, column.where(~missing, type(column)(values, index=column.index)))
         return frame
     array = np.array(X, dtype=object) if np.asarray(X).dtype == object else np.array(X, dtype=dtype)
-    missing = array != array if array.dtype != object else np.equal(array, None) | (array != array)
+    missing = array != array if array.dtype != object else np.array(array == None, dtype=np.bool_) | (array != array)  # noqa: E711 - entry by entry
     for j, values in enumerate(columns):
         if values is not None:
             array[missing[:, j], j] = values[missing[:, j]]

@@ -360,12 +360,14 @@ def expect(
 
     `filled` (n, p) gets E[y | what is observed] where a value is missing, in units of y.
     """
-    wanted = {"resp": resp, "labels": labels, "log_prob": log_prob, "joint": joint, "filled": filled}
+    wanted: dict[str, Any] = {"resp": resp, "labels": labels, "log_prob": log_prob, "joint": joint, "filled": filled}
     moved = len(rows.starts) > 2
-    out = {name: np.empty_like(a) if moved and a is not None else a for name, a in wanted.items()}
+    out: dict[str, Any] = {name: np.empty_like(a) if moved and a is not None else a for name, a in wanted.items()}
     if moved and filled is not None:
         out["filled"] = filled[rows.order]
-    _core.expect_mixed(rows.y, rows.codes, rows.starts, rows.observed, *state.parameters(), *out.values(), threads)
+    table = rows.y, rows.codes, rows.starts, rows.observed
+    fill: Any = _core.expect_mixed  # the starred arguments have several types
+    fill(*table, *state.parameters(), *out.values(), threads)
     for name, array in wanted.items():
         if moved and array is not None:
             array[rows.order] = out[name]

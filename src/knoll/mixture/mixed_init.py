@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from knoll._common import seeding
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Codes, Floats, Ints
 from knoll.kmeans import lloyd
 
 __all__ = ["indicator_rows", "initial_shares", "sample_rows"]
@@ -25,7 +25,7 @@ def sample_rows(n: int, seed: int) -> Ints:
     return np.sort(np.argpartition(ranks, SAMPLE - 1)[:SAMPLE])
 
 
-def indicator_rows(y: Floats, observed: Bools, codes: Ints, offsets: Ints) -> Floats:
+def indicator_rows(y: Floats, observed: Bools, codes: Codes, offsets: Ints) -> Floats:
     """Return rows for k-means: numbers over their deviation, and an indicator for each level over √2.
 
     Two rows that differ in a category are then 1 apart, squared. A missing value takes the mean of its column, so that

@@ -85,8 +85,8 @@ def em_mixed(
             f"theta has {len(probabilities)} arrays and codes has {levels.shape[1]} columns. Give one for each."
         )
     prior = check.not_negative(prior, "prior", "0 is maximum likelihood.")
-    start = (np.array(a, dtype=np.float64) for a in (pi, mu, Sigma))
-    return frozen(_em_mixed(points, levels, *start, probabilities, prior, max_iter, tol))
+    weights, means, covariances = (np.array(a, dtype=np.float64) for a in (pi, mu, Sigma))
+    return frozen(_em_mixed(points, levels, weights, means, covariances, probabilities, prior, max_iter, tol))
 
 
 def _em_mixed(
