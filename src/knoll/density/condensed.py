@@ -7,7 +7,7 @@ a cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +27,17 @@ def condense(
     order: Ints, bars: Floats, core: Floats, weights: Floats | None, min_cluster_size: float, threads: int
 ) -> CondensedTree:
     """Condense the tree given by the order of its rows and the bars between them."""
-    cluster, leaves = np.empty(len(order), np.int32), np.empty(len(order))
-    mass = None if weights is None else weights[order]
-    found = _core.condense_tree(bars, core[order], mass, float(min_cluster_size), cluster, leaves, threads)
-    row_cluster, row_height = np.empty(len(order), np.int64), np.empty(len(order))
-    row_cluster[order], row_height[order] = cluster, leaves
+    cluster, leaves = np.empty(len(order), np.int64), np.empty(len(order))
+    found = _core.condense_tree(order, bars, core, weights, float(min_cluster_size), cluster, leaves, threads)
     return CondensedTree(
-        row_cluster,
-        row_height,
+        cluster,
+        leaves,
         np.array(found["parent"], np.int64),
         np.array(found["birth"]),
         np.array(found["death"]),
         np.array(found["weight"]),
-        np.ones(len(order)) if weights is None else weights,
+        np.broadcast_to(1.0, len(order)) if weights is None else weights,
+        threads,
     )
 
 
@@ -54,12 +52,12 @@ class CondensedTree:
     death: Floats  # (c,) the height of its own split, −1: none
     weight: Floats  # (c,) at birth
     row_weight: Floats  # (n,)
+    threads: int = 1
 
     @cached_property
     def least_height(self) -> float:
         """The least positive height: the level of equal rows, whose height is 0, is taken there."""
-        heights = np.concatenate([self.row_height, self.death])
-        return float(heights[heights > 0].min(initial=np.inf))
+        return min(float(heights.min(initial=np.inf, where=heights > 0)) for heights in (self.row_height, self.death))
 
     def level(self, height: Floats) -> Floats:
         """Return λ = 1/h."""
@@ -72,9 +70,10 @@ class CondensedTree:
 
         Levels are added in ascending order, so that the last bit does not depend on the order of the rows.
         """
-        level = self.level(self.row_height)
-        order = np.lexsort((self.row_weight, level, self.row_cluster))
-        own = np.bincount(self.row_cluster[order], (self.row_weight * level)[order], len(self.parent))
+        own = np.empty(len(self.parent))
+        equal = self.row_weight.strides == (0,)  # all weights are one number, 1
+        weights = None if equal else self.row_weight
+        _core.level_sums(self.row_cluster, self.row_height, weights, self.least_height, own, self.threads)
         split = self.death >= 0
         below = np.zeros(len(self.parent))
         np.add.at(below, self.parent[1:], self.weight[1:])
@@ -149,17 +148,11 @@ class CondensedTree:
 
     def eom(self, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
         """Choose by excess of mass: the selection, no cluster inside another, with the largest total stability."""
-        best = self.stability.copy()
-        below = np.zeros(len(best))
-        chosen = np.zeros(len(best), dtype=bool)
-        for c in range(len(best) - 1, -1, -1):
-            allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
-            chosen[c] = allowed and below[c] <= best[c]
-            if not chosen[c]:
-                best[c] = below[c]
-            if c > 0:
-                below[self.parent[c]] += best[c]
-        return self._outermost(chosen)
+        chosen = np.empty(len(self.parent), dtype=bool)
+        _core.excess_of_mass(
+            self.parent, self.stability, self.weight, float(max_cluster_size), allow_single_cluster, chosen
+        )
+        return chosen
 
     def best(self, k: int, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
         """Choose the k clusters, none inside another, with the largest total stability.
@@ -207,6 +200,8 @@ class CondensedTree:
 
     def merged(self, chosen: Bools, eps: float, *, allow_single_cluster: bool = False) -> Bools:
         """Replace clusters born below ε by the smallest clusters around them that were born above it."""
+        if not eps > 0:
+            return self._outermost(chosen)
         taken = np.zeros(len(chosen), dtype=bool)
         for c in np.flatnonzero(chosen).tolist():
             while self.birth[c] < eps:
@@ -220,27 +215,27 @@ class CondensedTree:
 
     def _outermost(self, chosen: Bools) -> Bools:
         """Leave out clusters inside of chosen ones."""
-        inside = np.zeros(len(chosen), dtype=bool)
-        for c in range(1, len(chosen)):  # parents come first
-            inside[c] = inside[self.parent[c]] or chosen[self.parent[c]]
-        return chosen & ~inside
+        return self._around(chosen) == np.arange(len(chosen))
+
+    def _around(self, chosen: Bools) -> Ints:
+        """(c,) the outermost chosen cluster that is a cluster or holds it, −1: none."""
+        around = np.empty(len(chosen), np.int64)
+        _core.enclosing_clusters(self.parent, chosen, around)
+        return around
 
     def select(self, chosen: Bools, root_height: float = np.inf) -> Selection:
         """Label the rows of the chosen clusters, numbered by their lowest rows.
 
         Where the root is chosen, rows that leave it above `root_height` are noise.
         """
-        around = np.where(chosen, np.arange(len(chosen)), -1)  # (c,) the chosen cluster that holds each cluster
-        for c in range(1, len(chosen)):
-            if around[c] < 0:
-                around[c] = around[self.parent[c]]
-        held = around[self.row_cluster]  # (n,)
-        found, first = np.unique(held, return_index=True)
-        clusters = found[found >= 0][np.argsort(first[found >= 0])]
+        around = self._around(chosen)
+        labels = np.empty(len(self.row_cluster), np.int64)
+        clusters = np.array(_core.number_by_rows(self.row_cluster, around, labels, self.threads), np.int64)
         number = np.full(len(chosen) + 1, -1)  # the last entry is that of −1
         number[clusters] = np.arange(len(clusters))
-        selection = Selection(self, clusters, number[held], number[around], root_height)
-        return replace(selection, labels=selection.label_of(self.row_cluster, self.row_height))
+        if len(clusters) and clusters[0] == 0:
+            labels[self.row_height > root_height] = -1
+        return Selection(self, clusters, labels, number[around], root_height)
 
 
 def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:
