@@ -50,6 +50,7 @@ class Metric {
   double distance(const double* x, const double* y) const;
   // The distance of a reduced one; for direct metrics only.
   double distance(double reduced, const Within& w) const;
+  void distances(const double* reduced, int64_t n, const Within& w, double* out) const;  // of n of them
   // Reduced distance of one pair of embedded points, in the order of the kernels.
   double reduced(const double* x, int64_t stride_x, const double* y, int64_t stride_y, const Within& w) const;
   double add(double sum, double difference, const Within& w) const;  // one more coordinate
