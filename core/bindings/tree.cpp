@@ -2,6 +2,7 @@
 #include "convert.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -9,9 +10,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "common/parallel.hpp"
 #include "tree/condensed_tree.hpp"
 #include "tree/cut.hpp"
 #include "tree/density_tree.hpp"
+#include "tree/selection.hpp"
 
 namespace knoll::python {
 namespace {
@@ -77,8 +80,25 @@ void def_density_tree(nb::module_& m) {
 }
 
 // Rows are numbers of other arrays, so they are checked before they are used.
-void need_rows(View<const int64_t, 1> rows) {
-  for (int64_t i = 0; i < rows.shape[0]; ++i) need(rows(i) >= 0 && rows(i) < rows.shape[0], "order must be rows");
+void need_rows(View<const int64_t, 1> rows, Run run) {
+  std::atomic<bool> fits = true;
+  for_chunks(rows.shape[0], 1 << 16, run, [&](int64_t, int64_t begin, int64_t end) {
+    bool each = true;
+    for (int64_t i = begin; i < end; ++i) each &= rows(i) >= 0 && rows(i) < rows.shape[0];
+    if (!each) fits = false;
+  });
+  need(fits, "order must be rows");
+}
+
+// Clusters that a row or a cluster refers to.
+void need_clusters(View<const int64_t, 1> numbers, int64_t count, const char* what) {
+  bool fits = true;
+  for (int64_t i = 0; i < numbers.shape[0]; ++i) fits &= numbers(i) >= 0 && numbers(i) < count;
+  need(fits, what);
+}
+void need_parents(View<const int64_t, 1> parent) {
+  for (int64_t c = 1; c < parent.shape[0]; ++c)
+    need(parent(c) >= 0 && parent(c) < c, "parent must be clusters that come before");
 }
 
 int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, const In<double, 1>& core, double eps,
@@ -90,7 +110,7 @@ int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, cons
   const auto rows = view<1>(order);
   int64_t found = 0;
   call(threads, 20.0 * static_cast<double>(order.shape(0)), [&](Run run) {
-    need_rows(rows);
+    need_rows(rows, run);
     found = cut_tree(rows, view<1>(bars), view<1>(core), eps, view<1>(labels), run);
   });
   return found;
@@ -106,12 +126,8 @@ void py_attach_borders(const In<T, 2>& x, const In<int32_t, 2>& near, const In<d
   need(!std::isnan(eps), "eps must be a number");
   const auto rows = view<2>(near);
   const Metric measure(Metric::named(metric), p, static_cast<int64_t>(x.shape(1)));
-  call(threads, 20.0 * static_cast<double>(x.size()), [&](Run run) {
-    for (int64_t i = 0; i < rows.shape[0]; ++i)
-      for (int64_t rank = 0; rank < rows.shape[1]; ++rank)
-        need(rows(i, rank) >= 0 && rows(i, rank) < rows.shape[0], "near must be rows");
-    attach_borders(view<2>(x), rows, view<1>(core), eps, measure, view<1>(labels), run);
-  });
+  call(threads, 20.0 * static_cast<double>(x.size()),
+       [&](Run run) { attach_borders(view<2>(x), rows, view<1>(core), eps, measure, view<1>(labels), run); });
 }
 
 template <class T>
@@ -121,23 +137,26 @@ void def_attach_borders(nb::module_& m) {
         "Give rows that are not core the label of their closest core row within eps.");
 }
 
-nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<double, 1>& bars, const In<double, 1>& core,
+nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<int64_t, 1>& order, const In<double, 1>& bars,
+                                                          const In<double, 1>& core,
                                                           const std::optional<In<double, 1>>& weights, double least,
-                                                          const Out<int32_t, 1>& cluster, const Out<double, 1>& leaves,
+                                                          const Out<int64_t, 1>& cluster, const Out<double, 1>& leaves,
                                                           int threads) {
-  check_memory({array("bars", bars), array("core", core), array("weights", weights), array("cluster", cluster),
-                array("leaves", leaves)});
+  check_memory({array("order", order), array("bars", bars), array("core", core), array("weights", weights),
+                array("cluster", cluster), array("leaves", leaves)});
   const auto w = view_or_empty<1>(weights);
   const auto n = static_cast<int64_t>(bars.shape(0));
-  for (const auto size : {core.shape(0), cluster.shape(0), leaves.shape(0)})
-    need(static_cast<int64_t>(size) == n, "bars, core, cluster and leaves must have the same length");
+  for (const auto size : {order.shape(0), core.shape(0), cluster.shape(0), leaves.shape(0)})
+    need(static_cast<int64_t>(size) == n, "order, bars, core, cluster and leaves must have the same length");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(n >= 1 && n < (int64_t{1} << 31), "there must be a row, and fewer than 2^31");
   need_number(least, "least");
   CondensedClusters found;
   call(threads, 20.0 * static_cast<double>(n), [&](Run run) {
+    need_rows(view<1>(order), run);
     for (int64_t i = 1; i < n; ++i) need(!std::isnan(bars.data()[i * bars.stride(0)]), "bars must be numbers");
-    found = condense(tree_nodes(view<1>(bars), run), w, view<1>(core), least, view<1>(cluster), view<1>(leaves), run);
+    found = condense(tree_nodes(view<1>(bars), run), view<1>(order), w, view<1>(core), least, view<1>(cluster),
+                     view<1>(leaves), run);
   });
   nb::dict out;
   out["parent"] = found.parent;
@@ -145,6 +164,64 @@ nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<double, 1>& b
   out["death"] = found.death;
   out["weight"] = found.weight;
   return out;
+}
+
+void py_ordered_sums(const In<int64_t, 1>& cluster, const In<double, 1>& values, const In<double, 1>& weights,
+                     const Out<double, 1>& sums, int threads) {
+  check_memory({array("cluster", cluster), array("values", values), array("weights", weights), array("sums", sums)});
+  const auto n = cluster.shape(0);
+  need(values.shape(0) == n && weights.shape(0) == n, "cluster, values and weights must have the same length");
+  for (int64_t i = 0; i < static_cast<int64_t>(n); ++i)
+    need(view<1>(values)(i) == view<1>(values)(i) && view<1>(weights)(i) == view<1>(weights)(i),
+         "values and weights must be numbers");
+  call(threads, 100.0 * static_cast<double>(n), [&](Run run) {
+    need_clusters(view<1>(cluster), static_cast<int64_t>(sums.shape(0)), "cluster must be numbers of clusters");
+    ordered_sums(view<1>(cluster), view<1>(values), view<1>(weights), view<1>(sums), run);
+  });
+}
+
+// NumPy stores a bool as one byte, 0 or 1, and the core writes no other values.
+std::vector<uint8_t> bytes_of(const In<bool, 1>& flags) {
+  const auto v = view<1>(flags);
+  std::vector<uint8_t> out(static_cast<size_t>(v.shape[0]));
+  for (int64_t i = 0; i < v.shape[0]; ++i) out[static_cast<size_t>(i)] = static_cast<uint8_t>(v(i));
+  return out;
+}
+
+void py_excess_of_mass(const In<int64_t, 1>& parent, const In<double, 1>& stability, const In<double, 1>& weight,
+                       double most, bool single, const Out<bool, 1>& chosen) {
+  check_memory(
+      {array("parent", parent), array("stability", stability), array("weight", weight), array("chosen", chosen)});
+  for (const auto size : {stability.shape(0), weight.shape(0), chosen.shape(0)})
+    need(size == parent.shape(0), "parent, stability, weight and chosen must have the same length");
+  need_parents(view<1>(parent));
+  std::vector<uint8_t> found(chosen.shape(0));
+  excess_of_mass(view<1>(parent), view<1>(stability), view<1>(weight), most, single, found.data());
+  const auto out = view<1>(chosen);
+  for (int64_t c = 0; c < out.shape[0]; ++c) out(c) = found[static_cast<size_t>(c)] != 0;
+}
+
+void py_enclosing_clusters(const In<int64_t, 1>& parent, const In<bool, 1>& chosen, const Out<int64_t, 1>& around) {
+  check_memory({array("parent", parent), array("chosen", chosen), array("around", around)});
+  for (const auto size : {chosen.shape(0), around.shape(0)})
+    need(size == parent.shape(0), "parent, chosen and around must have the same length");
+  need_parents(view<1>(parent));
+  enclosing(view<1>(parent), bytes_of(chosen).data(), view<1>(around));
+}
+
+std::vector<int64_t> py_number_by_rows(const In<int64_t, 1>& cluster, const In<int64_t, 1>& around,
+                                       const Out<int64_t, 1>& labels, int threads) {
+  check_memory({array("cluster", cluster), array("around", around), array("labels", labels)});
+  need(labels.shape(0) == cluster.shape(0), "cluster and labels must have the same length");
+  const auto count = static_cast<int64_t>(around.shape(0));
+  const auto outer = view<1>(around);
+  for (int64_t c = 0; c < count; ++c) need(outer(c) >= -1 && outer(c) < count, "around must be clusters, or -1");
+  std::vector<int64_t> found;
+  call(threads, 5.0 * static_cast<double>(cluster.shape(0)), [&](Run run) {
+    need_clusters(view<1>(cluster), count, "cluster must be numbers of clusters");
+    found = number_by_rows(view<1>(cluster), outer, view<1>(labels), run);
+  });
+  return found;
 }
 
 }  // namespace
@@ -157,10 +234,21 @@ void bind_tree(nb::module_& m) {
         "Label the components of the core rows at eps by their lowest row, -1 elsewhere; returns how many.");
   def_attach_borders<double>(m);
   def_attach_borders<float>(m);
-  m.def("condense_tree", &py_condense_tree, nb::arg("bars"), nb::arg("core"), nb::arg("weights").none(),
-        nb::arg("least"), nb::arg("cluster").noconvert(), nb::arg("leaves").noconvert(), nb::arg("threads"),
-        "Fill the cluster of each position and the height at which it leaves it; returns the clusters: parent, birth, "
+  m.def("condense_tree", &py_condense_tree, nb::arg("order"), nb::arg("bars"), nb::arg("core"),
+        nb::arg("weights").none(), nb::arg("least"), nb::arg("cluster").noconvert(), nb::arg("leaves").noconvert(),
+        nb::arg("threads"),
+        "Fill the cluster of each row and the height at which it leaves it; returns the clusters: parent, birth, "
         "death and weight.");
+  m.def("ordered_sums", &py_ordered_sums, nb::arg("cluster"), nb::arg("values"), nb::arg("weights"),
+        nb::arg("sums").noconvert(), nb::arg("threads"),
+        "Sum weight * value over the rows of each cluster, in ascending order of value.");
+  m.def("excess_of_mass", &py_excess_of_mass, nb::arg("parent"), nb::arg("stability"), nb::arg("weight"),
+        nb::arg("most"), nb::arg("single"), nb::arg("chosen").noconvert(),
+        "Choose clusters, none inside another, of the largest total stability.");
+  m.def("enclosing_clusters", &py_enclosing_clusters, nb::arg("parent"), nb::arg("chosen"),
+        nb::arg("around").noconvert(), "Fill the outermost chosen cluster around each cluster, -1: none.");
+  m.def("number_by_rows", &py_number_by_rows, nb::arg("cluster"), nb::arg("around"), nb::arg("labels").noconvert(),
+        nb::arg("threads"), "Label rows by the clusters around theirs, numbered by first rows; returns the clusters.");
 }
 
 }  // namespace knoll::python

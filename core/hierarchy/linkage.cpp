@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@ namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kRowsAtOnce = 8;
+constexpr int64_t kRowsAtOnce = 32, kPairsAtOnce = 16;
 
 // How the distance of a merged cluster follows from those of its two, of weights v and w.
 struct Average {
@@ -59,41 +60,67 @@ class Triangle {
         continue;
       }
       merge(pairs, merges, run);
-      if (8 * (n_ - static_cast<int64_t>(merges.size())) <= 7 * m_) shrink(run);
+      if (8 * (n_ - static_cast<int64_t>(merges.size())) <= 5 * m_) shrink(run);
     }
   }
 
  private:
   double& at(int64_t i, int64_t j) { return i > j ? distances_[pair_count(i) + j] : distances_[pair_count(j) + i]; }
 
-  // each(j, distance) for every other slot: along row i, then down column i.
-  template <class Each>
-  void for_row(int64_t i, Each&& each) {
-    double* row = distances_ + pair_count(i);
-    for (int64_t j = 0; j < i; ++j) each(j, row[j]);
-    double* down = distances_ + pair_count(i + 1) + i;
-    for (int64_t j = i + 1; j < m_; down += j, ++j) each(j, *down);
+  // The nearest clusters of all slots in pending_, which ascends. Rows of the triangle are read one after the other:
+  // row j has the distances of j to the slots before it, and one distance for each pending slot before it. So no column
+  // is read at steps of a row, where each distance would be a line of memory of its own. Candidates are ordered by
+  // (distance, number), a total order: the chunks may be merged in any order.
+  void search(Run run) {
+    std::vector<Candidate> best(pending_.size());
+    std::mutex mutex;
+    for_chunks(m_, kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+      run.poll();
+      std::vector<Candidate> own(pending_.size());
+      for (int64_t j = begin; j < end; ++j)
+        if (id_[static_cast<size_t>(j)] >= 0) offer_row(j, own);
+      std::lock_guard lock(mutex);
+      for (size_t s = 0; s < best.size(); ++s)
+        if (own[s].slot >= 0) improve(best[s], own[s].distance, own[s].slot);
+    });
+    for (size_t s = 0; s < best.size(); ++s) {
+      const auto slot = static_cast<size_t>(pending_[s]);
+      nearest_[slot] = best[s].slot, cost_[slot] = best[s].distance;
+    }
+  }
+
+  struct Candidate {
+    double distance = kInfinity;
+    int32_t slot = -1;
+  };
+  void improve(Candidate& best, double distance, int32_t slot) const {
+    if (distance > best.distance || distance == kInfinity) return;
+    if (distance < best.distance || id_[static_cast<size_t>(slot)] < id_[static_cast<size_t>(best.slot)])
+      best = {distance, slot};
   }
 
   // Slots without a cluster are at an infinite distance.
-  void search_one(int32_t slot) {
-    double least = kInfinity;
-    int32_t nearest = -1;
-    for_row(slot, [&](int64_t j, double distance) {
-      if (distance > least || distance == kInfinity) return;
-      if (distance < least || id_[static_cast<size_t>(j)] < id_[static_cast<size_t>(nearest)])
-        least = distance, nearest = static_cast<int32_t>(j);
-    });
-    nearest_[static_cast<size_t>(slot)] = nearest, cost_[static_cast<size_t>(slot)] = least;
+  void offer_row(int64_t j, std::vector<Candidate>& best) const {
+    const double* const row = distances_ + pair_count(j);
+    size_t s = 0;
+    for (; s < pending_.size() && pending_[s] < j; ++s)
+      if (const double distance = row[pending_[s]]; distance <= best[s].distance)
+        improve(best[s], distance, static_cast<int32_t>(j));
+    if (s == pending_.size() || pending_[s] != j) return;
+    const double least = least_of(row, j);
+    for (int64_t i = 0; i < j && least < kInfinity; ++i)
+      if (row[i] == least) improve(best[s], least, static_cast<int32_t>(i));
   }
 
-  void search(Run run) {
-    for_chunks(static_cast<int64_t>(pending_.size()), kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        run.poll();
-        search_one(pending_[static_cast<size_t>(i)]);
-      }
-    });
+  // The least of n numbers, in eight independent chains.
+  static double least_of(const double* x, int64_t n) {
+    double least[8];
+    std::fill_n(least, 8, kInfinity);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      for (int k = 0; k < 8; ++k) least[k] = x[i + k] < least[k] ? x[i + k] : least[k];
+    for (; i < n; ++i) least[0] = std::min(least[0], x[i]);
+    return *std::min_element(least, least + 8);
   }
 
   std::vector<std::pair<int32_t, int32_t>> reciprocal() const {
@@ -112,43 +139,87 @@ class Triangle {
     return pairs;
   }
 
-  // Pairs are independent: the distances of pair p to a single cluster are read and written by p alone, and those to a
-  // later pair q, all four of them, too.
+  // A pair with the weights of its two, and its rank among the pairs of the round.
+  struct Joined {
+    int32_t a, b;  // slots, a < b
+    int32_t rank;
+    double v, w;
+    double combine(double x, double y) const { return Rule::combine(x, y, v, w); }
+  };
+
+  // Pairs are independent: every distance is read and written for one pair and one cluster, or for two pairs, alone.
+  // All loops run along rows of the triangle; what lies in a column (rows b of the pairs, at j) is read for one j after
+  // the other, so that its lines of memory serve eight of them.
   void merge(const std::vector<std::pair<int32_t, int32_t>>& pairs, std::vector<Merge>& merges, Run run) {
     std::vector<int32_t> pair_of(static_cast<size_t>(m_), -1);
-    for (size_t p = 0; p < pairs.size(); ++p)
-      pair_of[static_cast<size_t>(pairs[p].first)] = pair_of[static_cast<size_t>(pairs[p].second)] =
-          static_cast<int32_t>(p);
-    for_chunks(static_cast<int64_t>(pairs.size()), 1, run, [&](int64_t p, int64_t, int64_t) {
+    std::vector<Joined> joined;  // by slot a
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      const auto [a, b] = pairs[p];
+      pair_of[static_cast<size_t>(a)] = pair_of[static_cast<size_t>(b)] = static_cast<int32_t>(p);
+      joined.push_back(
+          {a, b, static_cast<int32_t>(p), weight_[static_cast<size_t>(a)], weight_[static_cast<size_t>(b)]});
+    }
+    std::sort(joined.begin(), joined.end(), [](const Joined& p, const Joined& q) { return p.a < q.a; });
+    std::vector<int32_t> singles;
+    for (int32_t i = 0; i < m_; ++i)
+      if (id_[static_cast<size_t>(i)] >= 0 && pair_of[static_cast<size_t>(i)] < 0) singles.push_back(i);
+    const auto count = static_cast<int64_t>(joined.size());
+    for_chunks(count, kPairsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
       run.poll();
-      const auto [a, b] = pairs[static_cast<size_t>(p)];
-      const double v = weight_[static_cast<size_t>(a)], w = weight_[static_cast<size_t>(b)];
-      for (int64_t j = 0; j < m_; ++j) {
-        if (pair_of[static_cast<size_t>(j)] >= 0 || id_[static_cast<size_t>(j)] < 0) continue;
-        double &kept = at(a, j), &gone = at(b, j);
-        kept = Rule::combine(kept, gone, v, w);
-        gone = kInfinity;
+      for (int64_t p = begin; p < end; ++p) {
+        join_row(joined[static_cast<size_t>(p)], singles);
+        for (int64_t q = 0; q < p; ++q) join_pairs(joined[static_cast<size_t>(q)], joined[static_cast<size_t>(p)]);
       }
-      for (size_t q = static_cast<size_t>(p) + 1; q < pairs.size(); ++q) {
-        const auto [c, d] = pairs[q];
-        const double first = Rule::combine(at(a, c), at(b, c), v, w), second = Rule::combine(at(a, d), at(b, d), v, w);
-        at(a, c) = Rule::combine(first, second, weight_[static_cast<size_t>(c)], weight_[static_cast<size_t>(d)]);
-        at(b, c) = at(a, d) = at(b, d) = kInfinity;
-      }
-      at(a, b) = kInfinity;
+    });
+    for_chunks(static_cast<int64_t>(singles.size()), kRowsAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+      run.poll();
+      for (int64_t s = begin; s < end; ++s) join_columns(joined, singles[static_cast<size_t>(s)]);
     });
     pending_.clear();
-    for (int32_t i = 0; i < m_; ++i)
-      if (id_[static_cast<size_t>(i)] >= 0 && pair_of[static_cast<size_t>(i)] < 0 &&
-          pair_of[static_cast<size_t>(nearest_[static_cast<size_t>(i)])] >= 0)
+    for (int32_t i = 0; i < m_; ++i) {
+      const int32_t pair = pair_of[static_cast<size_t>(i)];
+      const bool alone = id_[static_cast<size_t>(i)] >= 0 && pair < 0;
+      if ((pair >= 0 && pairs[static_cast<size_t>(pair)].first == i) ||
+          (alone && pair_of[static_cast<size_t>(nearest_[static_cast<size_t>(i)])] >= 0))
         pending_.push_back(i);
+    }
     for (const auto& [a, b] : pairs) {
       const auto kept = static_cast<size_t>(a), gone = static_cast<size_t>(b);
       merges.push_back({cost_[kept], id_[kept], id_[gone]});
       id_[kept] = static_cast<int32_t>(n_ + static_cast<int64_t>(merges.size()) - 1), id_[gone] = -1;
       weight_[kept] += weight_[gone];
-      pending_.push_back(a);
     }
+  }
+
+  // A pair's distances to the single clusters before its first slot: two rows of the triangle.
+  void join_row(const Joined& pair, const std::vector<int32_t>& singles) {
+    double *const kept = distances_ + pair_count(pair.a), *const gone = distances_ + pair_count(pair.b);
+    for (const int32_t j : singles) {
+      if (j > pair.a) break;
+      kept[j] = pair.combine(kept[j], gone[j]);
+      gone[j] = kInfinity;
+    }
+    gone[pair.a] = kInfinity;
+  }
+
+  // The distances of a single cluster to the pairs whose first slots are before it: its row of the triangle, and where
+  // it is between the two of a pair, an entry of the second one's row.
+  void join_columns(const std::vector<Joined>& joined, int32_t j) {
+    double* const row = distances_ + pair_count(j);
+    for (const Joined& pair : joined) {
+      if (pair.a > j) break;
+      double& gone = pair.b < j ? row[pair.b] : distances_[pair_count(pair.b) + j];
+      row[pair.a] = pair.combine(row[pair.a], gone);
+      gone = kInfinity;
+    }
+  }
+
+  // Two pairs, p.a < q.a. The one of lower rank is combined first.
+  void join_pairs(const Joined& p, const Joined& q) {
+    double &aa = at(q.a, p.a), &ab = at(q.b, p.a), &ba = at(q.a, p.b), &bb = at(q.b, p.b);
+    aa = p.rank < q.rank ? q.combine(p.combine(aa, ba), p.combine(ab, bb))
+                         : p.combine(q.combine(aa, ab), q.combine(ba, bb));
+    ab = ba = bb = kInfinity;
   }
 
   // Moves the clusters together, in their order. Every distance moves towards the front, so rows are moved upward, and
@@ -224,15 +295,18 @@ void pair_distances(View<const T, 2> x, const Metric& metric, double* out, Run r
     for (int64_t other = 0; other <= panel; ++other) {
       run.poll();
       const int64_t begin = other * kPoints, count = std::min<int64_t>(kPoints, n - begin);
+      // The lanes are the columns of the triangle, so that a row's distances are adjacent.
       if (kernels_do)
-        kernels().index.tile[w.reduction](tiles.data() + panel * d * kPoints, tiles.data() + other * d * kPoints, d,
-                                          count, w.scale, block);
+        kernels().index.tile[w.reduction](tiles.data() + other * d * kPoints, tiles.data() + panel * d * kPoints, d,
+                                          lanes, w.scale, block);
       for (int64_t l = 0; l < lanes; ++l) {
-        const int64_t i = first + l;
+        const int64_t i = first + l, length = std::min(count, i - begin);
         double* const row = out + pair_count(i) + begin;
-        for (int64_t t = 0; t < std::min(count, i - begin); ++t)
-          row[t] = kernels_do ? metric.distance(block[t * kPoints + l], w)
-                              : metric.distance(rows.data() + i * d, rows.data() + (begin + t) * d);
+        if (kernels_do)
+          metric.distances(block + l * kPoints, length, w, row);
+        else
+          for (int64_t t = 0; t < length; ++t)
+            row[t] = metric.distance(rows.data() + i * d, rows.data() + (begin + t) * d);
       }
     }
   });

@@ -116,6 +116,14 @@ class MeanIndex {
     ++fresh_;
   }
 
+  // Sorts slots by where the tree has, or last had, their clusters: searches of neighbours one after the other find the
+  // leaves that they read in the cache. No answer depends on the order.
+  void arrange(std::vector<int32_t>& slots) const {
+    std::sort(slots.begin(), slots.end(), [&](int32_t a, int32_t b) {
+      return position_[static_cast<size_t>(a)] < position_[static_cast<size_t>(b)];
+    });
+  }
+
   void refresh(int64_t alive, Run run) {
     if (fresh_ > std::clamp<int64_t>(alive / 8, kPoints, kMostFresh)) build(run);
   }
@@ -155,7 +163,12 @@ class MeanIndex {
                                      Metric(MetricName::euclidean, 2, d), run);
     slots_.clear(), ids_.clear(), inverse_.clear(), tiles_.clear(), most_inverse_.clear();
     fresh_ = 0;
-    for (int64_t p = 0; p < m; ++p) insert(slots[static_cast<size_t>(tree_->row(p))]);
+    position_.resize(static_cast<size_t>(clusters_.n));
+    for (int64_t p = 0; p < m; ++p) {
+      const int32_t slot = slots[static_cast<size_t>(tree_->row(p))];
+      position_[static_cast<size_t>(slot)] = static_cast<int32_t>(p);
+      insert(slot);
+    }
     // Past the last leaf's points: no cluster.
     in_tree_ = tree_->leaves() * kPoints;
     slots_.resize(static_cast<size_t>(in_tree_), -1), ids_.resize(static_cast<size_t>(in_tree_), -2);
@@ -222,6 +235,7 @@ class MeanIndex {
   std::unique_ptr<KdTree> tree_;
   int64_t in_tree_ = 0, fresh_ = 0;
   std::vector<double> node_inverse_;  // (nodes) the largest 1/weight
+  std::vector<int32_t> position_;     // (n) of a slot when the tree was built
   std::vector<int32_t> slots_, ids_;  // (positions)
   std::vector<double> inverse_;       // (positions)
   AlignedVector<double> tiles_;       // fresh clusters, (tiles, d, kPoints)
@@ -328,6 +342,7 @@ class Ward {
   // the clusters alone, so threads do not matter.
   int64_t search(Run run) {
     std::atomic<int64_t> searches = 0;
+    index_.arrange(pending_);
     ScratchPool<AlignedVector<double>> scratch(
         [&] { return std::make_unique<AlignedVector<double>>(static_cast<size_t>(clusters_.d * kPoints)); });
     std::vector<NearList> found(pending_.size());

@@ -207,6 +207,15 @@ double Metric::distance(double reduced, const Within& w) const {
   return name_ == MetricName::euclidean ? std::sqrt(reduced) / w.scale : reduced;
 }
 
+void Metric::distances(const double* reduced, int64_t n, const Within& w, double* out) const {
+  if (name_ == MetricName::minkowski)
+    for (int64_t i = 0; i < n; ++i) out[i] = distance(reduced[i], w);
+  else if (name_ == MetricName::euclidean)
+    for (int64_t i = 0; i < n; ++i) out[i] = std::sqrt(reduced[i]) / w.scale;
+  else
+    std::copy_n(reduced, n, out);
+}
+
 double Metric::add(double sum, double difference, const Within& w) const {
   if (name_ == MetricName::manhattan) return sum + std::fabs(difference);
   if (name_ == MetricName::chebyshev) return std::max(sum, std::fabs(difference));

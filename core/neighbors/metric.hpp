@@ -54,6 +54,7 @@ class Metric {
   double distance(double reduced, const Within& w) const;
   // The reduced distance in the scale of w beyond which no distance is at most `limit`, where there is a band.
   double reduced_limit(double limit, const Within& w, double largest) const;
+  void distances(const double* reduced, int64_t n, const Within& w, double* out) const;  // of n of them
   // Reduced distance of one pair of embedded points, in the order of the kernels.
   double reduced(const double* x, int64_t stride_x, const double* y, int64_t stride_y, const Within& w) const;
   double add(double sum, double difference, const Within& w) const;  // one more coordinate

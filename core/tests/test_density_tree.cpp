@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -11,6 +12,7 @@
 #include "simd/kernels.hpp"
 #include "tree/condensed_tree.hpp"
 #include "tree/density_tree.hpp"
+#include "tree/selection.hpp"
 
 using namespace knoll;
 
@@ -132,6 +134,57 @@ TEST("density tree: the same tree by a kd-tree and by tiles") {
         CHECK(tree.bars == tiles.bars);
         CHECK(tree.core == tiles.core);
       }
+}
+
+TEST("density tree: lists are nearest rows, by row") {
+  std::mt19937_64 random(7);
+  const int64_t n = 9000, d = 2, k = 9;  // more rows than the blocks in which lists are moved
+  const std::vector<double> x = table("uniform", n, d, random);
+  const Tree tree = tree_of(x, d, k + 1, 2);
+  for (int64_t i = 0; i < n; i += 97) {
+    const auto square = [&](int64_t other) {
+      const double a = x[static_cast<size_t>(i * d)] - x[static_cast<size_t>(other * d)];
+      const double b = x[static_cast<size_t>(i * d + 1)] - x[static_cast<size_t>(other * d + 1)];
+      return a * a + b * b;
+    };
+    std::vector<int32_t> others(static_cast<size_t>(n));
+    std::iota(others.begin(), others.end(), 0);
+    others.erase(others.begin() + i);
+    std::partial_sort(others.begin(), others.begin() + k, others.end(),
+                      [&](int32_t p, int32_t q) { return square(p) < square(q); });
+    for (int64_t rank = 0; rank < k; ++rank)
+      CHECK(tree.near[static_cast<size_t>(i * k + rank)] == others[static_cast<size_t>(rank)]);
+  }
+}
+
+TEST("density tree: sums do not depend on the order of the rows") {
+  std::mt19937_64 random(8);
+  const size_t n = 80000;  // more than one thread sorts at once
+  std::vector<int64_t> cluster(n);
+  std::vector<double> value(n), weight(n);
+  for (size_t i = 0; i < n; ++i) {
+    cluster[i] = random() % 8 == 0 ? static_cast<int64_t>(random() % 50) : 3;
+    value[i] = static_cast<double>(random() % 1000) * 0.37, weight[i] = static_cast<double>(1 + random() % 5) / 3;
+  }
+  const auto sums = [&](int threads) {
+    std::vector<double> out(50);
+    const auto rows = static_cast<int64_t>(n);
+    ordered_sums(vector_view(std::as_const(cluster).data(), rows), vector_view(std::as_const(value).data(), rows),
+                 vector_view(std::as_const(weight).data(), rows), vector_view(out.data(), 50), Run{threads});
+    return out;
+  };
+  const std::vector<double> found = sums(1);
+  CHECK(sums(3) == found);
+  std::vector<std::pair<double, double>> terms;
+  for (size_t i = 0; i < n; ++i)
+    if (cluster[i] == 3) terms.emplace_back(value[i], weight[i]);
+  std::sort(terms.begin(), terms.end());
+  double sum = 0;
+  for (const auto& [level, mass] : terms) sum += mass * level;
+  CHECK(found[3] == sum);
+  std::reverse(cluster.begin(), cluster.end()), std::reverse(value.begin(), value.end());
+  std::reverse(weight.begin(), weight.end());
+  CHECK(sums(2) == found);
 }
 
 TEST("density tree: the choice of the search depends on the data") {

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "common/double_double.hpp"
+#include "common/parallel.hpp"
 
 namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kPollEvery = 1 << 16;
+constexpr int64_t kGrain = 1 << 14;
 
 }  // namespace
 
@@ -84,25 +86,35 @@ std::vector<double> node_weights(const TreeNodes& nodes, View<const double, 1> w
   return out;
 }
 
-CondensedClusters condense(const TreeNodes& nodes, View<const double, 1> weights, View<const double, 1> core,
-                           double least, View<int32_t, 1> cluster, View<double, 1> leaves, Run run) {
+CondensedClusters condense(const TreeNodes& nodes, View<const int64_t, 1> order, View<const double, 1> weights,
+                           View<const double, 1> core, double least, View<int64_t, 1> cluster, View<double, 1> leaves,
+                           Run run) {
   const int64_t n = cluster.shape[0];
   const auto count = static_cast<int64_t>(nodes.height.size());
-  const std::vector<double> weight = node_weights(nodes, weights);
+  std::vector<double> ordered(weights.empty() ? 0 : static_cast<size_t>(n));
+  for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = weights(order(static_cast<int64_t>(i)));
+  const std::vector<double> sums =
+      weights.empty() ? ordered : node_weights(nodes, vector_view(std::as_const(ordered).data(), n));
+  const auto weight = [&](size_t v) {
+    return sums.empty() ? static_cast<double>(nodes.end[v] - nodes.begin[v]) : sums[v];
+  };
   // A row of weight w is w copies that join at its core distance: one child of that weight where they join below the
   // height of its parent, else w children of weight 1.
   const auto row_weight = [&](int64_t i) {
+    if (ordered.empty()) return 1.0;
     const int32_t v = nodes.leaf_parent[static_cast<size_t>(i)];
-    const bool joined = v < 0 || core(i) < nodes.height[static_cast<size_t>(v)];
-    return weights.empty() ? 1.0 : joined ? weights(i) : std::min(weights(i), 1.0);
+    const bool joined = v < 0 || core(order(i)) < nodes.height[static_cast<size_t>(v)];
+    return joined ? ordered[static_cast<size_t>(i)] : std::min(ordered[static_cast<size_t>(i)], 1.0);
   };
-  std::vector<int32_t> large(static_cast<size_t>(count));  // children of weight ≥ least
-  for (int64_t v = 0; v < count; ++v)
-    if (weight[static_cast<size_t>(v)] >= least && nodes.parent[static_cast<size_t>(v)] >= 0)
-      ++large[static_cast<size_t>(nodes.parent[static_cast<size_t>(v)])];
-  for (int64_t i = 0; i < n; ++i)
-    if (row_weight(i) >= least && nodes.leaf_parent[static_cast<size_t>(i)] >= 0)
-      ++large[static_cast<size_t>(nodes.leaf_parent[static_cast<size_t>(i)])];
+  std::vector<uint8_t> large(static_cast<size_t>(count));  // children of weight ≥ least: 0, 1, or 2 for more
+  const auto count_child = [&](int32_t parent, double mass) {
+    if (mass < least || parent < 0) return;
+    uint8_t& number = large[static_cast<size_t>(parent)];
+    number = static_cast<uint8_t>(std::min(number + 1, 2));
+  };
+  for (size_t v = 0; v < nodes.height.size(); ++v) count_child(nodes.parent[v], weight(v));
+  if (least <= 1 || !ordered.empty())
+    for (int64_t i = 0; i < n; ++i) count_child(nodes.leaf_parent[static_cast<size_t>(i)], row_weight(i));
   run.poll();
 
   CondensedClusters found;
@@ -128,19 +140,26 @@ CondensedClusters condense(const TreeNodes& nodes, View<const double, 1> weights
   for (int64_t v = count; v-- > 0;) {  // parents first
     const auto at = static_cast<size_t>(v);
     if (nodes.parent[at] < 0)
-      of[at] = begin_cluster(-1, kInfinity, weight[at]);
+      of[at] = begin_cluster(-1, kInfinity, weight(at));
     else
-      std::tie(of[at], left[at]) = below(nodes.parent[at], weight[at]);
+      std::tie(of[at], left[at]) = below(nodes.parent[at], weight(at));
     if ((count - v) % kPollEvery == 0) run.poll();
   }
   if (count == 0 && n == 1) begin_cluster(-1, kInfinity, row_weight(0));
-  for (int64_t i = 0; i < n; ++i) {
+  // Rows that begin clusters of their own do so in the order of the tree; all others depend on their parents alone.
+  const auto place = [&](int64_t i) {
     const int32_t v = nodes.leaf_parent[static_cast<size_t>(i)];
-    double height = -1;
-    cluster(i) = 0;
-    if (v >= 0) std::tie(cluster(i), height) = below(v, row_weight(i));
-    leaves(i) = height >= 0 ? height : core(i);  // the copies of a heavy row part at its core distance
-  }
+    const int64_t row = order(i);
+    const auto [its, height] = v >= 0 ? below(v, row_weight(i)) : std::pair<int32_t, double>{0, -1.0};
+    cluster(row) = its;
+    leaves(row) = height >= 0 ? height : core(row);  // the copies of a heavy row part at its core distance
+  };
+  if (least <= 1 || !ordered.empty())
+    for (int64_t i = 0; i < n; ++i) place(i);
+  else
+    for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) place(i);
+    });
   return found;
 }
 

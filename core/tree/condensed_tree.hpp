@@ -35,11 +35,12 @@ struct CondensedClusters {
 // Going down from the root: children of weight ≥ least are *large*. Two or more large children begin clusters of their
 // own; one goes on as the same cluster; the others leave it.
 CondensedClusters condense(const TreeNodes& nodes,         // in
-                           View<const double, 1> weights,  // in  (n) in the order of the tree, or empty
-                           View<const double, 1> core,     // in  (n) in that order: where the copies of a row join
+                           View<const int64_t, 1> order,   // in  (n) the rows in the order of the tree
+                           View<const double, 1> weights,  // in  (n) by row, or empty
+                           View<const double, 1> core,     // in  (n) by row: where the copies of a row join
                            double least,
-                           View<int32_t, 1> cluster,  // out (n) the smallest cluster that each row belongs to
-                           View<double, 1> leaves,    // out (n) the height at which it leaves that cluster
+                           View<int64_t, 1> cluster,  // out (n) by row: the smallest cluster that it belongs to
+                           View<double, 1> leaves,    // out (n) by row: the height at which it leaves that cluster
                            Run run);
 
 }  // namespace knoll

@@ -29,7 +29,7 @@ struct SortedEdges {
   LargeArray<int64_t> ends;      // a·2³² + b
   int64_t count;
 
-  SortedEdges(std::vector<TreeEdge> edges, const ReachabilitySearch& search, double alpha, Run run)
+  SortedEdges(const std::vector<TreeEdge>& edges, const ReachabilitySearch& search, double alpha, Run run)
       : heights(make_large_array<uint64_t>(edges.size())),
         ends(make_large_array<int64_t>(edges.size())),
         count(static_cast<int64_t>(edges.size())) {
@@ -40,50 +40,68 @@ struct SortedEdges {
         ends[e] = int64_t{edges[e].a} << 32 | edges[e].b;
       }
     });
-    std::vector<TreeEdge>().swap(edges);
-    radix_sort(heights.get(), ends.get(), count, run);
   }
+  void sort(Run run) { radix_sort(heights.get(), ends.get(), count, run); }
   double height(int64_t e) const { return std::bit_cast<double>(heights[static_cast<size_t>(e)]); }
   int32_t a(int64_t e) const { return static_cast<int32_t>(ends[static_cast<size_t>(e)] >> 32); }
   int32_t b(int64_t e) const { return static_cast<int32_t>(ends[static_cast<size_t>(e)] & 0xffffffff); }
 };
 
-// The order of the rows and the bars between them. Each component is a list of positions; joining two of them appends
-// one list to the other, and the bar between them is the edge's key. A component that joined first lies inside of one
-// that joined later, so every component of {m ≤ h} is an interval.
+// An order of the positions in which components are intervals. Joining two components puts one behind the other; a
+// position knows its distance from the first position of the component that it was in when that was put behind another
+// one, and by the sum of these distances where it is in the end. A component that joined first lies inside of one that
+// joined later, so every component of {m ≤ h} is an interval.
 class Chains {
  public:
   explicit Chains(int64_t n) : links_(make_large_array<Link>(static_cast<size_t>(n))) {
-    for (int32_t p = 0; p < n; ++p) links_[static_cast<size_t>(p)] = {kInfinity, p, p, -1};
+    for (int32_t p = 0; p < n; ++p) links_[static_cast<size_t>(p)] = {p, 0, 1, -1};
   }
-  // Roots are lowest members, so a chain begins with its root and the higher root is appended.
-  void join(int32_t a, int32_t b, double bar) {
+  // Roots are lowest members, and the higher root is put behind.
+  void join(int32_t a, int32_t b, int64_t edge) {
     a = find(a), b = find(b);
     if (a > b) std::swap(a, b);
     Link &first = at(a), &second = at(b);
-    second.bar = bar;
     second.up = a;
-    at(first.last).next = b;
-    first.last = second.last;
+    second.offset = first.size;
+    second.edge = static_cast<int32_t>(edge);
+    first.size += second.size;
   }
   void prefetch(int32_t p) const { knoll::prefetch(&links_[static_cast<size_t>(p)], 1); }
-  bool is_root(int32_t p) const { return links_[static_cast<size_t>(p)].up == p; }
-  int32_t next(int32_t p) const { return links_[static_cast<size_t>(p)].next; }
-  double bar(int32_t p) const { return links_[static_cast<size_t>(p)].bar; }
+  // The edge that put a component behind another one whose first position is p; −1: none.
+  int32_t edge(int32_t p) const { return links_[static_cast<size_t>(p)].edge; }
+
+  // After the joins: puts the components themselves, several where distances are infinite, behind each other.
+  void close(int64_t n) {
+    int32_t before = 0;
+    for (int32_t p = 0; p < n; ++p)
+      if (at(p).up == p) at(p).offset = std::exchange(before, before + at(p).size);
+  }
+  // Where a position is in the order.
+  int32_t rank(int32_t p) const {
+    const Link* link = &links_[static_cast<size_t>(p)];
+    int32_t sum = link->offset;
+    for (; link->up != p; sum += link->offset) p = link->up, link = &links_[static_cast<size_t>(p)];
+    return sum;
+  }
 
  private:
   struct Link {
-    double bar;          // before the position
-    int32_t up;          // towards the root of its component
-    int32_t last, next;  // of a root: the end of its chain; of a position: who follows
+    int32_t up;      // towards the root of its component
+    int32_t offset;  // from the position `up`; 0 of a root
+    int32_t size;    // of a root's component
+    int32_t edge;
   };
   Link& at(int32_t p) { return links_[static_cast<size_t>(p)]; }
   int32_t find(int32_t p) {  // every position passed is moved two steps up
-    while (at(p).up != p) p = at(p).up = at(at(p).up).up;
+    while (at(p).up != p) {
+      Link &link = at(p), &above = at(link.up);
+      link.offset += above.offset;
+      p = link.up = above.up;
+    }
     return p;
   }
 
-  LargeArray<Link> links_;  // together, since a join touches all of them
+  LargeArray<Link> links_;  // 16 bytes, in one line of memory
 };
 
 // Orders the rows by the children of every node, which come by their lowest rows, so that order and bars are those of
@@ -137,44 +155,53 @@ void arrange(const std::vector<int32_t>& rows, const TreeNodes& nodes, View<int6
   }
 }
 
-// Rows in an order in which every component is an interval, and the bars between them. row_of (n): by position.
-std::vector<int32_t> chain_rows(const int32_t* row_of, int64_t n, const SortedEdges& edges, View<double, 1> bars,
-                                Run run) {
+Chains joined(int64_t n, const SortedEdges& edges, Run run) {
   constexpr int64_t kAhead = 16;
   Chains chains(n);
   for (int64_t e = 0; e < edges.count; ++e) {
     if (e % kPollEvery == 0) run.poll();
     if (e + kAhead < edges.count) chains.prefetch(edges.a(e + kAhead)), chains.prefetch(edges.b(e + kAhead));
-    chains.join(edges.a(e), edges.b(e), edges.height(e));
+    chains.join(edges.a(e), edges.b(e), e);
   }
-  std::vector<int32_t> rows;
-  rows.reserve(static_cast<size_t>(n));
-  for (int32_t p = 0; p < n; ++p) {
-    if (!chains.is_root(p)) continue;  // one chain, unless distances are infinite
-    for (int32_t q = p; q >= 0; q = chains.next(q)) {
-      bars(static_cast<int64_t>(rows.size())) = chains.bar(q);
-      rows.push_back(row_of[q]);
+  chains.close(n);
+  return chains;
+}
+
+// Rows in an order in which every component is an interval, and the bars between them. row_of (n): by position.
+std::vector<int32_t> ordered_rows(const int32_t* row_of, const Chains& chains, const SortedEdges& edges,
+                                  View<double, 1> bars, Run run) {
+  std::vector<int32_t> rows(static_cast<size_t>(bars.shape[0]));
+  for_chunks(bars.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (auto p = static_cast<int32_t>(begin); p < end; ++p) {
+      const int32_t rank = chains.rank(p), edge = chains.edge(p);
+      rows[static_cast<size_t>(rank)] = row_of[p];
+      bars(rank) = edge < 0 ? kInfinity : edges.height(edge);
     }
-  }
+  });
   return rows;
 }
 
 // The lists of nearest rows, as wide as a spanning tree needs them, and core distances as keys; by position.
 struct Lists {
   int64_t width;
-  LargeArray<int32_t> near;          // (n, width)
+  LargeArray<int32_t> own;           // their memory, unless they are where the result goes
+  int32_t* near;                     // (n, width)
   LargeArray<double> core, cleared;  // (n) c(p); the key of the last of a list
 };
 
-Lists lists_of(const ReachabilitySearch& search, int64_t kept, View<const double, 1> weights, double min_samples,
-               Run run) {
-  const int64_t n = search.size();
+// `out` (n, kept) is where the lists go in the end; they are made there where it is as wide.
+Lists lists_of(const ReachabilitySearch& search, View<int32_t, 2> out, View<const double, 1> weights,
+               double min_samples, Run run) {
+  const int64_t n = search.size(), kept = out.shape[1];
   const int64_t width = std::min(weights.empty() ? std::max(kept, kShortest) : kWeighted, n - 1);
-  Lists lists{width, make_large_array<int32_t>(static_cast<size_t>(n * width)),
-              make_large_array<double>(static_cast<size_t>(n)), make_large_array<double>(static_cast<size_t>(n))};
+  const bool there = kept == width && kept > 0 && out.stride[1] == 1 && out.stride[0] == kept;
+  auto own = there ? LargeArray<int32_t>() : make_large_array<int32_t>(static_cast<size_t>(n * width));
+  int32_t* const near = there ? out.data : own.get();
+  Lists lists{width, std::move(own), near, make_large_array<double>(static_cast<size_t>(n)),
+              make_large_array<double>(static_cast<size_t>(n))};
   double *const core = lists.core.get(), *const cleared = lists.cleared.get();
   if (width > 0)
-    search.nearest(width, lists.near.get(), cleared, run);
+    search.nearest(width, lists.near, cleared, run);
   else
     std::fill_n(cleared, n, kInfinity);
   if (!weights.empty()) {
@@ -182,12 +209,57 @@ Lists lists_of(const ReachabilitySearch& search, int64_t kept, View<const double
   } else {
     for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
-        core[p] = kept == 0      ? 0.0
-                  : kept < width ? search.key(p, lists.near[static_cast<size_t>(p * width + kept - 1)])
-                                 : cleared[p];
+        core[p] = kept == 0 ? 0.0 : kept < width ? search.key(p, lists.near[p * width + kept - 1]) : cleared[p];
     });
   }
   return lists;
+}
+
+// Moves record i of `width` numbers to record to[i], for all i, in place; `to` is a permutation of 0 … n − 1, and is
+// overwritten. First to the right block of 2^kBits records: every exchange brings one record there, and the ends of all
+// blocks stay in the cache. Then within the blocks.
+void permute_records(int32_t* records, int64_t width, int32_t* to, int64_t n, Run run) {
+  constexpr int kBits = 12;
+  const int64_t blocks = chunk_count(n, int64_t{1} << kBits);
+  std::vector<int64_t> next(static_cast<size_t>(blocks));  // the first record of a block that may belong elsewhere
+  for (int64_t b = 0; b < blocks; ++b) next[static_cast<size_t>(b)] = b << kBits;
+  for (int64_t b = 0; b < blocks; ++b) {
+    run.poll();
+    const int64_t end = std::min((b + 1) << kBits, n);
+    for (int64_t& i = next[static_cast<size_t>(b)]; i < end;) {
+      const int64_t block = to[i] >> kBits;
+      if (block == b) {
+        ++i;
+        continue;
+      }
+      const int64_t other = next[static_cast<size_t>(block)]++;
+      std::swap(to[i], to[other]);
+      std::swap_ranges(records + i * width, records + (i + 1) * width, records + other * width);
+    }
+  }
+  for_chunks(n, int64_t{1} << kBits, run, [&](int64_t, int64_t begin, int64_t end) {
+    const std::vector<int32_t> block(records + begin * width, records + end * width);
+    for (int64_t i = begin; i < end; ++i)
+      std::copy_n(block.data() + (i - begin) * width, width, records + to[i] * width);
+  });
+}
+
+// The lists by row, in place of those by position. row_of (n): by position.
+void give_lists(const Lists& lists, const int32_t* row_of, View<int32_t, 2> out, Run run) {
+  const int64_t n = out.shape[0], kept = out.shape[1];
+  if (lists.near != out.data) {
+    for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        for (int64_t rank = 0; rank < kept; ++rank) out(row_of[p], rank) = row_of[lists.near[p * lists.width + rank]];
+    });
+    return;
+  }
+  for_chunks(n * kept, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) lists.near[i] = row_of[lists.near[i]];
+  });
+  const auto to = make_large_array<int32_t>(static_cast<size_t>(n));
+  std::copy_n(row_of, n, to.get());
+  permute_records(lists.near, kept, to.get(), n, run);
 }
 
 }  // namespace
@@ -203,7 +275,7 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
   report.backend = search->backend();
   if (n == 0) return report;
 
-  Lists lists = lists_of(*search, kept, weights, min_samples, run);
+  Lists lists = lists_of(*search, near, weights, min_samples, run);
   // max(c(x), c(y), d/α) = max(α c(x), α c(y), d) / α: the core distances are stretched, and the heights shrunk again.
   // Keys are distances or their squares. Stretched, a core distance says nothing of the distances in its list.
   const double stretch = search->distance(4) == 4 * search->distance(1) ? alpha : alpha * alpha;
@@ -211,7 +283,7 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     for (int64_t p = 0; p < n; ++p) lists.core[static_cast<size_t>(p)] *= stretch;
   const int64_t within = alpha == 1 ? kept : 0;
   SpanningTree tree =
-      spanning_tree(*search, {lists.near.get(), lists.width, within, lists.core.get(), lists.cleared.get()}, run);
+      spanning_tree(*search, {lists.near, lists.width, within, lists.core.get(), lists.cleared.get()}, run);
   report.rounds = tree.rounds;
   report.components_after_lists = tree.components_after_lists;
   lists.cleared.reset();
@@ -229,17 +301,22 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     edges(e, 0) = found ? row_of[static_cast<size_t>(tree.edges[static_cast<size_t>(e)].a)] : -1;
     edges(e, 1) = found ? row_of[static_cast<size_t>(tree.edges[static_cast<size_t>(e)].b)] : -1;
   }
-  auto sorted = std::make_unique<const SortedEdges>(std::move(tree.edges), *search, alpha, run);
+  auto sorted = std::make_unique<SortedEdges>(tree.edges, *search, alpha, run);
+  std::vector<TreeEdge>().swap(tree.edges);
   search.reset();
-  const std::vector<int32_t> rows = chain_rows(row_of.get(), n, *sorted, bars, run);
-  sorted.reset();
-  arrange(rows, tree_nodes(bars, run), order, bars, run);
-  for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
-      for (int64_t rank = 0; rank < kept; ++rank)
-        near(row_of[static_cast<size_t>(p)], rank) =
-            row_of[static_cast<size_t>(lists.near[static_cast<size_t>(p * lists.width + rank)])];
+  sorted->sort(run);
+  // The chains are joined by one thread; the lists are ordered beside it.
+  std::unique_ptr<const Chains> chains;
+  for_chunks(2, 1, run, [&](int64_t which, int64_t, int64_t) {
+    if (which == 0)
+      chains = std::make_unique<const Chains>(joined(n, *sorted, run));
+    else
+      give_lists(lists, row_of.get(), near, run);
   });
+  lists.own.reset();
+  const std::vector<int32_t> rows = ordered_rows(row_of.get(), *chains, *sorted, bars, run);
+  chains.reset(), sorted.reset();
+  arrange(rows, tree_nodes(bars, run), order, bars, run);
   return report;
 }
 

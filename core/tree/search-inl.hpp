@@ -24,6 +24,11 @@ KNOLL_INLINE uint32_t lanes_near(const double* a, const double* box, int64_t d, 
   return near;
 }
 
+template <class R>
+static uint32_t tree_meets(const double* a, const double* box, int64_t d, double scale, const double* limits) {
+  return lanes_near<R>(a, box, d, broadcast(scale), limits);
+}
+
 // The reduced distances of one point, at steps of kPoints, to the kPoints points of a tile, and which are below a
 // limit. y − x instead of x − y: rounding is symmetric, and the sign does not survive |·| or the square.
 template <class R>
@@ -139,9 +144,46 @@ KNOLL_INLINE uint32_t nearest_of_many(const double* a, const double* b, const do
   return met;
 }
 
+// The lists of a tile's points among each other, which are empty before: nearly every point gets in, so four lanes take
+// each point at once. Where a key x is inserted, every entry above x moves one further; equal keys stay before x. NaN,
+// the distance of two lanes past the last point, is never below a key.
+template <class R>
+KNOLL_INLINE void nearest_among(const double* a, int64_t d, double scale, int64_t first, int64_t k, double* limits,
+                                double* keys, double* positions) {
+  const int64_t width = (k + 3) / 4 * 4;
+  for (int group = 0; group < kPoints; group += kLanes) {
+    f64 near[16], its[16];
+    for (int64_t i = 0; i < k; ++i) near[i] = broadcast(__builtin_inf()), its[i] = broadcast(0.0);
+    for (int t = 0; t < kPoints; ++t) {
+      f64 x = broadcast(0.0);
+      for (int64_t j = 0; j < d; ++j)
+        x = R::add(x, load(a + j * kPoints + group) - broadcast(a[j * kPoints + t]), broadcast(scale));
+      if (t >= group && t < group + kLanes) x[t - group] = __builtin_inf();
+      if (lane_bits(less(x, near[k - 1])) == 0) continue;
+      f64 carried = x, position = broadcast((double)(first + t));
+      for (int64_t i = 0; i < k; ++i) {
+        const f64 key = near[i], before = its[i];
+        const i64 moves = less(x, key);
+        near[i] = select(moves, carried, key), carried = select(moves, key, carried);
+        its[i] = select(moves, position, before), position = select(moves, before, position);
+      }
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int l = group + lane;
+      if (limits[l] < 0) continue;
+      for (int64_t i = 0; i < k; ++i) keys[l * width + i] = near[i][lane], positions[l * width + i] = its[i][lane];
+      limits[l] = near[k - 1][lane];
+    }
+  }
+}
+
 template <class R>
 static uint32_t tree_nearest(const double* a, const double* b, const double* box, int64_t d, double scale,
                              int64_t first, uint32_t self, int64_t k, double* limits, double* keys, double* positions) {
+  if (self != 0 && k <= 16) {
+    nearest_among<R>(a, d, scale, first, k, limits, keys, positions);
+    return ~(uint32_t)0;
+  }
   if (k <= 4) return nearest_in<R, 1>(a, b, box, d, scale, first, self, k, limits, keys, positions);
   if (k <= 8) return nearest_in<R, 2>(a, b, box, d, scale, first, self, k, limits, keys, positions);
   if (k <= 12) return nearest_in<R, 3>(a, b, box, d, scale, first, self, k, limits, keys, positions);
@@ -150,6 +192,7 @@ static uint32_t tree_nearest(const double* a, const double* b, const double* box
 }
 
 static constexpr TreeKernels tree_kernels = {
+    .meets = {tree_meets<Squares>, tree_meets<ScaledSquares>, tree_meets<Absolute>, tree_meets<Largest>},
     .below = {tree_below<Squares>, tree_below<ScaledSquares>, tree_below<Absolute>, tree_below<Largest>},
     .nearest = {tree_nearest<Squares>, tree_nearest<ScaledSquares>, tree_nearest<Absolute>, tree_nearest<Largest>},
 };

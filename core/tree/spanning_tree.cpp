@@ -83,13 +83,19 @@ class Boruvka {
     return tree_.edges.size() > before;
   }
 
-  // Offers the edges of the lists; a row whose list lies within its component has none any more.
+  // Offers the edges of the lists; a row whose list lies within its component has none any more. Every edge of p has
+  // m(p, ·) ≥ c(p), so one that is smaller than what p's component has is not p's; what p would offer to the other side
+  // is found there, in a list or by the search.
   void offer_lists(LeastEdges& least) {
     const auto rows = static_cast<int64_t>(open_.size());
     std::vector<uint8_t> stays(open_.size());
     for_chunks(rows, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int32_t p = open_[static_cast<size_t>(i)], here = component_[static_cast<size_t>(p)];
+        if (core_[p] >= least.key(here)) {
+          stays[static_cast<size_t>(i)] = 1;
+          continue;
+        }
         for (int64_t rank = 0; rank < rows_.width; ++rank) {
           const int32_t q = rows_.near[p * rows_.width + rank], there = component_[static_cast<size_t>(q)];
           if (here == there) continue;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kLeavesAtOnce = 8;
+constexpr int64_t kTestLanesFrom = 4;  // dimensions from which lanes are tested against nodes of
+constexpr int32_t kFewLeaves = 4;      // so many leaves
 
 // The k least (key, position) of each lane, ascending, as TreeKernels::nearest has them. Keys equal to the last one do
 // not get in.
@@ -56,7 +58,13 @@ struct Queries {
   const double *low, *high;
   int64_t lanes;
   alignas(32) double limits[kPoints];  // of keys; −1 where a lane asks for nothing
-  double largest() const { return *std::max_element(limits, limits + kPoints); }
+  double largest() const {             // in independent chains
+    double most[8];
+    std::copy_n(limits, 8, most);
+    for (int l = 8; l < kPoints; l += 8)
+      for (int k = 0; k < 8; ++k) most[k] = limits[l + k] > most[k] ? limits[l + k] : most[k];
+    return *std::max_element(most, most + 8);
+  }
 };
 
 template <class T>
@@ -291,6 +299,9 @@ class TreeSearch : public ReachabilitySearch {
     const auto open = [&](int32_t node) {
       return Open{skip(node, most) ? kInfinity : tree_.nearest(queries.low, queries.high, node, anywhere_), node};
     };
+    // In several dimensions the box of the queries is much wider than their balls: no lane may meet a node that it
+    // meets.
+    const bool tests_lanes = tree_.dims() >= kTestLanesFrom && !tree_.metric().has_band();
     arrive(home);
     stack[top++] = open(0);
     while (top > 0) {
@@ -301,6 +312,7 @@ class TreeSearch : public ReachabilitySearch {
         if (node.begin != home) arrive(node.begin);
         continue;
       }
+      if (tests_lanes && node.end - node.begin <= kFewLeaves && !is_met(queries, index)) continue;
       const Open left = open(node.child), right = open(node.child + 1);
       const bool left_first = left.near < right.near ||
                               (left.near == right.near && home < tree_.nodes()[static_cast<size_t>(right.node)].begin);
@@ -308,6 +320,11 @@ class TreeSearch : public ReachabilitySearch {
       if (farther.near < limit) stack[top++] = farther;
       if (nearer.near < limit) stack[top++] = nearer;
     }
+  }
+
+  bool is_met(const Queries& queries, int32_t node) const {
+    return kernels().tree.meets[anywhere_.reduction](queries.tile, tree_.box(node), tree_.dims(), anywhere_.scale,
+                                                     queries.limits) != 0;
   }
 
   // found(lane, position, key) for all points whose key is below the lane's limit, which `found` may lower.

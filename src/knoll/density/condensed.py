@@ -7,7 +7,7 @@ a cluster is Σ w (λ of leaving it − λ of its birth) over its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +28,18 @@ def condense(
     order: Ints, bars: Floats, core: Floats, weights: Floats | None, min_cluster_size: float, threads: int
 ) -> CondensedTree:
     """Condense the tree given by the order of its rows and the bars between them."""
-    cluster, leaves = np.empty(len(order), np.int32), np.empty(len(order))
-    mass = None if weights is None else weights[order]
-    found = _core.condense_tree(bars, core[order], mass, float(min_cluster_size), cluster, leaves, threads)
-    row_cluster, row_height = np.empty(len(order), np.int64), np.empty(len(order))
-    row_cluster[order], row_height[order] = cluster, leaves
+    cluster, leaves = np.empty(len(order), np.int64), np.empty(len(order))
+    found = _core.condense_tree(order, bars, core, weights, float(min_cluster_size), cluster, leaves, threads)
     return CondensedTree(
-        row_cluster,
-        row_height,
+        cluster,
+        leaves,
         np.array(found["parent"], np.int64),
         np.array(found["birth"]),
         np.array(found["death"]),
         np.array(found["weight"]),
         np.ones(len(order)) if weights is None else weights,
         _least_height(bars, core, weights),
+        threads,
     )
 
 
@@ -63,6 +61,7 @@ class CondensedTree:
     weight: Floats  # (c,) at birth
     row_weight: Floats  # (n,)
     least_height: float  # > 0, of the tree: the level of equal rows, whose height is 0, is taken there
+    threads: int = 1
 
     @cached_property
     def unit(self) -> float:
@@ -81,11 +80,13 @@ class CondensedTree:
         Terms are added in ascending order, so that the last bit does not depend on the order of the rows.
         """
         scale, birth = power_below(float(self.weight.max())), self.level(self.birth)
-        mass, weight = self.row_weight / scale, self.weight / scale
+        weight = self.weight / scale
         stay = self.level(self.row_height) - birth[self.row_cluster]
-        own = _sums(self.row_cluster, mass, stay, len(birth))
+        own = np.empty(len(birth))
+        _core.ordered_sums(self.row_cluster, stay, self.row_weight / scale, own, self.threads)
         split = self.death >= 0
-        below = _sums(self.parent[1:], weight[1:], np.ones(len(weight) - 1), len(birth))
+        below = np.empty(len(birth))
+        _core.ordered_sums(self.parent[1:], np.ones(len(weight) - 1), weight[1:], below, 1)
         return np.where(split, own + below * (self.level(np.where(split, self.death, 1.0)) - birth), own)
 
     @property
@@ -164,18 +165,11 @@ class CondensedTree:
 
     def eom(self, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
         """Choose by excess of mass: the selection, no cluster inside another, with the largest total stability."""
-        best = self.relative_stability.copy()
-        below: list[list[float]] = [[] for _ in best]  # of the children
-        chosen = np.zeros(len(best), dtype=bool)
-        for c in range(len(best) - 1, -1, -1):
-            allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
-            total = sum(sorted(below[c]))  # in an order that no order of the rows changes
-            chosen[c] = allowed and total <= best[c]
-            if not chosen[c]:
-                best[c] = total
-            if c > 0:
-                below[self.parent[c]].append(float(best[c]))
-        return self._outermost(chosen)
+        chosen = np.empty(len(self.parent), dtype=bool)
+        _core.excess_of_mass(
+            self.parent, self.relative_stability, self.weight, float(max_cluster_size), allow_single_cluster, chosen
+        )
+        return chosen
 
     def best(self, k: int, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
         """Choose the k clusters, none inside another, with the largest total stability.
@@ -223,6 +217,8 @@ class CondensedTree:
 
     def merged(self, chosen: Bools, eps: float, *, allow_single_cluster: bool = False) -> Bools:
         """Replace clusters born below ε by the smallest clusters around them that were born above it."""
+        if not eps > 0:
+            return self._outermost(chosen)
         taken = np.zeros(len(chosen), dtype=bool)
         for c in np.flatnonzero(chosen).tolist():
             while self.birth[c] < eps:
@@ -236,33 +232,36 @@ class CondensedTree:
 
     def _outermost(self, chosen: Bools) -> Bools:
         """Leave out clusters inside of chosen ones."""
-        inside = np.zeros(len(chosen), dtype=bool)
-        for c in range(1, len(chosen)):  # parents come first
-            inside[c] = inside[self.parent[c]] or chosen[self.parent[c]]
-        return chosen & ~inside
+        return self._around(chosen) == np.arange(len(chosen))
+
+    def _around(self, chosen: Bools) -> Ints:
+        """(c,) the outermost chosen cluster that is a cluster or holds it, −1: none."""
+        around = np.empty(len(chosen), np.int64)
+        _core.enclosing_clusters(self.parent, chosen, around)
+        return around
 
     def select(self, chosen: Bools, root_height: float = np.inf, order: Ints | None = None) -> Selection:
         """Label the rows of the chosen clusters, numbered by their lowest rows, or in the `order` of clusters given.
 
         Where the root is chosen, rows that leave it above `root_height` are noise.
         """
-        around = np.where(chosen, np.arange(len(chosen)), -1)  # (c,) the chosen cluster that holds each cluster
-        for c in range(1, len(chosen)):
-            if around[c] < 0:
-                around[c] = around[self.parent[c]]
-        held = around[self.row_cluster]  # (n,)
-        found, first = np.unique(held, return_index=True)
-        clusters = found[found >= 0][np.argsort(first[found >= 0])] if order is None else order
+        around = self._around(chosen)
+        labels = np.empty(len(self.row_cluster), np.int64)
+        clusters = np.array(_core.number_by_rows(self.row_cluster, around, labels, self.threads), np.int64)
+        if order is not None:
+            labels, clusters = _renumbered(labels, clusters, order)
         number = np.full(len(chosen) + 1, -1)  # the last entry is that of −1
         number[clusters] = np.arange(len(clusters))
-        selection = Selection(self, clusters, number[held], number[around], root_height)
-        return replace(selection, labels=selection.label_of(self.row_cluster, self.row_height))
+        if len(clusters) and clusters[0] == 0:
+            labels[self.row_height > root_height] = -1
+        return Selection(self, clusters, labels, number[around], root_height)
 
 
-def _sums(group: Ints, weight: Floats, value: Floats, groups: int) -> Floats:
-    """Return Σ weight · value of each group, added in ascending order of value, then of weight."""
-    order = np.lexsort((weight, value, group))
-    return np.asarray(np.bincount(group[order], (weight * value)[order], groups), dtype=np.float64)
+def _renumbered(labels: Ints, clusters: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Number clusters in another order."""
+    number = np.full(len(clusters) + 1, -1)  # the last entry is that of −1
+    number[[int(np.flatnonzero(clusters == c)[0]) for c in order]] = np.arange(len(order))
+    return number[labels], order
 
 
 def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:

@@ -385,7 +385,7 @@ class DensityTree(Estimator):
 
     def _with_borders(self, labels: Ints, eps: float) -> Ints:
         if self.neighbors_ is not None:
-            labels = labels.copy()
+            labels = labels if self.present_ is None else labels.copy()  # those of core rows alone are needed again
             name, power = self._core_metric()
             _core.attach_borders(
                 self.points_, self.neighbors_, self.core_distances_, float(eps), name, power, labels, self._threads()
