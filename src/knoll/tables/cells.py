@@ -86,11 +86,12 @@ class Texts:
         missing = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(MISSING_WORDS)).to_numpy(zero_copy_only=False)
         if sentinels:
             missing |= pc.is_in(trimmed, value_set=pa.array(sentinels)).to_numpy(zero_copy_only=False)
-        kept = np.cumsum(~missing, dtype=np.int32) - 1
-        kept[missing] = -1
-        index = np.append(kept, np.int32(-1))[index]  # −1 takes the last entry
-        words = sorted({word for word in trimmed.filter(pa.array(missing)).to_pylist() if word})
-        return cls(trimmed.filter(pa.array(~missing)), index, tuple(words))
+        used = np.bincount(index[index >= 0], minlength=len(values)) > 0  # a dictionary may have more than these rows
+        kept = used & ~missing
+        number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+        index = np.append(number, np.int32(-1))[index]  # −1 takes the last entry
+        words = sorted({word for word in trimmed.filter(pa.array(used & missing)).to_pylist() if word})
+        return cls(trimmed.filter(pa.array(kept)), index, tuple(words))
 
     @cached_property
     def counts(self) -> Ints:
