@@ -84,7 +84,7 @@ def heights_are_those_of_scipy(case: Case, model: Any) -> str | None:
     if len(X) < 2:
         return None
     X = X - X.mean(axis=0) if case.parameters.get("metric") != "cosine" else X
-    metric = {"manhattan": "cityblock"}.get(str(model.metric), str(model.metric))
+    metric: Any = {"manhattan": "cityblock"}.get(str(model.metric), str(model.metric))
     with quiet():
         gaps = scipy.spatial.distance.pdist(X, metric)
         tree = scipy.cluster.hierarchy.linkage(np.maximum(gaps, 0.0), model.linkage)

@@ -25,7 +25,8 @@ from knoll._schema import Array, ArrayTuple, Boolean, Columns, Real, Text, Whole
 from knoll._typing import Bools, Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.exceptions import BadData, CollapsedComponentWarning, ConvergenceWarning
-from knoll.gaussian.covariance import COVARIANCE_TYPES, FLOOR, Covariance, estimated_types
+from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance, estimated_types
+from knoll.gaussian.moments import FLOOR
 from knoll.mixture import mixed_em as em
 from knoll.mixture.estimator import GaussianMixture
 from knoll.mixture.mixed_em import MixedRows, MixedState, Prior, Units

@@ -19,7 +19,8 @@ from knoll._common.loop import StepReport
 from knoll._common.mixed_table import MixedTable, group_patterns
 from knoll._common.rescale import exponents_of, times_power
 from knoll._typing import Bools, Codes, Floats, Ints
-from knoll.gaussian.covariance import SCATTER_COLUMNS, Covariance, Moments
+from knoll.gaussian.covariance import Covariance
+from knoll.gaussian.moments import SCATTER_COLUMNS, Moments
 from knoll.mixture.em import DEAD
 
 __all__ = [
