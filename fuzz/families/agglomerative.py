@@ -54,7 +54,8 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 def _has_ties(heights: Any) -> bool:
     """Whether rounding, or a rule for ties, may decide which pair merges."""
     heights = np.sort(heights)
-    return len(heights) > 1 and bool((np.diff(heights) <= 1e-9 * heights.max()).any())
+    with np.errstate(invalid="ignore"):  # heights beyond float64 are equal
+        return len(heights) > 1 and not bool((np.diff(heights) > 1e-9 * heights.max()).all())
 
 
 def the_tree_is_whole(case: Case, model: Any) -> str | None:
@@ -141,7 +142,13 @@ def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
 
 
 def powers_of_two_are_units(case: Case, model: Any) -> str | None:
-    """2^p X with a threshold 2^p has the same tree."""
+    """2^p X with a threshold 2^p has the same tree.
+
+    Ward's heights are w d² with w the harmonic mean of two weights: beyond a ratio of weights of 2^400 the range of
+    float64 has no room for both.
+    """
+    if model.linkage == "ward" and exponent_range(case.mass[case.present]) > 400:
+        return None
     if case.parameters.get("metric") == "cosine" or exponent_range(case.X) > 60 or case.X.dtype == np.float32:
         return None
     threshold = case.parameters.get("distance_threshold")

@@ -95,7 +95,7 @@ def probabilities_are_shares(case: Case, model: Any) -> str | None:
 
 
 def clusters_are_large_and_numbered(case: Case, model: Any) -> str | None:
-    """A cluster weighs at least min_cluster_size, and clusters are numbered by their first row of positive weight.
+    """A cluster weighs at least min_cluster_size, and clusters are numbered by weight, the largest first.
 
     Rows of noise that join the nearest cluster do not change the numbers. All rows together may be a single cluster,
     where that is allowed, however few they are.
@@ -107,8 +107,9 @@ def clusters_are_large_and_numbered(case: Case, model: Any) -> str | None:
         total = float(np.minimum(mass[labels == c], model.min_cluster_size).sum())
         if total < model.min_cluster_size * (1 - 1e-12) and not (model.allow_single_cluster and labels.max() == 0):
             return f"cluster {c} weighs {total}, less than {model.min_cluster_size}"
-    first = list(dict.fromkeys(labels[labels >= 0].tolist()))
-    return None if first == list(range(len(first))) else f"clusters come in the order {first}"
+    selection = model._selection()
+    weights = selection.tree.weight[selection.clusters]
+    return None if (np.diff(weights) <= 0).all() else f"clusters have the weights {weights}"
 
 
 def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:

@@ -129,6 +129,9 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
     options = {name: value for name, value in case.parameters.items() if name != "n_jobs"}
     with quiet():
         peer = Peer(**options).fit(X)
+    if int(model.min_samples) > 2:  # rows nearer than the core distance of the row before them tie: max(c, d) = c
+        same = np.allclose(model.core_distances_, peer.core_distances_, rtol=1e-9)
+        return None if same else "core_distances_ differ from scikit-learn's"
     if not np.array_equal(model.ordering_, peer.ordering_):
         return "ordering_ differs from scikit-learn's"
     with np.errstate(all="ignore"):

@@ -26,6 +26,7 @@ WORDS = {
         "relate t.csv --only gaussian-is-mixture-of-one",
         "relate - --only gaussian-is-mixture-of-one",
     ),
+    "tree": ("tree t.csv --out t", "tree - --out u"),
     "inspect": ("inspect m.knoll", None),
     "datasets": ("datasets digits", None),
     "info": ("info", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import replace
 from functools import partial
@@ -205,7 +206,8 @@ def _progress(meter: Meter, n: int, silent: bool, event: Event) -> None:
     if event.method != "plan":
         meter.fit(event)
     elif not silent and f"on {n} rows" not in event.stage:
-        echo("  plan: " + "\n    ".join(event.stage.splitlines()))
+        for line, begin in zip(event.stage.splitlines(), itertools.chain(["  plan: "], itertools.repeat("    "))):
+            echo(begin + line)
 
 
 def _confirmed(

@@ -251,9 +251,9 @@ class _Work:
         for name in sorted(self.names, key=lambda name: METHODS[name].answer_seconds):  # the quick ones first
             started, before = time.perf_counter(), len(self.found)
             self.asked.append(name)
-            self.watch.begin(name, "answers", "answers for the subsample")
             token = CancelToken(self.limit.for_answers(len(self.names) - len(self.asked) + 1))
             try:
+                self.watch.begin(name, "answers", "answers for the subsample")
                 with token:
                     self._propose_by(name, subsample, numbers)
             except KeyboardInterrupt:

@@ -249,19 +249,14 @@ class CondensedTree:
         labels = np.empty(len(self.row_cluster), np.int64)
         clusters = np.array(_core.number_by_rows(self.row_cluster, around, labels, self.threads), np.int64)
         if order is not None:
-            labels, clusters = _renumbered(labels, clusters, order)
+            rank = np.full(len(chosen), -1)
+            rank[order] = np.arange(len(order))
+            labels, clusters = np.append(rank[clusters], -1)[labels], order  # the last entry is that of −1
         number = np.full(len(chosen) + 1, -1)  # the last entry is that of −1
         number[clusters] = np.arange(len(clusters))
         if len(clusters) and clusters[0] == 0:
             labels[self.row_height > root_height] = -1
         return Selection(self, clusters, labels, number[around], root_height)
-
-
-def _renumbered(labels: Ints, clusters: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Number clusters in another order."""
-    number = np.full(len(clusters) + 1, -1)  # the last entry is that of −1
-    number[[int(np.flatnonzero(clusters == c)[0]) for c in order]] = np.arange(len(order))
-    return number[labels], order
 
 
 def _combined(a: Floats, b: Floats, k: int) -> tuple[Floats, Ints]:

@@ -135,7 +135,9 @@ class DensityTree(Estimator):
         "within_core_": Array("m m", "float64", low=0, none=True, sparse=True),
         "edges_": Array("* 2", "int32", low=0, below="m", none=True),
         "points_": Array("m d", sparse=True, when=lambda model: not model._pairwise()),
-        "fit_weights_": Array("m", "float64", low=0, strict=True, none=True),
+        "fit_weights_": Array(
+            "m", "float64", low=0, strict=True, none=True, also=lambda model, weights: _sum_fault(weights)
+        ),
         "present_": Array("m", "int64", low=0, increasing=True, none=True),
         "absent_points_": Array(
             lambda model: "* m" if model._pairwise() else "* d",
@@ -707,6 +709,11 @@ class DensityTree(Estimator):
 
 def _permutation_fault(order: Ints) -> str:
     return "" if np.array_equal(np.sort(order), np.arange(len(order))) else "must hold every row once"
+
+
+def _sum_fault(weights: Floats) -> str:
+    with np.errstate(over="ignore"):
+        return "" if np.isfinite(weights.sum()) else "has a sum beyond float64"
 
 
 def _with_own(graph: Any) -> Any:

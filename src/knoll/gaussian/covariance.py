@@ -326,10 +326,10 @@ class Full(_Matrices):
     scatter: ClassVar[int] = SCATTER_FULL
 
     @classmethod
-    def from_covariances(cls, means: Floats, covariances: Floats) -> Self:
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats | None = None) -> Self:
         """Build from Σ_c (k, d, d); those that cannot be factorised are clipped as in `update`."""
-        scale = np.sqrt(cls.diagonals(covariances).mean(axis=0))  # (d,)
-        return cls().update(Moments(np.ones(len(means)), means, covariances, scale))
+        unit = np.sqrt(cls.diagonals(covariances).mean(axis=0)) if scale is None else scale  # (d,)
+        return cls().update(Moments(np.ones(len(means)), means, covariances, unit))
 
     @classmethod
     def from_precisions_cholesky(
@@ -461,6 +461,12 @@ class Tied(_Matrices):
     direct: bool = True
 
     sides: ClassVar[str] = "d d"
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats) -> Self:
+        """Build from Σ (d, d)."""
+        one = cls().update(Moments(np.ones(1), means[:1], np.asarray(covariances)[None], scale))
+        return replace(one, means=means)
 
     @classmethod
     def from_precisions_cholesky(
@@ -597,6 +603,13 @@ class _Variances(Covariance):
     held: Pairs = ()
 
     scatter: ClassVar[int] = SCATTER_COLUMNS
+
+    @classmethod
+    def from_covariances(cls, means: Floats, covariances: Floats, scale: Floats) -> Self:
+        """Build from the variances (k, d) or (k,)."""
+        variances = np.asarray(covariances).reshape(len(means), -1)
+        columns = np.ascontiguousarray(np.broadcast_to(variances, means.shape))
+        return cls().update(Moments(np.ones(len(means)), means, columns, scale))
 
     @classmethod
     def from_precisions_cholesky(

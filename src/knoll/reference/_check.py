@@ -56,6 +56,16 @@ def _table(values: ArrayLike, name: str, ndim: int) -> Floats:
     return table
 
 
+def mixed_rows(X: Any, codes: Any) -> tuple[Floats, Ints]:
+    """Return the numbers, NaN where one is missing, and the levels, −1 there, of as many rows."""
+    _refuse_masked(X, "X")
+    _refuse_masked(codes, "codes")
+    points, levels = np.array(X, dtype=np.float64, ndmin=2), np.array(codes, dtype=np.int64, ndmin=2)
+    if len(points) != len(levels):
+        raise BadData(f"X has {len(points)} rows and codes has {len(levels)}. Give one row of each for every row.")
+    return points, levels
+
+
 def _refuse_masked(values: Any, name: str) -> None:
     rows = values if isinstance(values, list | tuple) else [values]
     hidden = sum(int(np.ma.count_masked(row)) for row in rows if isinstance(row, np.ma.MaskedArray))

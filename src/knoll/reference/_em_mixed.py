@@ -74,9 +74,7 @@ def em_mixed(
     >>> run(em_mixed(X, codes, *start, prior=0.01)).lam.argmax(axis=1).tolist()
     [0, 0, 0, 1, 1]
     """
-    points, levels = np.array(X, dtype=np.float64, ndmin=2), np.array(codes, dtype=np.int64, ndmin=2)
-    if len(points) != len(levels):
-        raise BadData(f"X has {len(points)} rows and codes has {len(levels)}. Give one row of each for every row.")
+    points, levels = check.mixed_rows(X, codes)
     if np.isinf(points).any():
         raise BadData("X has an infinite value. Drop such rows, or set it to NaN: then it counts as missing.")
     probabilities = [np.array(one, dtype=np.float64) for one in theta]

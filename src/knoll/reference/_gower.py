@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll._typing import Floats
-from knoll.exceptions import BadData
+from knoll.reference import _check as check
 
 
 def gower(X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None) -> Floats:
@@ -34,9 +34,7 @@ def gower(X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None) ->
     >>> gower([[0.0], [1.0], [float("nan")]], [[0], [1], [1]]).tolist()
     [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
-    points, levels = np.array(X, dtype=np.float64, ndmin=2), np.array(codes, dtype=np.int64, ndmin=2)
-    if len(points) != len(levels):
-        raise BadData(f"X has {len(points)} rows and codes has {len(levels)}. Give one row of each for every row.")
+    points, levels = check.mixed_rows(X, codes)
     if ranges is None:
         empty = np.isnan(points).all(axis=0)
         filled = np.where(empty, 0.0, points)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from knoll._typing import Floats, Ints
-from knoll.exceptions import BadData
 from knoll.reference import _check as check
 from knoll.reference._common import frozen
 
@@ -56,9 +55,7 @@ def kprototypes(
     >>> run(kprototypes(X, codes, [[0.0], [9.0]], [[0], [1]], 1.0)).labels.tolist()
     [0, 0, 1, 1]
     """
-    points, levels = np.array(X, dtype=np.float64, ndmin=2), np.array(codes, dtype=np.int64, ndmin=2)
-    if len(points) != len(levels):
-        raise BadData(f"X has {len(points)} rows and codes has {len(levels)}. Give one row of each for every row.")
+    points, levels = check.mixed_rows(X, codes)
     gamma = check.not_negative(gamma, "gamma", "It is what a category that differs costs.")
     start = np.array(means, dtype=np.float64, ndmin=2), np.array(modes, dtype=np.int64, ndmin=2)
     return frozen(_kprototypes(points, levels, *start, gamma, max_iter))
