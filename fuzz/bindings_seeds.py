@@ -104,7 +104,7 @@ class Recorder:
         for name, value in vars(self.core).items():
             if name in CLASSES:
                 value = self.wrapped_class(name, value)
-            elif callable(value) and not name.startswith("_"):
+            elif callable(value) and not name.startswith("_") and name not in LEFT_OUT:
                 value = self.wrapped(name, value)
             setattr(proxy, name, value)
         return proxy

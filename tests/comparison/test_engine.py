@@ -506,7 +506,7 @@ def test_progress_rises_to_one():
     fractions = [event.fraction for event in events]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
-    assert {"kmeans", "dbscan", "judge"} == {event.method for event in events}
+    assert {"plan", "kmeans", "dbscan", "judge"} == {event.method for event in events}
     assert all(event.memory > 0 for event in events)
 
 
