@@ -662,3 +662,14 @@ def test_rows_of_extreme_length_are_labelled_without_a_warning_of_numpy():
         warnings.simplefilter("error", RuntimeWarning)
         model.fit(X, sample_weight=[1e279, 1e27, 1e-49, 1e138, 1e57, 1e41])
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_vectors_are_orthogonal_where_groups_are_barely_linked():
+    """Links of e⁻⁴⁰ leave one component with a second eigenvalue that rounds to 1: any mixture of the two is a pair."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(30, 2)), rng.normal(size=(40, 2)) + 9.0])
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(X))
+        model = SpectralClustering(3, sigma=0.9, zero_diagonal=True, row_scaling="none").fit(X[order])
+        products = model.embedding_.T @ model.embedding_
+        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-10)

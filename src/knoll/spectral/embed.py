@@ -189,8 +189,7 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
         if len(rows) == 1:
             continue
         own, basis = eigh(M[np.ix_(rows, rows)])
-        lead = int(np.argmax(np.abs(basis.T @ first[rows, np.flatnonzero(found.order == c)[0]])))
-        basis = np.delete(basis, lead, axis=1)  # √d, which `first` has exactly
+        basis, lead = _beside(basis, first[rows, np.flatnonzero(found.order == c)[0]])
         block = np.zeros((n, len(rows) - 1))
         block[rows] = basis
         values.append(np.minimum(np.delete(own, lead), 1.0))  # rounding must not put it before another component's one
@@ -204,6 +203,19 @@ def dense_spectrum(matrix: Floats, labels: Ints, weights: Floats, m: int, thread
     images = times(M, V, threads)
     residuals = np.sqrt(np.square(images - V * every[kept]).sum(axis=0))
     return Spectrum(every[kept], V, images, residuals, 1, True, following, degrees, "LAPACK"), found
+
+
+def _beside(basis: Floats, known: Floats) -> tuple[Floats, int]:
+    """Leave a known eigenvector, √d, out of an orthonormal basis of eigenvectors; return the others, and its column.
+
+    Where an eigenvalue is nearly 1, too, the basis has √d as a mixture of columns. A reflection makes one column of
+    that mixture; it mixes only columns of equal eigenvalues, and the others stay orthogonal to √d.
+    """
+    shares = basis.T @ known
+    lead = int(np.argmax(np.abs(shares)))
+    shares[lead] += np.copysign(np.linalg.norm(shares), shares[lead])
+    reflected = basis - np.outer(basis @ shares, (2.0 / (shares @ shares)) * shares)
+    return np.delete(reflected, lead, axis=1), lead
 
 
 def sparse_spectrum(
