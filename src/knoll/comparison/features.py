@@ -52,12 +52,12 @@ class _Shared:
         s = _MIN_SAMPLES if _MIN_SAMPLES in subsample.trees else 1
         self.edges, lengths = subsample.spanning_tree(s)
         self.log_lengths = np.log(np.maximum(lengths, subsample.least_distance))
-        core = np.log(np.maximum(subsample.trees[s].core_distances_, subsample.least_distance))
+        core = np.log(np.maximum(subsample.core_distances(s), subsample.least_distance))
         clusters = int(pool.filled.max()) + 1
         order = np.argsort(-self.pair_heights, kind="stable")
         self.inner_modes = self._prominences(self.pairs[order], self.pair_heights[order], self.density, clusters)
         self.inner_gaps = self._prominences(self.edges, -self.log_lengths, -core, clusters)
-        centered = subsample.points - subsample.points.mean(axis=0)
+        centered = subsample.unit_points - subsample.unit_points.mean(axis=0)
         self.total = float((centered**2).sum())
         self.centered = centered
         self.square = (centered**2).sum(axis=1)

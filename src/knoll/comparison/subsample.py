@@ -24,6 +24,7 @@ _FEW = 5  # neighbours of the tree that counts clusters
 _LEAST_SIZES = (10, 20, 40)  # rows of a cluster that is counted
 _ABOUT = 1.25  # ratio of numbers of clusters that are about the same
 _MOST_NOISE = 0.3  # share of the rows
+_LEAST_MAGNITUDE, _MOST_MAGNITUDE = 1e-100, 1e100  # of the largest entry, for squares and their sums
 _DENSITY = 8  # the neighbour whose distance is the density
 
 
@@ -42,12 +43,23 @@ class Subsample:
         return len(self.points)
 
     @cached_property
+    def power(self) -> int:
+        """Lengths are measured in units of 2^power: 1, but at magnitudes whose squares leave float64."""
+        largest = float(np.abs(self.points).max())
+        return 0 if _LEAST_MAGNITUDE < largest < _MOST_MAGNITUDE or not largest > 0 else int(np.frexp(largest)[1])
+
+    @cached_property
+    def unit_points(self) -> Floats:
+        """(m, d) the rows in that unit."""
+        return self.points if self.power == 0 else np.ldexp(self.points, -self.power)
+
+    @cached_property
     def _nearest(self) -> tuple[Floats, Ints]:
         k = min(_NEAR + 1, self.n)
         distances, near = np.empty((self.n, k)), np.empty((self.n, k), np.int64)
         index = _core.Index(self.points, 0.0, "euclidean", 2.0, "auto", self.threads)
         index.knn(self.points, k, distances, near, self.threads)
-        return without_self(distances, near)
+        return without_self(np.ldexp(distances, -self.power), near)
 
     @property
     def near(self) -> Ints:
@@ -114,7 +126,7 @@ class Subsample:
     def pair_lengths(self) -> Floats:
         """(e,) the lengths of the edges."""
         a, b = self.pairs.T
-        return np.sqrt(((self.points[a] - self.points[b]) ** 2).sum(axis=1))
+        return np.sqrt(((self.unit_points[a] - self.unit_points[b]) ** 2).sum(axis=1))
 
     @cached_property
     def pair_heights(self) -> Floats:
@@ -148,14 +160,18 @@ class Subsample:
             out[far] = nearest_labels(self.points[far], self.points, labels, threads=self.threads)
         return out
 
+    def core_distances(self, min_samples: int) -> Floats:
+        """(m,) the core distances of a density tree."""
+        return np.ldexp(self.trees[min_samples].core_distances_, -self.power)
+
     def spanning_tree(self, min_samples: int) -> tuple[Labels, Floats]:
         """Return the minimum spanning tree of mutual reachability: edges, the shortest first, and their lengths."""
         tree = self.trees[min_samples]
         edges = tree._spanning_tree()
         assert edges is not None
         a, b = edges.T
-        core = tree.core_distances_
-        lengths = np.sqrt(((self.points[a] - self.points[b]) ** 2).sum(axis=1))
+        core = self.core_distances(min_samples)
+        lengths = np.sqrt(((self.unit_points[a] - self.unit_points[b]) ** 2).sum(axis=1))
         lengths = np.maximum(np.maximum(lengths, core[a]), core[b])
         order = np.lexsort((np.maximum(a, b), np.minimum(a, b), lengths))
         return np.ascontiguousarray(edges[order]), lengths[order]
