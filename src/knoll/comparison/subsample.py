@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from knoll import _core
+from knoll._common.rescale import extreme_exponent, largest_of, times_power
 from knoll._typing import Floats, Ints, Labels
 from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
@@ -24,7 +25,7 @@ _FEW = 5  # neighbours of the tree that counts clusters
 _LEAST_SIZES = (10, 20, 40)  # rows of a cluster that is counted
 _ABOUT = 1.25  # ratio of numbers of clusters that are about the same
 _MOST_NOISE = 0.3  # share of the rows
-_LEAST_MAGNITUDE, _MOST_MAGNITUDE = 1e-100, 1e100  # of the largest entry, for squares and their sums
+_ORDINARY = 330  # powers of two of the largest entry whose squares, and their sums, stay in float64
 _DENSITY = 8  # the neighbour whose distance is the density
 
 
@@ -45,13 +46,12 @@ class Subsample:
     @cached_property
     def power(self) -> int:
         """Lengths are measured in units of 2^power: 1, but at magnitudes whose squares leave float64."""
-        largest = float(np.abs(self.points).max())
-        return 0 if _LEAST_MAGNITUDE < largest < _MOST_MAGNITUDE or not largest > 0 else int(np.frexp(largest)[1])
+        return extreme_exponent(largest_of(self.points), _ORDINARY)
 
     @cached_property
     def unit_points(self) -> Floats:
         """(m, d) the rows in that unit."""
-        return self.points if self.power == 0 else np.ldexp(self.points, -self.power)
+        return np.asarray(times_power(self.points, -self.power))
 
     @cached_property
     def _nearest(self) -> tuple[Floats, Ints]:
@@ -59,7 +59,7 @@ class Subsample:
         distances, near = np.empty((self.n, k)), np.empty((self.n, k), np.int64)
         index = _core.Index(self.points, 0.0, "euclidean", 2.0, "auto", self.threads)
         index.knn(self.points, k, distances, near, self.threads)
-        return without_self(np.ldexp(distances, -self.power), near)
+        return without_self(times_power(distances, -self.power), near)
 
     @property
     def near(self) -> Ints:
@@ -162,7 +162,7 @@ class Subsample:
 
     def core_distances(self, min_samples: int) -> Floats:
         """(m,) the core distances of a density tree."""
-        return np.ldexp(self.trees[min_samples].core_distances_, -self.power)
+        return np.asarray(times_power(self.trees[min_samples].core_distances_, -self.power))
 
     def spanning_tree(self, min_samples: int) -> tuple[Labels, Floats]:
         """Return the minimum spanning tree of mutual reachability: edges, the shortest first, and their lengths."""
