@@ -8,6 +8,12 @@ import signal
 import pytest
 from hypothesis import settings
 
+# Threads of OpenBLAS and OpenMP that wait for work spin. With a test process for each processor they would take most of
+# the time of small fits, ten times that of the fit itself. Set before NumPy is loaded, and for processes that tests
+# start; tests of thread counts set limits of their own.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("fixed" if os.environ.get("CI") else "fresh")
