@@ -15,13 +15,18 @@ STEP := scripts/step.sh
 CORE := $(shell find core -type f ! -path '*/tests/*' 2>/dev/null)
 export VENV
 
-# A compiler cache, where there is one: the wheel that the tests build has been compiled before, at another place.
+# A compiler cache, where there is one: the wheel that the tests build has been compiled before, in another directory.
+# Paths below the base directory are hashed relative to it. It is the whole checkout, not core alone: the bindings also
+# include nanobind's headers from .venv, by absolute paths, and would never be found in the cache of another checkout.
 ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER := ccache
 export CCACHE_DIR := $(CURDIR)/build/ccache
-export CCACHE_BASEDIR := $(CURDIR)/core
+export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 endif
+
+# The package is installed in place, so each process that the tests start would compile its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Another PYTHON or CXX than last time makes everything anew.
 CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))

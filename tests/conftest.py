@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Threads of OpenBLAS and OpenMP that wait for work spin. With a test process for each processor they would take most of
+# the time of small fits, ten times that of the fit itself. Set before NumPy is loaded, and for processes that tests
+# start; tests of thread counts set limits of their own.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
@@ -33,3 +42,29 @@ def tour_page(tmp_path_factory):
     file = tmp_path_factory.mktemp("tour") / "tour.html"
     file.write_text(text, encoding="utf-8")
     return file
+
+
+@pytest.fixture(scope="session")
+def warm_server(tmp_path_factory):
+    """The socket of a process in which knoll is loaded (tests/warm)."""
+    folder, file = Path(__file__).parent / "warm", tmp_path_factory.mktemp("warm") / "socket"
+    words = [sys.executable, folder / "server.py", file]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout.readline() == b"ready\n"
+        yield file
+
+
+def _client(socket, kind):
+    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "warm" / "client.py"), str(socket), kind]
+
+
+@pytest.fixture(scope="session")
+def warm_knoll(warm_server):
+    """Words that begin a command: [*warm_knoll, "fit", …]."""
+    return _client(warm_server, "knoll")
+
+
+@pytest.fixture(scope="session")
+def warm_python(warm_server):
+    """Words before a program's text: [*warm_python, code]."""
+    return _client(warm_server, "python")

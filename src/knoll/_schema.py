@@ -25,24 +25,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = [
-    "Array",
-    "ArrayTuple",
-    "Attribute",
-    "Boolean",
-    "Columns",
-    "Real",
-    "Record",
-    "Text",
-    "Whole",
-    "check_attributes",
-    "no_factor",
-    "no_variances",
-    "not_all",
-    "not_columns",
-    "not_empty",
-]
-
 Sizes = dict[str, int]  # name of a side → its length, the same throughout a model
 
 _DTYPES = {

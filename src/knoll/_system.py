@@ -21,8 +21,6 @@ import knoll
 from knoll import _core
 from knoll.exceptions import InvalidParameter
 
-__all__ = ["available_threads", "build_facts", "free_memory", "peak_memory", "resolve_threads", "show_build"]
-
 
 def resolve_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's `n_jobs` into a number of threads: None all we may use, -1 all CPUs, -2 all but one, …"""

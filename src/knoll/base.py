@@ -25,8 +25,6 @@ from knoll._system import resolve_threads
 from knoll.exceptions import ModelFileError
 from knoll.validation import N_JOBS, Rule, check_parameters, check_points
 
-__all__ = ["Estimator", "all_or_nothing", "collect_warnings", "warn_caller"]
-
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 

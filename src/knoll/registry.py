@@ -12,8 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["METHODS", "Method", "compared", "display_names", "find", "title"]
-
 
 @dataclass(frozen=True)
 class Method:

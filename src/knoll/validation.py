@@ -20,21 +20,6 @@ from knoll._system import resolve_threads
 from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
 
-__all__ = [
-    "Choice",
-    "Flag",
-    "Instance",
-    "Number",
-    "Rule",
-    "check_parameters",
-    "check_points",
-    "check_weights",
-    "draw_seed",
-    "refuse_masked",
-    "refuse_not_finite",
-]
-
-
 # ---- parameters are declared as data -------------------------------------------------------------------------------
 
 

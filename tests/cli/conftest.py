@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -15,9 +14,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def knoll() -> Run:
+def knoll(warm_knoll) -> Run:
     def run(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-W", "error", "-m", "knoll", *map(str, words)]
+        command = [*warm_knoll, *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
     return run

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -57,10 +56,10 @@ def test_without_a_file_a_real_table_is_taken(tmp_path, call):
     assert summary["truth_scores"]["kmeans"]["ari"] > 0.5
 
 
-def test_a_bar_on_a_terminal(table, tmp_path):
+def test_a_bar_on_a_terminal(table, tmp_path, warm_knoll):
     """On a terminal the progress is one live line, which is gone at the end."""
     reader, writer = os.openpty()
-    words = [sys.executable, "-m", "knoll", "compare", str(table), "--out", str(tmp_path / "out"), *QUICK]
+    words = [*warm_knoll, "compare", str(table), "--out", str(tmp_path / "out"), *QUICK]
     done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=writer, env={**os.environ, "TERM": "xterm"})
     os.close(writer)
     shown = b""
@@ -116,10 +115,10 @@ def test_a_sample_is_told_with_its_certificate(tmp_path, call):
 # ---- --exact --------------------------------------------------------------------------------------------------------
 
 
-def answering(words, answer, folder):
+def answering(command, words, answer, folder):
     """Run on a terminal, and answer what is asked there; return what was shown and the exit code."""
     main_end, ours = os.openpty()
-    done = subprocess.Popen([sys.executable, "-m", "knoll", *words], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
+    done = subprocess.Popen([*command, *words], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
                             env={**os.environ, "TERM": "dumb"}, start_new_session=True)  # fmt: skip
     os.close(ours)
     shown = b""
@@ -136,9 +135,9 @@ def answering(words, answer, folder):
 
 
 @pytest.mark.parametrize(("answer", "written"), [(b"n\n", False), (b"\n", False), (b"y\n", True)])
-def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, written):
+def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, written, warm_knoll):
     words = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
-    shown, code = answering([*words, "--budget", "0.001"], answer, tmp_path)
+    shown, code = answering(warm_knoll, [*words, "--budget", "0.001"], answer, tmp_path)
     assert code == 0
     assert "This exceeds the budget or the free memory. Continue? [y/N]" in shown
     assert ("Nothing was done." in shown) == (not written)
@@ -146,20 +145,20 @@ def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, writt
     assert os.listdir(tmp_path) == (["out"] if written else [])
 
 
-def test_exact_asks_nothing_when_it_is_little(table, tmp_path):
+def test_exact_asks_nothing_when_it_is_little(table, tmp_path, warm_knoll):
     words = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--budget", "99"]
-    shown, code = answering(words, b"", tmp_path)
+    shown, code = answering(warm_knoll, words, b"", tmp_path)
     assert code == 0
     assert "--exact: every method on all 120 rows" in shown
     assert "[y/N]" not in shown
 
 
-def test_older_results_stay_when_the_answer_is_no(table, tmp_path, call):
+def test_older_results_stay_when_the_answer_is_no(table, tmp_path, call, warm_knoll):
     out = tmp_path / "out"
     assert call("compare", table, "--out", out, "--methods", "kmeans", "--k", "3", "--quiet") == (0, "", "")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     words = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
-    shown, code = answering([*words, "--budget", "0.001"], b"n\n", tmp_path)
+    shown, code = answering(warm_knoll, [*words, "--budget", "0.001"], b"n\n", tmp_path)
     assert code == 0
     assert "Nothing was done." in shown
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -64,8 +63,8 @@ def test_a_place_that_cannot_be_written_to(call, tmp_path):
     assert list(tmp_path.parent.glob(f".{tmp_path.name}.*.part")) == []
 
 
-def test_a_reader_that_goes_away_is_no_error():
-    command = [sys.executable, "-m", "knoll", "datasets", "digits"]
+def test_a_reader_that_goes_away_is_no_error(warm_knoll):
+    command = [*warm_knoll, "datasets", "digits"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("pixel_0_0,")
         process.stdout.close()

@@ -59,10 +59,10 @@ sys.exit(f"imported {{heavy}}" if heavy else 0)
     assert done.returncode == 0, done.stderr
 
 
-def test_help_answers_in_less_than_three_tenths_of_a_second(knoll):
+def test_help_answers_in_less_than_three_tenths_of_a_second():
     def seconds() -> float:
         before = time.perf_counter()
-        knoll("--help")
+        subprocess.run([sys.executable, "-W", "error", "-m", "knoll", "--help"], capture_output=True)
         return time.perf_counter() - before
 
     assert min(seconds() for _ in range(7)) < 0.3  # the best of seven: the machine may be busy

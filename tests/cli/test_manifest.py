@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -17,11 +16,11 @@ WRITTEN = ["labels.parquet", "models", "report.html", "summary.json"]
 
 
 @pytest.fixture(scope="module")
-def made(table, tmp_path_factory):
+def made(table, tmp_path_factory, warm_knoll):
     """Results of a run, to be copied."""
     out = tmp_path_factory.mktemp("made") / "out"
     words = ["compare", str(table), "--out", str(out), "--methods", "kmeans,dbscan", "--k", "2..3", "--budget", "2"]
-    subprocess.run([sys.executable, "-m", "knoll", *words, "--quiet"], check=True, timeout=300)
+    subprocess.run([*warm_knoll, *words, "--quiet"], check=True, timeout=300)
     return out
 
 
@@ -212,9 +211,9 @@ def test_what_appears_during_the_run_is_not_replaced(tmp_path, force):
     assert sorted(os.listdir(tmp_path / "out")) == ["report.html", kept.name]
 
 
-def test_two_runs_at_once_leave_one_whole_result(table, tmp_path):
+def test_two_runs_at_once_leave_one_whole_result(table, tmp_path, warm_knoll):
     out = tmp_path / "out"
-    words = [sys.executable, "-m", "knoll", "compare", str(table), "--out", str(out), "--force", *QUICK]
+    words = [*warm_knoll, "compare", str(table), "--out", str(out), "--force", *QUICK]
     runs = [subprocess.Popen([*words, "--seed", str(seed)]) for seed in range(2)]
     assert sorted({run.wait(300) for run in runs}) == [0]
     assert sorted(os.listdir(out)) == WRITTEN

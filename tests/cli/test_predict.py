@@ -112,8 +112,8 @@ def test_standard_input(call, model, labels, monkeypatch, content):
     assert [int(line.split(",")[1]) for line in out.splitlines()[1:]] == labels
 
 
-def test_a_pipe(model, labels):
-    words = [sys.executable, "-W", "error", "-m", "knoll", "predict", str(model), "-", "--quiet"]
+def test_a_pipe(model, labels, warm_knoll):
+    words = [*warm_knoll, "predict", str(model), "-", "--quiet"]
     done = subprocess.run(words, input=FORMATS["gzip"], capture_output=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")
     assert [int(line.split(b",")[1]) for line in done.stdout.splitlines()[1:]] == labels

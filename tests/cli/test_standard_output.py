@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import subprocess
-import sys
 
 import pytest
 
@@ -15,12 +14,11 @@ from knoll.cli._app import COMMANDS
 
 
 @pytest.fixture
-def bare(tmp_path):
+def bare(tmp_path, warm_knoll):
     """Run the command line in an empty folder, standard output as bytes; nothing may be written there."""
 
     def run(*words):
-        command = [sys.executable, "-W", "error", "-m", "knoll", *words]
-        done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=120)
+        done = subprocess.run([*warm_knoll, *words], capture_output=True, cwd=tmp_path, timeout=120)
         assert list(tmp_path.iterdir()) == []
         return done.returncode, done.stdout, done.stderr.decode()
 

@@ -47,24 +47,30 @@ def folder(tmp_path):
     return tmp_path
 
 
-def shell(words, streams, folder):
-    line = f"{shlex.quote(sys.executable)} -m knoll {words} {streams}"
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
-    )
-    assert "bug in knoll" not in done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture
+def shell(warm_knoll, folder):
+    """Run a command with these redirections."""
+
+    def run(words, streams, command=warm_knoll):
+        line = f"{shlex.join(command)} {words} {streams}"
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
+        )
+        assert "bug in knoll" not in done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_closed_streams(command, folder):
+def test_closed_streams(command, shell):
     named, piped = WORDS[command]
-    assert shell(named, "<&-", folder).returncode == 0
+    assert shell(named, "<&-").returncode == 0
     if piped is not None:
-        done = shell(piped, "<&-", folder)
+        done = shell(piped, "<&-")
         assert (done.returncode, done.stderr) == (2, "knoll: standard input is closed. Open it, or name a file.\n")
-    done = shell(named, ">&-", folder)
+    done = shell(named, ">&-")
     assert (done.returncode, done.stderr) == (
         2,
         "knoll: standard output is closed. Open it, or redirect it to a file.\n",
@@ -72,10 +78,20 @@ def test_closed_streams(command, folder):
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_a_pipe_that_ends_early(command, folder):
-    done = shell(WORDS[command][0], "| head -c 1; exit ${PIPESTATUS[0]}", folder)
+def test_a_pipe_that_ends_early(command, shell):
+    done = shell(WORDS[command][0], "| head -c 1; exit ${PIPESTATUS[0]}")
     assert done.returncode in (0, 141)
     assert "Broken pipe" not in done.stderr
+
+
+def test_an_interpreter_that_starts_so(shell):
+    """As above, in a process that is started with these streams, not forked."""
+    command = [sys.executable, "-m", "knoll"]
+    assert shell("datasets iris", "<&-", command).returncode == 0
+    assert shell("predict m.knoll -", "<&-", command).stderr.startswith("knoll: standard input is closed.")
+    assert shell("datasets iris", ">&-", command).stderr.startswith("knoll: standard output is closed.")
+    done = shell("datasets digits", "| head -c 1; exit ${PIPESTATUS[0]}", command)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 ODD = {

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 
@@ -15,7 +16,6 @@ import pytest
 from knoll.cli import _terminal, main
 from knoll.cli._terminal import VisibleBytes, json_text, visible
 
-KNOLL = [sys.executable, "-m", "knoll"]
 EVIL = "\x1b[2J\x1b]0;owned\x07\x00\x7f\x9b\u202e\u2066\u200f\udcff\n\ta"
 
 
@@ -60,7 +60,7 @@ def evil(tmp_path):
     return path
 
 
-def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path):
+def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path, warm_knoll):
     """On a pseudo-terminal, where rich draws and click keeps colours; what knoll draws itself moves the cursor only."""
     model, id_name = tmp_path / "m.knoll", "\x1b]0;owned\x07id"
     commands = [
@@ -78,7 +78,7 @@ def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path):
     ]
     for words in commands:
         master, slave = pty.openpty()
-        process = subprocess.Popen([*KNOLL, *map(str, words)], stdin=slave, stdout=slave, stderr=slave)
+        process = subprocess.Popen([*warm_knoll, *map(str, words)], stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         seen = b""
         while True:
@@ -140,23 +140,23 @@ def model(tmp_path):
 
 @pytest.mark.parametrize("words", ["fit kmeans -", "predict m.knoll -", "compare -", "relate -"])
 @pytest.mark.parametrize("redirect", ["<&-", "0>/dev/null"])
-def test_a_standard_input_that_cannot_be_read(model, tmp_path, words, redirect):
-    line = f"'{sys.executable}' -m knoll {words} {redirect}"
+def test_a_standard_input_that_cannot_be_read(model, tmp_path, words, redirect, warm_knoll):
+    line = f"{shlex.join(warm_knoll)} {words} {redirect}"
     done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("knoll: standard input ")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_closed_standard_error(model, tmp_path):
+def test_a_closed_standard_error(model, tmp_path, warm_knoll):
     for words, code in (("fit kmeans nowhere.csv", 2), ("predict m.knoll t.csv", 0), ("relate t.csv", 0)):
-        line = f"'{sys.executable}' -m knoll {words} 2>&-"
+        line = f"{shlex.join(warm_knoll)} {words} 2>&-"
         done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == code, (words, done.stdout)
         assert "knoll:" not in done.stdout
 
 
-def test_a_name_that_is_no_text(model, tmp_path):
+def test_a_name_that_is_no_text(model, tmp_path, warm_knoll):
     for content, ending in ((b"a,b\n1,2\n3,4\n9,9\n", b"csv"), (b"", b"parquet"), (b"", b"feather"), (b"", b"npy")):
         name = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xff\xfe." + ending))
         with open(name, "wb") as file:
@@ -164,11 +164,11 @@ def test_a_name_that_is_no_text(model, tmp_path):
             if not content:
                 _write(file, ending)
         for words in (("fit", "kmeans", name, "--param", "n_clusters=2", "--json"), ("predict", model, name)):
-            done = subprocess.run([*KNOLL, *words], capture_output=True, timeout=120)
+            done = subprocess.run([*warm_knoll, *words], capture_output=True, timeout=120)
             assert done.returncode == 0, done.stderr
             assert b"\\udcff\\udcfe." in done.stdout + done.stderr
         words = ("compare", name, "--methods", "kmeans", "--k", "2", "--budget", "1", "--out", f"{name}.out")
-        done = subprocess.run([*KNOLL, *words, "--quiet"], capture_output=True, timeout=120)
+        done = subprocess.run([*warm_knoll, *words, "--quiet"], capture_output=True, timeout=120)
         assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -9,8 +9,6 @@ from knoll import _core
 from knoll.exceptions import Cancelled
 from knoll.validation import Number, check_parameters
 
-__all__ = ["CancelToken", "raise_if_cancelled"]
-
 
 class CancelToken:
     """A request to stop what a thread computes, made by another thread or by the clock.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Cost", "Seconds", "linear_cost"]
-
 _BUFFERS = 1 << 21  # bytes that do not grow with the rows
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from knoll._common.cancel import raise_if_cancelled
 
-__all__ = ["interruptible"]
-
 
 def interruptible(work: Callable[[], Any]) -> Any:
     """Run `work` in a thread and wait for its result; Ctrl-C or a cancelled token ends the wait."""

@@ -16,8 +16,6 @@ import scipy.linalg
 from knoll import _core
 from knoll._typing import Floats
 
-__all__ = ["eigh", "inner", "svd", "times"]
-
 _SMALL = 64  # rows: OpenBLAS takes threads for products of more than 64³ multiplications
 _BLOCK = 32  # reflections that are applied at once
 

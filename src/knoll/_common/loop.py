@@ -15,8 +15,6 @@ import numpy as np
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["History", "StepReport", "iterate", "live", "make_history"]
-
 State = TypeVar("State")
 History = dict[str, Floats | Ints]
 

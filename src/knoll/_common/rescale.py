@@ -35,30 +35,6 @@ from knoll._common.sparse import column_ends, dense_rows, is_sparse
 from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 
-__all__ = [
-    "RadiusRescaling",
-    "RescaledRows",
-    "Rescaling",
-    "affinity_exponent",
-    "as_dtype",
-    "by_scale",
-    "cast_in_range",
-    "directions",
-    "exponent_of",
-    "exponents_of",
-    "extreme_exponent",
-    "is_extreme",
-    "is_plain",
-    "largest_of",
-    "near_one",
-    "power_below",
-    "present_rows",
-    "row_largest",
-    "times_power",
-    "weight_exponent",
-    "without_absent",
-]
-
 # Squares of single precision, which fast routes work in, reach 2^±126: with data up to 2^32 and differences down to
 # 2^−24 of it, neither end is reached.
 _NEAR = 32

@@ -16,8 +16,6 @@ from knoll import _core
 from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
 
-__all__ = ["Multiset", "kmeans_plus_plus", "multiset", "random_rows"]
-
 # How the number of a draw is packed: restart, step and trial in 16, 32 and 16 bits.
 _MOST_RESTARTS, _MOST_CENTERS, _MOST_TRIALS = 2**16, 2**32, 2**16
 

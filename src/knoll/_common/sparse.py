@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from knoll.exceptions import BadData
 
-__all__ = ["check_compressed", "column_ends", "dense_rows", "is_sparse"]
-
 
 def is_sparse(points: Any) -> bool:
     """Return whether the points are a sparse matrix or array."""

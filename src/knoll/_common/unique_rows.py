@@ -19,17 +19,6 @@ from knoll import _core
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints, Labels
 
-__all__ = [
-    "UniqueRows",
-    "equal_rows",
-    "find_unique_rows",
-    "graph_digest",
-    "labels_by_digest",
-    "merge_equal_rows",
-    "row_digests",
-]
-
-
 _FEWEST = 16384  # rows: the pairs of fewer are done in a fraction of a second, equal or not
 _SAMPLE = 1024  # rows that are compared, to decide whether merging pays
 _REPEATED = 4  # of them that equal another one: then a row of n has about n/2¹⁷ equals or more

@@ -9,8 +9,6 @@ import click
 
 import knoll
 
-__all__ = ["COMMANDS", "app"]
-
 # Command → the line that `knoll --help` shows, the first of the command's own help.
 COMMANDS = {
     "compare": "Find out which clusters your table has, by several methods.",

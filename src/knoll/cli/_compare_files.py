@@ -22,8 +22,6 @@ from knoll.tables.missing import FALLBACK
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-__all__ = ["STEPS", "answers_of", "write_results"]
-
 STEPS = ("pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
 _MOST_SECONDS = 6.0  # and no more than this

@@ -12,8 +12,6 @@ from click.core import ParameterSource
 from knoll.cli._options import parse_value
 from knoll.registry import compared, find
 
-__all__ = ["ALTERNATIVES", "command_line", "parse_methods", "parse_numbers", "parse_settings"]
-
 ALTERNATIVES = ("alternative-1", "alternative-2")  # names of the files and columns of the next best answers
 _SILENT = ("quiet", "as_json", "force")  # options that change nothing in the results
 

@@ -15,8 +15,6 @@ from knoll.comparison import Candidate, Comparison
 from knoll.comparison.result import table_lines
 from knoll.registry import METHODS, display_names, title
 
-__all__ = ["print_result"]
-
 
 def print_result(found: Comparison, out: Path, form: str) -> None:
     """Show the profile's remarks, a short table, the recommendation, and where the files are."""

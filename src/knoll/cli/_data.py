@@ -19,8 +19,6 @@ from knoll.tables import NOT_REQUESTED, Rules, Table, TableSource, fill_missing,
 from knoll.tables.source import in_memory
 from knoll.tables.typed import typed_table
 
-__all__ = ["dataset_classes", "open_data", "read_data", "read_typed", "shape"]
-
 
 def open_data(
     data: str, header: bool | None, expected: Sequence[str] = ()

@@ -14,8 +14,6 @@ import click
 
 from knoll.cli._terminal import VisibleBytes, on_terminal
 
-__all__ = ["STANDARD", "CannotWrite", "check_folder", "folder", "part_name", "whole_file"]
-
 STANDARD = "-"  # the name of standard output, as of standard input
 
 

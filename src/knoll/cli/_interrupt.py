@@ -6,8 +6,6 @@ import signal
 import threading
 from typing import Any
 
-__all__ = ["DeferredInterrupt"]
-
 
 class DeferredInterrupt:
     """Defer SIGINT from `begin` to `end`, which returns whether one came."""

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SUMMARY", "manifest", "names_of", "owned", "sealed"]
-
 SUMMARY = "summary.json"
 
 _NAME = re.compile(r"report\.html|labels\.(csv|parquet)|models/[a-z0-9-]+\.knoll")  # no summary leads elsewhere

@@ -13,28 +13,6 @@ import click
 if TYPE_CHECKING:
     from knoll.tables import Rules
 
-__all__ = [
-    "as_json",
-    "columns",
-    "force",
-    "header",
-    "id_column",
-    "ignore",
-    "jobs",
-    "log",
-    "missing",
-    "missing_rule",
-    "out_folder",
-    "parse_columns",
-    "parse_rules",
-    "parse_value",
-    "quiet",
-    "scale",
-    "seed",
-    "table_argument",
-    "types",
-]
-
 Decorator = Callable[[Any], Any]
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LabelsFile", "check_new", "check_outputs"]
-
 
 def check_outputs(*paths: Path | None, force: bool, inputs: Sequence[str | Path] = ()) -> None:
     """Refuse, before any work is done, to replace a file without --force, or an input of the command at all.

@@ -15,8 +15,6 @@ from knoll.cli._terminal import echo
 if TYPE_CHECKING:
     from knoll.comparison import Event
 
-__all__ = ["Meter", "counting", "event_line", "showing"]
-
 _WIDE = 90  # columns of a terminal that leave space for a bar and a clock beside the text
 _QUIET = 1.0  # seconds: stages that pass faster get no line of their own
 _STEP = 0.01  # of the whole that a step after the fit counts for

@@ -16,8 +16,6 @@ import click
 from knoll.cli._files import CannotWrite, check_folder, part_name
 from knoll.cli._manifest import names_of, owned
 
-__all__ = ["check_results", "whole_results"]
-
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)  # of a write to an open file
 
 

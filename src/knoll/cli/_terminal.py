@@ -13,8 +13,6 @@ import re
 import sys
 from typing import IO, Any
 
-__all__ = ["VisibleBytes", "echo", "json_text", "on_terminal", "visible"]
-
 
 def visible(text: str, keep: str = "") -> str:
     r"""Write what cannot be printed as an escape such as \x1b; the characters in `keep` stay.

@@ -26,8 +26,6 @@ from knoll.report.tree import tree_page
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-__all__ = ["TreeFit", "fit_tree", "write_tree"]
-
 _MIN_SAMPLES = 10
 _LEAST_SHARE = 0.01  # of the rows are in the smallest cluster, if nothing else is requested
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from knoll.comparison import Comparison, Event
     from knoll.tables import Rules, Table
 
-__all__ = ["command"]
-
 EMBEDDED = "iris"
 
 

@@ -18,8 +18,6 @@ from knoll.cli._terminal import echo
 if TYPE_CHECKING:
     from knoll.datasets import Dataset
 
-__all__ = ["command"]
-
 
 @click.command("datasets")
 @click.argument("name", required=False)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Labels = NDArray[np.int64]
 
-__all__ = ["SETTINGS", "command"]
-
 BOXES = 9  # the paper's algorithms 2 to 10, on each data set
 
 

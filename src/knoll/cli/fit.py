@@ -21,8 +21,6 @@ from knoll.registry import METHODS, find
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-__all__ = ["command"]
-
 
 class _MethodName(click.ParamType):  # type: ignore[type-arg]  # click before 8.2 has no arguments here
     """A name or a short name of a method that is registered when the command runs."""

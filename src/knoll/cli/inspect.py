@@ -14,8 +14,6 @@ from knoll.cli._terminal import echo, json_text
 if TYPE_CHECKING:
     from knoll.models import Info
 
-__all__ = ["command"]
-
 
 @click.command("inspect")
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from knoll.models import Model
     from knoll.tables import MissingValues, Piece, TableSource
 
-__all__ = ["command"]
-
 
 @click.command("predict")
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")

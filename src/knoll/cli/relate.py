@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from knoll.relations import Certificate, Relation
 
-__all__ = ["command"]
-
 EMBEDDED = "x1500"
 
 

@@ -17,8 +17,6 @@ from knoll.cli._output import check_new
 from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
 
-__all__ = ["command"]
-
 
 @click.command("tour")
 @_options.out_folder(

@@ -19,8 +19,6 @@ from knoll.cli._terminal import echo, json_text
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-__all__ = ["command"]
-
 EMBEDDED = "iris"
 STEPS = ("tree", "page", "labels", "model")
 

@@ -13,9 +13,6 @@ from knoll._common.rescale import RadiusRescaling
 from knoll._common.unique_rows import find_unique_rows, merge_equal_rows
 from knoll._typing import Bools, Floats, Ints
 
-__all__ = ["Ends", "KernelDensity", "Modes", "bin_seeds", "find_modes", "thin_out"]
-
-
 _SMALL = 1e-3  # scikit-learn's rule of a small step, in bandwidths
 _MOST_STEPS = 2**62  # what the core counts to
 _SMALL_GAUSSIAN = 1e-6  # the step that ends a Gaussian ascent, in bandwidths

@@ -21,8 +21,6 @@ from knoll.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from knoll.density.reachability import Attached
 
-__all__ = ["CondensedTree", "Selection", "SelectionRule", "condense"]
-
 
 def condense(
     order: Ints, bars: Floats, core: Floats, weights: Floats | None, min_cluster_size: float, threads: int

@@ -25,22 +25,6 @@ from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import CostError, InvalidParameter
 
-__all__ = [
-    "Clusters",
-    "NeighbourBlock",
-    "Neighbourhoods",
-    "Rank",
-    "Workspace",
-    "attach",
-    "check_memory",
-    "eigenvalue_one",
-    "from_neighbourhoods",
-    "graph",
-    "has_enough",
-    "number",
-    "spectral",
-]
-
 _KEPT = 2**24  # neighbours kept between the two passes over blocks; with more of them the blocks are computed again
 _ANGLE = 0.5  # cosines between rows of Z are 0 or 1: any threshold between separates them
 

@@ -9,8 +9,6 @@ import numpy as np
 from knoll import _core
 from knoll._typing import Floats, Ints
 
-__all__ = ["Bands", "Curves", "Nodes", "linkage", "tree_curves", "tree_nodes"]
-
 
 class Curves(NamedTuple):
     """Step functions of ε; each entry holds from its ε to the next."""

@@ -23,8 +23,6 @@ from knoll.density.radius_search import Search, choose_search, core_metric, mink
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
 
-__all__ = ["DBSCAN"]
-
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
 _PER_ROW = 88  # bytes that the core keeps for a row: cells and their order, labels, marks, the union-find
 _FEW = 0.01  # of the rows: fewer core points than that are almost none

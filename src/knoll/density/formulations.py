@@ -21,9 +21,6 @@ from knoll.density.radius_search import Search
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.neighbors.index import UniqueRowIndex
 
-__all__ = ["FORMULATIONS", "Formulation"]
-
-
 # A path ends by itself: each step increases f (eq. 6.1), and there are finitely many sets of neighbours.
 _STEPS = 2**31 - 1
 

@@ -23,8 +23,6 @@ from knoll.density import ascent
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
-__all__ = ["MeanShift"]
-
 _HEAVIEST = 500  # under a Gaussian, the largest exponent of a weight: the core's limit
 _LIGHTEST = 1500  # and how far below it the smallest may be
 _FAINT = 50  # weights below 2^−50 are multiplied, so that their products with subnormal coordinates are no zeros

@@ -13,8 +13,6 @@ import scipy.sparse
 from knoll._typing import Floats, Ints
 from knoll.density.condensed import Selection
 
-__all__ = ["memberships"]
-
 
 def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> scipy.sparse.csr_array:
     """Return the t largest memberships of rows that leave these clusters at these heights: (rows, k)."""

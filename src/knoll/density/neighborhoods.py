@@ -20,8 +20,6 @@ from knoll._typing import Floats, Ints
 from knoll.density.core_graph import NeighbourBlock, Neighbourhoods
 from knoll.exceptions import BadData, InvalidParameter
 
-__all__ = ["by_metric", "of_graph", "of_matrix", "of_sparse_directions", "of_sparse_features", "pairs_within", "within"]
-
 _BLOCK = 2**22  # distances in a block
 _EPS = 2.0**-53
 

@@ -13,8 +13,6 @@ from knoll._typing import Floats, Ints
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.neighbors.index import UniqueRowIndex
 
-__all__ = ["fill_noise", "nearest_labels"]
-
 _BLOCK = 2**22  # distances in a block
 
 

@@ -10,8 +10,6 @@ from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.condensed import Selection
 
-__all__ = ["number_by_weight"]
-
 
 def number_by_weight(selection: Selection, points: Any) -> Selection:
     """Number clusters by weight, the largest first; of equal ones by the smallest coordinates of their rows.

@@ -26,8 +26,6 @@ from knoll.density.tree import DensityTree
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
-__all__ = ["OPTICS"]
-
 _WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
 _BLOCK = 1 << 22  # distances computed at a time for core distances
 

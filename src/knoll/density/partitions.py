@@ -21,8 +21,6 @@ from knoll.exceptions import InvalidParameter
 if TYPE_CHECKING:
     from knoll.density.tree import DensityTree
 
-__all__ = ["CenterHierarchy", "Centers", "GenieHierarchy", "center_hierarchy", "genie_hierarchy", "number_by_rows"]
-
 
 class Centers(NamedTuple):
     """The best k centres of a tree's ultrametric u."""

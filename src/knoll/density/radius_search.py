@@ -27,8 +27,6 @@ from knoll.density.core_graph import Clusters, Neighbourhoods, Rank
 from knoll.exceptions import BadData
 from knoll.neighbors.index import UniqueRowIndex
 
-__all__ = ["Search", "choose_search", "core_metric", "minkowski_power"]
-
 Metric = str | Callable[..., float]
 
 # The names under which the core knows a metric; any other is computed in blocks.

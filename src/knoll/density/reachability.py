@@ -29,8 +29,6 @@ from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.exceptions import BadData, CostError, InvalidParameter
 
-__all__ = ["Attached", "Grown", "Reachability", "choose_reachability"]
-
 _BLOCK = 2**22  # distances in a block
 
 

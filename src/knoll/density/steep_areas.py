@@ -13,8 +13,6 @@ import numpy as np
 
 from knoll._typing import Bools, Floats, Ints
 
-__all__ = ["clusters_by_xi", "labels_of_clusters"]
-
 
 @dataclass
 class _Descent:

@@ -33,17 +33,6 @@ from knoll.gaussian.moments import (
     without_rounding,
 )
 
-__all__ = [
-    "COVARIANCE_TYPES",
-    "Covariance",
-    "Diagonal",
-    "Fixed",
-    "Full",
-    "Spherical",
-    "Tied",
-    "estimated_types",
-]
-
 _FULL, _TIED, _DIAGONAL, _ISOTROPIC = range(4)  # the shapes of the E step, as the kernels number them
 # Squared whitened distance of a mean from the origin. Up to here the tied Σ may be taken as a difference of two large
 # matrices, which costs the logarithm of this many of float64's sixteen digits.

@@ -43,8 +43,6 @@ from knoll.validation import (
     refuse_not_finite,
 )
 
-__all__ = ["Ellipse", "Gaussian"]
-
 _SMALLEST = 2.0**-1000  # a smaller variance has lost digits of its products to underflow
 _PASSES = 4  # one is enough unless the first rows lie far from the mean; each pass brings the origin 2⁻⁵³ times nearer
 

@@ -18,20 +18,6 @@ from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian.moments import FLOOR, LEAST, NOTHING, Moments, rounding_of
 
-__all__ = [
-    "PIVOT",
-    "clipped",
-    "covariances_of",
-    "factorise",
-    "log_dets_of",
-    "positive_definite",
-    "propped",
-    "propped_average",
-    "regularised",
-    "singular_column",
-    "upper_root",
-]
-
 PIVOT = 1e-12  # of its variance: below this, what a column keeps when those before it are known is little but rounding
 _ULP = 2.0**-52
 

@@ -11,22 +11,6 @@ from numpy.typing import NDArray
 from knoll._common.rescale import exponent_of, times_power
 from knoll._typing import Floats
 
-__all__ = [
-    "FLOOR",
-    "LEAST",
-    "NARROWEST",
-    "NOTHING",
-    "SCATTER_COLUMNS",
-    "SCATTER_FULL",
-    "SCATTER_NONE",
-    "Moments",
-    "narrowest",
-    "positive_scale",
-    "rounding_of",
-    "variances_of",
-    "without_rounding",
-]
-
 FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
 # Of the pooled variance, and of the squared distance from the origin, whose rounding is 2⁻¹⁰⁶ of it: a variance below
 # both is the rounding of equal points.

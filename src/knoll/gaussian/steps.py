@@ -12,8 +12,6 @@ from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.loop import StepReport
 
-__all__ = ["GaussianState", "MomentSums", "finish", "merge", "partial", "settled", "start"]
-
 # Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
 _FIRST = 256
 # An origin t standard deviations off the mean costs about log10(t²) of float64's 16 digits in Σ (eq. 1.8).

@@ -21,8 +21,6 @@ from knoll.hierarchy.linkages import matrix_bytes, tree_of
 from knoll.hierarchy.merges import MergeTree, cut
 from knoll.validation import N_JOBS, Choice, Flag, Number, check_points, check_weights, refuse_masked
 
-__all__ = ["AgglomerativeClustering"]
-
 _PER_ROW = 160  # bytes that the core keeps for a row beside two copies of it
 
 

@@ -18,8 +18,6 @@ from knoll.exceptions import BadData, DisconnectedGraphWarning, InvalidParameter
 from knoll.hierarchy.linkages import OWNER, Metric, rescaled, ward_heights
 from knoll.hierarchy.merges import MergeTree
 
-__all__ = ["graph_tree_of", "symmetric_graph"]
-
 _CHUNK = 1 << 16  # pairs whose distances are computed at a time
 
 

@@ -25,8 +25,6 @@ from knoll.density.tree import DensityTree
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.hierarchy.merges import DistinctRows, MergeTree
 
-__all__ = ["OWNER", "Metric", "matrix_bytes", "rescaled", "tree_of", "ward_heights"]
-
 Metric = str | Callable[..., Any]
 
 OWNER = "AgglomerativeClustering"

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["DistinctRows", "MergeTree", "cut"]
-
 
 @dataclass(frozen=True)
 class MergeTree:

@@ -10,8 +10,6 @@ from knoll._common.sparse import is_sparse
 from knoll.kernel_kmeans.prediction import BLOCK, in_core
 from knoll.kernels.timing import pair_seconds
 
-__all__ = ["estimate"]
-
 _MOVED = (0.0, 0.7, 12.0)  # rows that change cluster in a run, over all rows: few, expected, many
 _ROW = 6e-6  # seconds of a row in a run, beside its kernel values
 _ENTRY = 1.5e-9  # seconds of an entry of a precomputed matrix in a product, for each column

@@ -10,8 +10,6 @@ from knoll.exceptions import ConvergenceWarning, SuspiciousResultWarning
 from knoll.kernel_kmeans.means import Problem
 from knoll.kernel_kmeans.steps import Outcome
 
-__all__ = ["warn_of"]
-
 _ALONE = 1e-3  # links to other rows, of those to itself: below it a row is isolated
 _ALIKE = 1e-10  # total sum of squares in feature space, of Σ w K_ii: below it rounding hides the differences
 

@@ -41,9 +41,6 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["KernelKMeans"]
-
-
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
 
 

@@ -24,9 +24,6 @@ from knoll.kernel_kmeans.means import Problem, exact_sums
 from knoll.kmeans.lloyd import lloyd
 from knoll.validation import refuse_masked
 
-__all__ = ["Starts", "check_init", "runs_of"]
-
-
 _STARTS = ("k-means++", "random", "spectral")
 _INIT = "KernelKMeans: init must be 'k-means++', 'random', 'spectral', labels or row indices"
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care

@@ -20,9 +20,6 @@ from knoll import _core
 from knoll._typing import Floats, Ints, Labels
 from knoll.kernels import Operator
 
-__all__ = ["Means", "Problem", "exact_sums"]
-
-
 _UNIT = 1.01 * 2.0**-53  # the rounding of one operation; the factor covers products of such errors
 _STALE = 64.0  # a column of G is computed again when its bound has grown by this factor
 _BLOCK = 2**20  # entries of K at a time on the exact route

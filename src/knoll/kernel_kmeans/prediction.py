@@ -16,9 +16,6 @@ from knoll.exceptions import BadData
 from knoll.kernel_kmeans import steps
 from knoll.kernel_kmeans.means import Means, Problem
 
-__all__ = ["BLOCK", "MOST", "Kept", "in_core"]
-
-
 BLOCK = 2**21  # entries of K at a time
 MOST = 1e300  # of |κ|: sums of larger ones might leave float64
 

@@ -18,9 +18,6 @@ from knoll._common.loop import History, StepReport, iterate
 from knoll._typing import Floats, Ints, Labels
 from knoll.kernel_kmeans.means import Means, Problem
 
-__all__ = ["Assignment", "KernelKMeansReport", "Outcome", "alternate", "assign", "best_move", "relocate"]
-
-
 _NO_LOWER = 3  # steps in a row without a new lowest objective: rounding moves rows between equal means
 _LEVEL = 12  # steps in a row that lower the objective by less than its rounding bound
 _FLAT = 2  # steps in a row that leave an indefinite problem's objective as it is, to rounding

@@ -14,8 +14,6 @@ from knoll.kernels.functions import Precomputed
 from knoll.kernels.operators import Operator, check_matrix
 from knoll.validation import refuse_masked
 
-__all__ = ["links", "normalized_cut", "normlinks"]
-
 
 def links(A: Any, a: ArrayLike, b: ArrayLike) -> float:
     """Add up the similarities between two sets of nodes, Σ_{i∈a} Σ_{j∈b} A_ij   (eq. 4.10).

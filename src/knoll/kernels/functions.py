@@ -26,9 +26,6 @@ from knoll.kernels.operators import (
 )
 from knoll.validation import Number, check_parameters, refuse_masked
 
-__all__ = ["Function", "Gaussian", "Heaviside", "Kernel", "Linear", "Polynomial", "Precomputed", "make"]
-
-
 _CHECKED = 8  # rows of which all pairs are checked for symmetry
 _SYMMETRIC = 1e-10  # of the largest value: asymmetry up to this is rounding
 

@@ -22,21 +22,6 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.exceptions import BadData
 from knoll.validation import refuse_masked
 
-__all__ = [
-    "CachedOperator",
-    "CoreOperator",
-    "FunctionOperator",
-    "Operator",
-    "SparseOperator",
-    "StoredOperator",
-    "ZeroDiagonalOperator",
-    "asymmetry",
-    "check_matrix",
-    "dense",
-    "refuse_negative",
-]
-
-
 _BLOCK = 2**21  # entries of K at a time, where a block of it is needed
 _SYMMETRIC = 1e-10  # of the largest entry: asymmetry up to this is rounding
 _FEW = 2.0**-10  # of the diagonal: a row sum below this has lost digits to it

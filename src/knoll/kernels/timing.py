@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll.kernels.functions import Kernel
 
-__all__ = ["knn_seconds", "pair_seconds"]
-
 _SAMPLE = 1024  # rows on which a product is timed
 _BEST_OF = 3
 

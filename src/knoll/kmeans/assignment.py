@@ -16,20 +16,6 @@ from knoll._common.blocks import Block
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Labels
 
-__all__ = [
-    "Blocks",
-    "Memory",
-    "add_sums",
-    "assign",
-    "distances",
-    "exact_total_scatter",
-    "memory_for",
-    "no_sums",
-    "own_distances",
-    "squared_error",
-    "total_scatter",
-]
-
 Blocks = Callable[[], Iterator[Block]]
 
 

@@ -19,8 +19,6 @@ from knoll._common.sparse import dense_rows, is_sparse
 from knoll._typing import Floats, Ints
 from knoll.kmeans.assignment import Blocks, Memory, add_sums, assign, no_sums, own_distances
 
-__all__ = ["Moved", "Moves", "relocate"]
-
 
 @dataclass(frozen=True)
 class Moves:

@@ -52,9 +52,6 @@ from knoll.validation import (
     refuse_not_finite,
 )
 
-__all__ = ["KMeans"]
-
-
 _NAMES = ("k-means++", "random")
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 

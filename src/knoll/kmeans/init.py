@@ -14,9 +14,6 @@ from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter, KnollError
 from knoll.validation import check_points, refuse_masked
 
-__all__ = ["Starts", "alike", "refuse_far", "refuse_light"]
-
-
 _FAR = 2.0**500  # squares of differences to data near one stay within float64
 _LIGHTEST = 2.0**-800  # of the heaviest: of products with smaller weights, digits underflow
 _ALIKE = 2.0**-450  # centres this close, beside data near one: the squares of what is between them vanish

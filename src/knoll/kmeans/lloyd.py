@@ -28,27 +28,6 @@ from knoll.kmeans.assignment import (
 )
 from knoll.kmeans.empty_clusters import relocate
 
-__all__ = [
-    "ClusterTable",
-    "KMeansReport",
-    "KMeansState",
-    "KMeansSums",
-    "LloydResult",
-    "TotalScatter",
-    "alternate",
-    "average",
-    "finish",
-    "lloyd",
-    "merge",
-    "partial",
-    "partial_remembered",
-    "round_sums",
-    "start",
-    "storage",
-    "unscaled",
-]
-
-
 # An objective by eq. 3.9 is taken where its rounding errors are certainly below this share of it (eq. 3.10).
 _DIGITS = 2.0**-36
 _UNIT = 2.0**-53

@@ -18,8 +18,6 @@ from knoll.exceptions import BadData
 from knoll.kmeans.assignment import Blocks
 from knoll.validation import refuse_not_finite
 
-__all__ = ["BlockSummary", "summarize_blocks"]
-
 _SHUFFLE = 5  # rng::Purpose::shuffle
 
 

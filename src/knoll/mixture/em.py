@@ -23,25 +23,6 @@ from knoll.gaussian.covariance import Covariance, Full
 from knoll.gaussian.moments import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Moments
 from knoll.gaussian.steps import GaussianState
 
-__all__ = [
-    "DEAD",
-    "Centering",
-    "MixtureState",
-    "MixtureSums",
-    "Noise",
-    "blank",
-    "expect",
-    "finish",
-    "from_parameters",
-    "log_joint",
-    "merge",
-    "partial",
-    "partial_labels",
-    "partial_resp",
-    "recentred",
-    "step",
-]
-
 # A component is dead when its largest responsibility is below this: a smaller one has lost digits to underflow.
 DEAD = 2.0**-969
 # Squared distance of a new mean from the point about which its moments were taken, in variances. Beyond this the

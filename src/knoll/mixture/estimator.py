@@ -52,9 +52,6 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["GaussianMixture"]
-
-
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares no one unit has
 _SCALED = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")  # only where the data is extreme

@@ -24,8 +24,6 @@ from knoll.gaussian import steps
 from knoll.mixture.em import Centering
 from knoll.validation import refuse_not_finite
 
-__all__ = ["SAMPLE", "MixtureRows", "summarize", "summarize_blocks"]
-
 Blocks = Callable[[], Iterator[Block]]
 States = list[steps.GaussianState]  # of groups of columns
 

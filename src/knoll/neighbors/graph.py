@@ -18,9 +18,6 @@ from knoll._common.unique_rows import merge_equal_rows
 from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, CostError
 
-__all__ = ["given_links", "graph_of", "link_rows", "neighbours_of"]
-
-
 _MOST = 2**28  # links of a graph, at most
 _BLOCK = 2**21  # distances at a time
 _RADII = 8  # groups of rows of similar radius

@@ -11,8 +11,6 @@ from knoll import _core
 from knoll._common.unique_rows import UniqueRows, merge_equal_rows
 from knoll._typing import Floats, Ints
 
-__all__ = ["UniqueRowIndex"]
-
 
 class UniqueRowIndex:
     """What `_core.Index` answers, for points or queries of which many may be equal."""

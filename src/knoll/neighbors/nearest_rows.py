@@ -15,8 +15,6 @@ from knoll.exceptions import BadData
 from knoll.neighbors.index import UniqueRowIndex
 from knoll.validation import N_JOBS, check_points
 
-__all__ = ["NearestRows"]
-
 
 class NearestRows(Estimator):
     """Any partition as a model that labels new rows: each has the label of its nearest row of the fit.

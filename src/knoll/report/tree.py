@@ -37,8 +37,6 @@ from knoll.report.pieces import (
 )
 from knoll.report.template import embedded, read, render
 
-__all__ = ["tree_page"]
-
 _LEVELS = 240  # heights at which the widths of clusters are computed, and positions of the slider
 _COLUMNS = 600  # of the reachability plot
 _FINE = 10_000  # steps from one edge of a picture to the other

@@ -33,17 +33,6 @@ from knoll.neighbors import graph as near
 from knoll.spectral.route import store
 from knoll.validation import check_points, check_weights
 
-__all__ = [
-    "OWNER",
-    "Affinity",
-    "AffinityParams",
-    "digest",
-    "make_affinity",
-    "validate_points",
-    "validate_weights",
-]
-
-
 OWNER = "SpectralClustering"
 _PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
 _GRAPHS = ("nearest_neighbors", *_PRECOMPUTED)

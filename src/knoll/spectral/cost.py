@@ -17,8 +17,6 @@ from knoll.spectral.low_rank import fourier_grid, most_rank
 from knoll.spectral.route import plan_route
 from knoll.spectral.solve import operator_for, solves_whole
 
-__all__ = ["estimate"]
-
 _APPLICATIONS = (5, 14, 60)  # of the operator: few, expected, many; eigenvalues that crowd near one take up to max_iter
 _BEGUN = (2, 7, 60)  # the same where an approximate solution is the start, and may be refused
 _FLOP = 6e-11  # seconds of a multiplication in a tall product

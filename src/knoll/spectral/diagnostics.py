@@ -19,16 +19,6 @@ from knoll.spectral.affinity import OWNER, Affinity
 from knoll.spectral.embed import Spectrum
 from knoll.spectral.solve import EigenResult
 
-__all__ = [
-    "Watch",
-    "warn_of_asymmetry",
-    "warn_of_components",
-    "warn_of_eigenpairs",
-    "warn_of_far_rows",
-    "warn_of_filled",
-    "warn_of_gap",
-]
-
 _ALL_SIMILAR = 0.05  # a second eigenvalue below this: rows are hardly distinguished
 _NO_GAP = 1e-7  # eigenvalues closer than this are not separated by the computed vectors
 

@@ -27,20 +27,6 @@ from knoll._common.interrupt import interruptible
 from knoll._common.linalg import eigh, inner, times
 from knoll._typing import Floats
 
-__all__ = [
-    "Apply",
-    "Eigenpairs",
-    "Hook",
-    "SparseMatrix",
-    "most_columns",
-    "orthonormal",
-    "random_block",
-    "rayleigh_ritz",
-    "signed",
-    "sparse_eigenpairs",
-    "top_eigenpairs",
-]
-
 Apply = Callable[[Floats], Floats]
 Hook = Callable[[int, float, float], None]  # number of the application, sum of the values, largest residual
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_JUMP", "Eigengap", "apart", "eigengap"]
-
 LEAST_JUMP = float(np.log(2.5))  # beyond the expected: a single ring, whose eigenvalues come in pairs, reaches log 2.3
 _CLOSED = 1e-4  # of the last 1 − λ: a set that is left with less probability counts as closed
 _MIXED = 0.1  # eigenvalues well below this separate no clusters

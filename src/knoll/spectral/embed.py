@@ -31,24 +31,6 @@ from knoll.spectral.graph import NO_LINK, Components, heaviest, inverse_roots, k
 from knoll.spectral.low_rank import Sketch, by_cholesky, by_finufft
 from knoll.spectral.route import Route
 
-__all__ = [
-    "VANISHING",
-    "Spectrum",
-    "coefficients",
-    "cut_terms",
-    "dense_spectrum",
-    "extended",
-    "extension_at_rows",
-    "joined",
-    "kernel_spectrum",
-    "leading",
-    "scale_weights",
-    "scaled_rows",
-    "sparse_spectrum",
-    "with_isolated_rows",
-]
-
-
 VANISHING = 1e-10  # an eigenvalue below this has no extension: it would be divided by rounding
 _LEAST_WEIGHT = 2.0**-500  # of the largest: w_i d_i ≥ w_i² A_ii must stay within float64
 _LINKS = 200  # of a row up to which a product costs less than a step of the solver

@@ -47,9 +47,6 @@ from knoll.validation import (
     draw_seed,
 )
 
-__all__ = ["SpectralClustering"]
-
-
 _TOL = 1e-8  # what eigen_tol="auto" means
 _MATRIX_BYTES = 1 << 30  # of an affinity matrix that is computed on request
 _MOST_AUTO = 20  # clusters, at most, under n_clusters="auto"

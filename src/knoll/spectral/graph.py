@@ -24,18 +24,6 @@ from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Hashes, Ints
 
-__all__ = [
-    "NO_LINK",
-    "Components",
-    "graph_order",
-    "heaviest",
-    "inverse_roots",
-    "known_vectors",
-    "near_components",
-    "sparse_components",
-]
-
-
 NO_LINK = 1e-300  # a degree below this is made of values at the end of float64, where they have lost their digits
 _ROWS = 64  # rows of a full matrix at a time
 _ROUNDS = 4  # rows with equal links within this number of steps are ordered by their coordinates

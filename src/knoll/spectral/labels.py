@@ -27,8 +27,6 @@ from knoll.spectral.affinity import Affinity
 from knoll.spectral.graph import Components, graph_order
 from knoll.spectral.solve import EigenResult
 
-__all__ = ["CHUNK", "Clusters", "Rule", "find_clusters"]
-
 Report = Callable[[str], None]
 
 CHUNK = 1 << 17  # rows at a time

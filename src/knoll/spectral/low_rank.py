@@ -19,9 +19,6 @@ from knoll._common.rescale import exponent_of, times_power
 from knoll._typing import Floats
 from knoll.spectral.eigen import top_eigenpairs
 
-__all__ = ["Sketch", "by_cholesky", "by_finufft", "fourier_grid", "gauss_sum", "has_finufft", "most_rank"]
-
-
 _RANK = 640  # columns of F, at most
 _FACTOR_BYTES = 1 << 31  # of F, at most
 _LEFT = 1e-4  # stop where no diagonal entry has more than this left: two or three exact products then suffice

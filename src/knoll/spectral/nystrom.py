@@ -15,8 +15,6 @@ from knoll.spectral import embed
 from knoll.spectral.affinity import OWNER, Affinity
 from knoll.spectral.labels import CHUNK, Rule
 
-__all__ = ["Extension"]
-
 
 @dataclass(frozen=True)
 class Extension:

@@ -20,8 +20,6 @@ from knoll.kernels import Gaussian, Kernel
 from knoll.kernels.operators import CachedOperator, check_matrix
 from knoll.spectral.low_rank import fourier_grid, has_finufft
 
-__all__ = ["APPROXIMATE", "Route", "choose_route", "plan_route", "store", "stored_pays"]
-
 APPROXIMATE = ("cholesky", "finufft")  # operators whose error one exact application certifies
 _SMALL = 512  # rows up to which a matrix is stored and LAPACK takes it whole
 _APPLICATIONS = 12  # assumed of a solve

@@ -17,9 +17,6 @@ from knoll.spectral.eigen import Hook
 from knoll.spectral.graph import Components, near_components, sparse_components
 from knoll.spectral.route import APPROXIMATE, Route, choose_route
 
-__all__ = ["EigenRequest", "EigenResult", "operator_for", "solve", "solves_whole"]
-
-
 _SMALL_GRAPH = 256  # rows up to which LAPACK takes a graph whole
 _SMALL = 512  # and the matrix of a kernel
 _WHOLE = 2400  # rows up to which LAPACK takes a matrix whole where a block method fails: a few seconds
