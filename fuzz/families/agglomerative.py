@@ -1,4 +1,4 @@
-"""AgglomerativeClustering: heights of SciPy's linkages, partitions of the reference, ties that no order decides."""
+"""AgglomerativeClustering: every merge by the definition, heights of SciPy, ties that no order decides."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.cluster.hierarchy
+import scipy.sparse.csgraph
 import scipy.spatial.distance
 
 import knoll
@@ -58,6 +59,10 @@ def _has_ties(heights: Any) -> bool:
         return len(heights) > 1 and not bool((np.diff(heights) > 1e-9 * heights.max()).all())
 
 
+def _scipy_metric(model: Any) -> str:
+    return {"manhattan": "cityblock"}.get(str(model.metric), str(model.metric))
+
+
 def the_tree_is_whole(case: Case, model: Any) -> str | None:
     """Every row of positive weight and every merge but the last is merged once; heights are ≥ 0 and ascend."""
     n, present = len(case.X), np.flatnonzero(case.present)
@@ -77,26 +82,93 @@ def the_tree_is_whole(case: Case, model: Any) -> str | None:
     return None if found == model.n_clusters_ else f"{found} labels, n_clusters_ is {model.n_clusters_}"
 
 
+def every_merge_is_of_the_closest_pair(case: Case, model: Any) -> str | None:
+    """Merge by merge, the two clusters are the closest ones but for rounding, and the height is their distance.
+
+    Of single linkage `levels_are_components` is the law: rows at equal heights join at once, in the order of the tree.
+    """
+    metric = _scipy_metric(model)
+    if not case.ordinary or metric == "cosine" or exponent_range(case.mass[case.present]) > 60:
+        return None
+    if model.linkage == "single":
+        return None
+    X = case.X[case.present].astype(np.float64)
+    X = X - X.mean(axis=0)
+    weights, places = (
+        case.mass[case.present].copy(),
+        {int(row): at for at, row in enumerate(np.flatnonzero(case.present))},
+    )
+    gaps = scipy.spatial.distance.cdist(X, X, metric)
+    np.fill_diagonal(gaps, np.inf)
+    size = float(np.abs(case.X.astype(np.float64)).max())
+    for t, (pair, height) in enumerate(zip(model.children_.tolist(), model.distances_.tolist(), strict=True)):
+        a, b = (places.pop(cluster) for cluster in pair)
+        alive = sorted([*places.values(), a, b])
+        among = np.ix_(alive, alive)
+        unit = np.sqrt(2 / (1 / weights[:, None] + 1 / weights)) if model.linkage == "ward" else np.ones_like(gaps)
+        costs = gaps * unit  # eq. 7.9 of the means, or the distances themselves
+        slack = 1e-9 * costs[a, b] + 1e-13 * size * unit[among].max()
+        if abs(costs[a, b] - height) > slack:
+            return f"merge {t} has the height {height!r}, and the distance is {costs[a, b]!r}"
+        if costs[a, b] > costs[among].min() + slack:
+            return f"merge {t} is at {costs[a, b]!r}, and there is a pair at {costs[among].min()!r}"
+        share = weights[b] / (weights[a] + weights[b])
+        if model.linkage == "ward":
+            X[a] += share * (X[b] - X[a])
+            gaps[a] = gaps[:, a] = np.sqrt(np.square(X - X[a]).sum(axis=1))
+        elif model.linkage == "average":
+            gaps[a] = gaps[:, a] = (1 - share) * gaps[a] + share * gaps[b]
+        else:
+            gaps[a] = gaps[:, a] = np.maximum(gaps[a], gaps[b])
+        gaps[a, a] = np.inf
+        weights[a] += weights[b]
+        places[len(case.X) + t] = a
+    return None
+
+
+def levels_are_components(case: Case, model: Any) -> str | None:
+    """Single linkage between two heights has the components of the graph of all pairs at most so far apart."""
+    if model.linkage != "single" or not case.ordinary or _scipy_metric(model) == "cosine":
+        return None
+    present, heights = np.flatnonzero(case.present), model.distances_
+    X = case.X[present].astype(np.float64)
+    gaps = scipy.spatial.distance.cdist(X, X, _scipy_metric(model))
+    slack = 1e-13 * float(np.abs(X).max())
+    between = [t for t in range(len(heights) - 1) if heights[t + 1] - heights[t] > 1e-9 * heights[t + 1] + 4 * slack]
+    for t in case.rng(5).permutation(between)[:4]:
+        expected = scipy.sparse.csgraph.connected_components(gaps <= heights[t] + 1e-12 * heights[t] + slack)[1]
+        cluster = {int(row): [at] for at, row in enumerate(present)}
+        for s, (a, b) in enumerate(model.children_[: t + 1].tolist()):
+            cluster[len(case.X) + s] = cluster.pop(a) + cluster.pop(b)
+        mine = np.empty(len(X), np.int64)
+        for number, rows in cluster.items():
+            mine[rows] = number
+        if partitions_differ(mine, expected):
+            return f"the clusters at {heights[t]!r} are no components"
+    return None
+
+
 def heights_are_those_of_scipy(case: Case, model: Any) -> str | None:
-    """Heights of SciPy's tree on ordinary rows, weights as repetitions; 2^−52 of the coordinates are rounding."""
+    """Heights of SciPy's tree on ordinary rows, weights as repetitions; 2^−52 of the coordinates are rounding.
+
+    Which of two equal pairs merges changes the heights after it, equal or not; the law before holds there too.
+    """
     if not case.ordinary or not (case.weights is None or integer_weights(case)) or len(case.X) < 2:
         return None
     X = repeated(case).astype(np.float64) if case.weights is not None else case.X.astype(np.float64)
     if len(X) < 2:
         return None
     X = X - X.mean(axis=0) if case.parameters.get("metric") != "cosine" else X
-    metric: Any = {"manhattan": "cityblock"}.get(str(model.metric), str(model.metric))
+    metric: Any = _scipy_metric(model)
     with quiet():
         gaps = scipy.spatial.distance.pdist(X, metric)
         tree = scipy.cluster.hierarchy.linkage(np.maximum(gaps, 0.0), model.linkage)
     mine = np.zeros(len(X) - 1)
     mine[len(mine) - len(model.distances_) :] = model.distances_
     size = float(np.abs(case.X.astype(np.float64)).max()) if metric != "cosine" else 1.0
-    if _has_ties(tree[:, 2]) and model.linkage in ("average", "complete"):
-        return None  # which of two equal pairs merges changes the heights after it
-    allowed = 1e-7 * np.sqrt(len(X)) * max(1.0, size) if model.linkage == "ward" else 1e-9 * max(size, 1e-300)
-    if model.linkage == "ward" and _has_ties(tree[:, 2]):
+    if model.linkage != "single" and (_has_ties(tree[:, 2]) or _has_ties(gaps)):
         return None
+    allowed = 1e-7 * np.sqrt(len(X)) * max(1.0, size) if model.linkage == "ward" else 1e-9 * max(size, 1e-300)
     allowed = max(allowed, 1e-7 if metric == "cosine" else 0.0)
     wrong = np.abs(np.sort(mine) - np.sort(tree[:, 2])) > allowed + 1e-9 * np.abs(tree[:, 2])
     return (
@@ -155,10 +227,8 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     numbers = np.append(case.X.astype(np.float64), threshold or 0.0)
     p = exact_powers(numbers, int(case.rng(3).choice([-300, -40, 3, 40, 300])))
     heights = model.distances_[model.distances_ > 0]
-    limits = (1e-290, 1e290)
-    if len(heights) and not (
-        limits[0] < np.ldexp(heights.min(), min(p, 0)) and np.ldexp(heights.max(), max(p, 0)) < limits[1]
-    ):
+    least, most = np.frexp([heights.min(), heights.max()])[1] if len(heights) else (0, 0)
+    if least + min(p, 0) < -960 or most + max(p, 0) > 960:
         return None
     changes = {} if threshold is None else {"distance_threshold": float(np.ldexp(threshold, p))}
     other = case.fit(np.ldexp(case.X.astype(np.float64), p), **changes)
@@ -183,6 +253,8 @@ FAMILY = Family(
     most_rows=60,
     laws=(
         the_tree_is_whole,
+        every_merge_is_of_the_closest_pair,
+        levels_are_components,
         heights_are_those_of_scipy,
         partitions_are_those_of_the_reference,
         a_weight_is_a_number_of_repetitions,

@@ -146,8 +146,8 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
 
 def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     """2^p X with 2^p max_eps has the same walk and labels."""
-    if _metric(case) == "canberra":
-        return None
+    if _metric(case) == "canberra" or np.abs(case.X.astype(np.float64)).max() > 1e307:
+        return None  # distances of up to 2 max |x|, times √d, may be infinite, and smaller ones of 2^p X are not
     limits = [model.max_eps] if np.isfinite(model.max_eps) else []
     heights = model.reachability_[np.isfinite(model.reachability_) & (model.reachability_ > 0)]
     numbers = np.concatenate([case.X.astype(np.float64).ravel(), limits])

@@ -32,7 +32,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
         ),
         ({"metric": "cosine"}, "Ward can only work with euclidean distances"),
         ({"metric": 3, "linkage": "single"}, "metric must be a name or a callable, got 3"),
-        ({"metric": "no such", "linkage": "average"}, "metric='no such'"),
+        ({"metric": "no such", "linkage": "average"}, "metric 'no such' cannot be computed"),
     ],
 )
 def test_parameters_are_checked(parameters, words):

@@ -134,7 +134,7 @@ def test_two_valleys():
         ({"xi": 1.5}, "xi must be"),
         ({"cluster_method": "dbscan", "eps": 3.0, "max_eps": 2.0}, r"Specify an epsilon smaller than 2\.0"),
         ({"metric": 4}, "metric must be a name or a callable, got 4"),
-        ({"metric": "no such"}, "metric='no such'"),
+        ({"metric": "no such"}, "metric 'no such' cannot be computed"),
     ],
 )
 def test_parameters_are_checked(parameters, words):

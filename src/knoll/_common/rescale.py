@@ -40,7 +40,7 @@ from knoll.exceptions import BadData
 _NEAR = 32
 _NEAR_WEIGHTS = 64  # weights within 2^±64 are left as they are
 # exponent of the largest weight beside extreme data: sums of products w·x and w·x² stay in float64
-_HEAVY_WEIGHTS = 500
+HEAVY_WEIGHTS = 500
 _NEAR_AFFINITIES = 256  # similarities within 2^±256 are left: their sums and products with degrees stay within float64
 _ROWS = 1 << 16  # extreme rows at a time
 # Columns within 2^±200 keep their units: what is made of their squares, and of quotients of those, stays in float64.
@@ -156,7 +156,7 @@ class Rescaling:
             weighted |= block.weights is not None
             ends.append(column_ends(block.points))
         if weighted:  # light rows have small entries beside the largest of others: their products keep their digits
-            of_weights = exponent_of(largest_weight) - _HEAVY_WEIGHTS
+            of_weights = exponent_of(largest_weight) - HEAVY_WEIGHTS
         low, high = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)  # (d,)
         varies = low < high
         if varies.all() or not varies.any() or not high[~varies].any():

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
-from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import BallTree, KDTree
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +22,7 @@ from knoll.density.noise import fill_noise, nearest_labels
 from knoll.density.numbering import number_by_weight
 from knoll.density.tree import DensityTree
 from knoll.exceptions import InvalidParameter
+from knoll.neighbors.distances import metric_distances
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number
 
 __all__ = ["HDBSCAN"]
@@ -330,7 +330,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         points, options = self.points_[rows], dict(self.metric_params or {})
         step = max(1, _BLOCK // len(rows))
         blocks = (points[begin : begin + step] for begin in range(0, len(rows), step))
-        costs = [pairwise_distances(block, points, metric=self.metric, **options) @ strength for block in blocks]
+        costs = [metric_distances(block, points, self.metric, options, "HDBSCAN") @ strength for block in blocks]
         return int(rows[np.concatenate(costs).argmin()])
 
     # ---- what the tree says further --------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.metrics import pairwise_distances
 
 from knoll._common.rescale import directions, exponent_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.core_graph import NeighbourBlock, Neighbourhoods
-from knoll.exceptions import BadData, InvalidParameter
+from knoll.exceptions import BadData
+from knoll.neighbors.distances import metric_distances
 
 _BLOCK = 2**22  # distances in a block
 _EPS = 2.0**-53
@@ -70,12 +70,8 @@ def by_metric(
         queries, points = (a.astype(np.float64).tocsr() for a in (queries, points))
 
     def make(begin: int, end: int) -> NeighbourBlock:
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 a distance is infinite, and so > ε
-                distances = pairwise_distances(queries[begin:end], points, metric=metric, **options)
-        except (ValueError, TypeError) as error:
-            raise InvalidParameter(f"DBSCAN: metric {metric!r} cannot be computed: {error}") from None
-        return within(begin, np.asarray(distances, dtype=np.float64), eps)
+        # beyond float64 a distance is infinite, and so > ε
+        return within(begin, metric_distances(queries[begin:end], points, metric, options, "DBSCAN"), eps)
 
     return Neighbourhoods(queries.shape[0], _BLOCK // max(points.shape[0], 1), make)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.radius_search import core_metric, minkowski_power
+from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.index import UniqueRowIndex
 
 _BLOCK = 2**22  # distances in a block
@@ -74,7 +74,7 @@ def nearest_labels(
     step = max(1, _BLOCK // len(order))
     found = np.empty(queries.shape[0], dtype=np.int64)
     for begin in range(0, queries.shape[0], step):
-        distances = pairwise_distances(queries[begin : begin + step], points[order], metric=metric, **options)
+        distances = metric_distances(queries[begin : begin + step], points[order], metric, options, "noise='nearest'")
         nearest = np.where(distances.min(axis=1) <= radius, distances.argmin(axis=1), -1)
         found[begin : begin + step] = np.where(nearest >= 0, labels[order[nearest]], -1)
     return found

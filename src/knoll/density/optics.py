@@ -11,7 +11,6 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted, check_memory
 
@@ -24,6 +23,7 @@ from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.density.steep_areas import clusters_by_xi, labels_of_clusters
 from knoll.density.tree import DensityTree
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
+from knoll.neighbors.distances import metric_distances
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
 _WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
@@ -356,10 +356,7 @@ def _distances_from(
     metric = metric if name is None else name
 
     def distances(rows: Ints) -> Floats:
-        try:
-            return np.asarray(pairwise_distances(points[rows], points, metric=metric, **options), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidParameter(f"OPTICS: metric={metric!r}: {error}") from None
+        return metric_distances(points[rows], points, metric, options, "OPTICS")
 
     return distances
 

@@ -19,7 +19,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
-from sklearn.metrics import pairwise_distances
 
 from knoll import _core
 from knoll._common.sparse import is_sparse
@@ -27,7 +26,8 @@ from knoll._common.unique_rows import find_unique_rows, graph_digest, row_digest
 from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.density.radius_search import core_metric, minkowski_power
-from knoll.exceptions import BadData, CostError, InvalidParameter
+from knoll.exceptions import BadData, CostError
+from knoll.neighbors.distances import metric_distances
 
 _BLOCK = 2**22  # distances in a block
 
@@ -312,14 +312,7 @@ class MetricReachability(_AllDistances):
         return distances
 
     def distances(self, queries: Any, points: Any) -> Floats:
-        try:
-            found = pairwise_distances(queries, points, metric=self.metric, **self.options)
-        except (ValueError, TypeError) as error:
-            raise InvalidParameter(f"{self.owner}: metric {self.metric!r} cannot be computed: {error}") from None
-        distances = np.asarray(found, dtype=np.float64)
-        if np.isnan(distances).any() or distances.min(initial=0.0) < 0:
-            raise BadData(f"{self.owner}: metric {self.metric!r} gives distances that are NaN or < 0 for these rows.")
-        return distances
+        return metric_distances(queries, points, self.metric, self.options, self.owner)
 
     def rank(self, points: Any, n: int) -> Ints:
         table = points.toarray() if is_sparse(points) else points

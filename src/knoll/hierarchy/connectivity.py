@@ -8,15 +8,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import paired_distances
 
 from knoll import _core
 from knoll._typing import Floats, Ints
 from knoll.base import warn_caller
 from knoll.exceptions import BadData, DisconnectedGraphWarning, InvalidParameter
-from knoll.hierarchy.linkages import OWNER, Metric, rescaled, ward_heights
+from knoll.hierarchy.linkages import OWNER, Metric, rescaled, shares, ward_heights
 from knoll.hierarchy.merges import MergeTree
+from knoll.neighbors.distances import metric_distances
 
 _CHUNK = 1 << 16  # pairs whose distances are computed at a time
 
@@ -65,7 +65,7 @@ def graph_tree_of(
         return MergeTree(tree.children, ward_heights(tree.heights, scaling)).of_rows(order, len(X)), n_components
     costs = _edge_distances(X, edges, metric)
     nothing = np.zeros((len(X), 0))
-    _core.link_graph(nothing, masses, rank[edges], costs, linkage, tree.children, tree.heights, threads)
+    _core.link_graph(nothing, shares(masses), rank[edges], costs, linkage, tree.children, tree.heights, threads)
     return tree.of_rows(order, len(X)), n_components
 
 
@@ -77,9 +77,10 @@ def _edge_distances(X: NDArray[Any], edges: Ints, metric: Metric) -> Floats:
     for begin in range(0, len(edges), _CHUNK):
         rows = edges[begin : begin + _CHUNK]
         try:
-            costs[begin : begin + _CHUNK] = paired_distances(X[rows[:, 0]], X[rows[:, 1]], metric=metric)
+            with np.errstate(over="ignore", invalid="ignore"):
+                costs[begin : begin + _CHUNK] = paired_distances(X[rows[:, 0]], X[rows[:, 1]], metric=metric)
         except ValueError as error:
-            raise InvalidParameter(f"{OWNER}: metric={metric!r}: {error}") from None
+            raise InvalidParameter(f"{OWNER}: metric {metric!r} cannot be computed: {error}") from None
     if not np.isfinite(costs).all():
         raise BadData(f"{OWNER}: the distances of metric={metric!r} are not all finite.")
     return costs
@@ -99,6 +100,6 @@ def _closest(X: NDArray[Any], first: Ints, second: Ints, metric: Metric) -> Ints
     if metric == "precomputed":
         distances = X[np.ix_(first, second)]
     else:
-        distances = pairwise_distances(X[first], X[second], metric=metric)
+        distances = metric_distances(X[first], X[second], metric, {}, OWNER)
     i, j = np.nonzero(distances == distances.min())
     return np.sort(np.stack([first[i], second[j]], axis=1), axis=1).astype(np.int64)

@@ -9,25 +9,27 @@ complete   the same
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances
 
 from knoll import _core
 from knoll._common.blocks import Block
-from knoll._common.rescale import Rescaling, exponent_of, largest_of, times_power
+from knoll._common.rescale import HEAVY_WEIGHTS, Rescaling, exponent_of, largest_of, times_power
 from knoll._system import free_memory
 from knoll._typing import Floats
 from knoll.density.radius_search import core_metric
 from knoll.density.tree import DensityTree
-from knoll.exceptions import BadData, CostError, InvalidParameter
+from knoll.exceptions import BadData, CostError
 from knoll.hierarchy.merges import DistinctRows, MergeTree
+from knoll.neighbors.distances import metric_distances
 
 Metric = str | Callable[..., Any]
 
 OWNER = "AgglomerativeClustering"
+_TINY = float(np.finfo(np.float64).tiny)
 _BLOCK = 1 << 22  # distances computed at a time, where the core does not know the metric
 _LENGTHS = ("euclidean", "manhattan", "chebyshev", "minkowski")  # metrics of the core whose distances have units
 
@@ -61,10 +63,22 @@ def rescaled(X: NDArray[Any], weights: Floats | None) -> tuple[Rescaling, NDArra
     """Bring extreme points and weights to where their squares and products are in float64."""
     heaviest = 1.0 if weights is None else float(weights.max())
     scaling = Rescaling.fitting(largest_of(X), heaviest, [Block(X, weights)])
+    if weights is not None and weights.min() < 2.0**-HEAVY_WEIGHTS:  # times a squared distance they would vanish
+        scaling = replace(scaling, weight_exponent=exponent_of(heaviest) - HEAVY_WEIGHTS)
     if not scaling:
         return scaling, X, weights
     points, masses = scaling.block(Block(X, weights))
-    return scaling, points, None if masses is None else np.maximum(masses, np.finfo(np.float64).tiny)
+    return scaling, points, None if masses is None else np.maximum(masses, _TINY)
+
+
+def shares(weights: Floats | None) -> Floats | None:
+    """Bring weights whose common factor does not matter to where the core adds and inverts them.
+
+    Those below 2^−1522 of the heaviest become as heavy as that: in a mean beside it they count for nothing.
+    """
+    if weights is None:
+        return None
+    return np.maximum(times_power(weights, HEAVY_WEIGHTS - exponent_of(weights)), _TINY)
 
 
 def ward_heights(rise: Floats, scaling: Rescaling) -> Floats:
@@ -101,9 +115,7 @@ def _single(points: NDArray[Any], metric: str, threads: int) -> MergeTree:
 def _link(distances: Floats, weights: Floats | None, linkage: str, threads: int) -> MergeTree:
     n = (1 + int(np.sqrt(1 + 8 * len(distances)))) // 2
     tree = MergeTree.empty(n)
-    if weights is not None:  # means do not depend on a common factor; sums of the largest stay within float64
-        weights = np.maximum(times_power(weights, -exponent_of(weights)), np.finfo(np.float64).tiny)
-    _core.link_matrix(distances, weights, linkage, tree.children, tree.heights, threads)
+    _core.link_matrix(distances, shares(weights), linkage, tree.children, tree.heights, threads)
     return tree
 
 
@@ -140,10 +152,7 @@ def _sklearn_distances(points: NDArray[Any], metric: Metric, linkage: str) -> Fl
     begin = 1
     while begin < n:
         end = min(n, begin + max(1, _BLOCK // n))
-        try:
-            block = pairwise_distances(points[begin:end], points[:end], metric=metric)
-        except ValueError as error:
-            raise InvalidParameter(f"{OWNER}: metric={metric!r}: {error}") from None
+        block = metric_distances(points[begin:end], points[:end], metric, {}, OWNER)
         for i in range(begin, end):
             distances[i * (i - 1) // 2 : i * (i + 1) // 2] = block[i - begin, :i]
         begin = end

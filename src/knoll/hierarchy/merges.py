@@ -66,11 +66,16 @@ class DistinctRows:
         return self.order[self.starts]
 
     def weights(self, weights: Floats | None) -> Floats | None:
-        """Add up the weights of equal rows; None where all are 1."""
-        if weights is None and len(self.starts) == len(self.order):
-            return None
-        each = np.ones(len(self.order)) if weights is None else weights[self.order]
-        return np.add.reduceat(each, self.starts)
+        """Add up the weights of equal rows, from the least up, so that no order of the rows changes the rounding.
+
+        None where all are 1.
+        """
+        n, m = len(self.order), len(self.starts)
+        counts = np.diff(self.starts, append=n)
+        if weights is None:
+            return None if m == n else counts.astype(np.float64)
+        each = weights[self.order]
+        return np.add.reduceat(each[np.lexsort((each, np.repeat(np.arange(m), counts)))], self.starts)
 
     def expand(self, tree: MergeTree) -> MergeTree:
         """Make the tree of all rows from that of the distinct ones: equal rows merge first, at height 0."""
