@@ -18,6 +18,7 @@ from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
+from knoll.comparison.encoding import encoded_rows, mixed_notes, prepared, with_gaps_marked
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
 from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.plan import PROBE, Plan, make_plan
@@ -121,9 +122,9 @@ def compare(
     ('gaussian-mixture', 3)
     """
     begun = time.perf_counter()
-    names = _methods(methods)
+    requested = _methods(methods)
     numbers, required = _numbers(k)
-    given = _given(parameters, names)
+    given = _given(parameters, requested)
     check_parameters(
         "compare",
         {"seed": seed, "n_jobs": n_jobs, "budget": budget},
@@ -138,17 +139,26 @@ def compare(
     _refuse_too_many(numbers, given, len(points))
     known = None if truth is None else known_labels(_kept(truth, given_rows), len(points))
     headings = _columns(X, columns, points.shape[1]) if given_rows is None else given_rows.columns
-    scaling = _scaling(points, headings, scale, given_rows, missing)
-    order = content_order(points)
+    encoded = None if given_rows is None else encoded_rows(given_rows, missing or "model")
+    names = _of_table(requested, methods is None, mixed=encoded is not None)
+    if encoded is None:
+        order = content_order(points)
+        scaling = _scaling(points, headings, scale, given_rows, missing)
+        scaled, mixed = scaling.apply(points), None  # (n, d)
+    else:
+        assert given_rows is not None
+        order = content_order(with_gaps_marked(encoded))
+        scaling, scaled, mixed = prepared(encoded, order, given_rows, scale, missing or "model")
     profile = profile_of(points, headings, order, () if scaling.schema is None else scaling.schema.blocks)
-    scaled = scaling.apply(points)  # (n, d)
-    _refuse_overflow(scaled, headings, scale)
+    _refuse_overflow(scaled, scaling.names, scale)
     threads = resolve_threads(n_jobs)
     many = 0 if exact else _small_clusters(scaled, order, seed, threads)
-    plan = make_plan(len(points), points.shape[1], names, float(budget), exact, many)
+    plan = make_plan(len(points), scaled.shape[1], names, float(budget), exact, many)
     rows = drawn_rows(order, plan.subsample, seed)
-    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many)
-    table = Table(scaled, order, plan, subsample)
+    drawn = None if mixed is None else mixed.take(rows)
+    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many, drawn)
+    table = Table(scaled, order, plan, subsample, mixed)
+    given = {name: values for name, values in given.items() if name in names}
     limit = _Limit(begun, math.inf if exact else float(budget))
     work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan), limit)
     with collect_warnings():  # each candidate has its own
@@ -172,6 +182,7 @@ def compare(
         interrupted=work.interrupted,
         notes=(
             *(() if given_rows is None or given_rows is X else given_rows.notes),
+            *(() if encoded is None else mixed_notes(scaling, encoded[order])),
             *_notes(plan, len(points), work, seconds, limit.budget),
         ),
         table=given_rows,
@@ -442,7 +453,7 @@ class _Watch:
 
 
 def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
-    known = compared()
+    known = compared(mixed=True)
     requested = known if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     for name in requested:
         if name not in known:
@@ -450,6 +461,18 @@ def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if not requested:
         raise InvalidParameter(f"methods is empty. Choose some of {', '.join(known)}, or None for all.")
     return tuple(name for name in known if name in requested)
+
+
+def _of_table(requested: tuple[str, ...], every: bool, *, mixed: bool) -> tuple[str, ...]:
+    """Return the methods for the table; those for mixed tables need categories or missing values."""
+    found = tuple(name for name in requested if name in compared(mixed))
+    if not every and len(found) < len(requested):
+        other = next(name for name in requested if name not in found)
+        raise InvalidParameter(
+            f"methods: {other} is for tables with categories or missing values, and this one has neither. "
+            f"Choose some of {', '.join(compared())}."
+        )
+    return found
 
 
 def _numbers(k: Iterable[int] | None) -> tuple[tuple[int, ...] | None, bool]:
@@ -474,8 +497,10 @@ def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str,
     """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
     given: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
-        if name not in compared():
-            raise InvalidParameter(f"parameters: there is no method {name!r}. Choose some of {', '.join(compared())}.")
+        if name not in compared(mixed=True):
+            raise InvalidParameter(
+                f"parameters: there is no method {name!r}. Choose some of {', '.join(compared(mixed=True))}."
+            )
         if name not in names:
             raise InvalidParameter(f"parameters: {name} is not among the methods, which are {', '.join(names)}.")
         proposer = METHODS[name].make_proposer()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FALLBACK", "MISSING", "MissingValues", "fill_missing"]
 
 MISSING = ("error", "drop", "median")
+MODEL = "model"  # missing values stay: the encoding of a table, or a method, has an answer to them
 FALLBACK = "median"  # of "model", for methods without a model of missing values
 
 
@@ -25,7 +26,7 @@ FALLBACK = "median"  # of "model", for methods without a model of missing values
 class MissingValues:
     """What is done about missing values, piece by piece, and how many there were so far.
 
-    Infinite values count as missing. `medians` are filled in; None computes those of the rows at hand. `blocks` are the
+    Infinite values count as missing. The rule "model" leaves them in. `medians` are filled in; None computes those of the rows at hand. `blocks` are the
     columns that encode a category: together they are one value, and the most frequent category is filled in.
     """
 
@@ -39,7 +40,7 @@ class MissingValues:
     blocks: Sequence[slice] = ()
 
     def __post_init__(self) -> None:
-        if self.rule not in MISSING:
+        if self.rule not in (*MISSING, MODEL):
             raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {self.rule!r}.")
 
     def apply(self, X: Floats, first: int = 0) -> tuple[Floats, Bools]:
@@ -61,6 +62,8 @@ class MissingValues:
             )
         if self.rule == "drop":
             return X[complete], complete
+        if self.rule == MODEL:
+            return X, np.ones(len(X), dtype=bool)
         return np.where(gaps, self._medians(X, gaps), X), np.ones(len(X), dtype=bool)
 
     def found(self, n_rows: int) -> str:
