@@ -20,6 +20,7 @@ from knoll.base import collect_warnings
 from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
 from knoll.comparison.encoding import encoded_rows, mixed_notes, prepared, with_gaps_marked
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
+from knoll.comparison.likelihood import likelihood_gains, reason_for, with_likelihood
 from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.plan import PROBE, Plan, make_plan
 from knoll.comparison.pool import join_answers, numbers_around, numbers_for
@@ -84,7 +85,8 @@ def compare(
         Types of columns that are not to be guessed: "number", "category", "boolean", "date", "date:FORMAT", "time" or
         "ignore".
     log : sequence of str, or "auto", default=None
-        Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards.
+        Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards. None is
+        "auto" for a table with categories or missing values, else no logarithm; () is none.
     ignore : sequence of str, default=None
         Columns that are left out.
     missing : {"model", "median", "drop", "error"}, default=None
@@ -223,6 +225,7 @@ class _Work:
     failures: list[Failure] = field(default_factory=list)
     candidates: dict[str, Candidate] = field(default_factory=dict)
     interrupted: bool = False
+    gains: Floats | None = None  # of the likelihood of each answer, for a table with categories or missing values
 
     def run(self) -> Recommendation:
         """Collect answers, judge them and fit models; after a Ctrl-C, of what is there. A second one ends the run."""
@@ -289,7 +292,11 @@ class _Work:
         pool = join_answers(subsample, sorted(self.found, key=lambda one: self.names.index(one.method)))
         if len(pool.partitions) < 2:  # the first is one cluster of all rows
             raise BadData(_no_answer(self.failures, self.found))
-        return the_judge().judge(subsample, pool)
+        judged = the_judge().judge(subsample, pool)
+        if subsample.mixed is None:
+            return judged
+        self.gains = likelihood_gains(subsample.mixed, pool.filled)
+        return with_likelihood(judged, self.gains)
 
     def _order(self, judged: Judgement) -> Ints:
         """Return the answers, the best first: those with a requested number of clusters, if there are any."""
@@ -346,13 +353,15 @@ class _Work:
         found, subsample = self.candidates[method], self.table.subsample
         verdict = "clusters" if self.required else verdict_of(judged, best, subsample.n)
         level = level_of(found.expected)
+        more = () if self.gains is None else (reason_for(self.gains, best),)
         return Recommendation(
             method=method,
             verdict=verdict,
             confidence=found.expected,
             level=level,
-            reasons=tuple(
-                reasons_for(the_judge(), judged, best, found, subsample, found.labels[self.table.subsample_rows])
+            reasons=(
+                *reasons_for(the_judge(), judged, best, found, subsample, found.labels[self.table.subsample_rows]),
+                *more,
             ),
             alternatives=alternatives,
             caution=caution_for(verdict, level, alternatives, subsample.n, required=self.required),
