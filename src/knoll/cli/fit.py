@@ -115,12 +115,17 @@ def command(
     parameters = _parameters(estimator, params, seed, jobs, scale)
     rules = _options.parse_rules(types, log, ignore)
     plain = scale == "none" and not (columns or types or log or ignore)
-    table = read_typed(data, columns, header, missing, rules, id_column, sparse=plain and _takes_sparse(estimator))
+    rule = FALLBACK if missing == "model" and not registered.mixed else missing
+    table = read_typed(data, columns, header, rule, rules, id_column, sparse=plain and _takes_sparse(estimator))
     sparse = not isinstance(table.X, np.ndarray)
     if sparse:
         preparation = Preparation.unscaled(table.columns)
+    elif registered.mixed:
+        encoded = table.mixed.encode() if missing == "model" and table.mixed is not None else table.X
+        preparation = Preparation.fit_scores(encoded, table.schema, scale=scale, missing=rule).with_codes()
+        parameters |= {"categorical_features": preparation.categorical}
+        table = replace(table, X=encoded)
     else:
-        rule = FALLBACK if missing == "model" else missing
         preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=rule, schema=table.schema)
     summary: dict[str, Any] = {
         "method": method,

@@ -51,17 +51,9 @@ def prepared(
 
 
 def mixed_notes(made: Preparation, encoded: Floats) -> tuple[str, ...]:
-    """Say what methods for numbers do with categories and missing values, and how much each column counts."""
+    """Say how much each column counts where there are categories."""
     assert made.schema is not None
-    notes = []
-    if np.isnan(encoded).any():
-        notes.append(
-            "Missing values: mixed mixtures and k-prototypes use what a row has; the other methods take the mean of "
-            "the column."
-        )
-    if made.schema.categorical:
-        notes.append(_influence(made, encoded))
-    return tuple(notes)
+    return (_influence(made, encoded),) if made.schema.categorical else ()
 
 
 def _influence(made: Preparation, encoded: Floats) -> str:

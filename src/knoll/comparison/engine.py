@@ -90,7 +90,7 @@ def compare(
     ignore : sequence of str, default=None
         Columns that are left out.
     missing : {"model", "median", "drop", "error"}, default=None
-        What to do about missing values: leave them to methods that model them (others fill in medians), fill in the
+        What to do about missing values: leave them to methods that model them (others take means), fill in the
         median or the most frequent category, leave out such rows, or stop. None is "model" for a data frame and
         "error" for an array.
     seed : int, default=0

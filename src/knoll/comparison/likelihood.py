@@ -24,7 +24,7 @@ __all__ = ["likelihood_gains", "reason_for", "with_likelihood"]
 
 _FLOOR = 0.01  # of the variance of a column: so much a cluster has at least
 _ROWS = 3  # times the columns: clusters with fewer rows have no correlations
-_WEIGHT = 1.0  # of the likelihood, beside a score of the judge from 0 to 1
+_WEIGHT = 2.0  # of the likelihood, beside a score of the judge from 0 to 1
 _BEST = 0.95  # of the largest gain: an answer with more explains the table as well as any
 
 

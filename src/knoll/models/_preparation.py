@@ -180,6 +180,12 @@ class Preparation:
         return replace(self, encoding="codes", loadings=())
 
     @property
+    def categorical(self) -> list[int]:
+        """The columns that `apply` returns as codes of categories."""
+        count = 0 if self.encoding != "codes" or self.schema is None else len(self.schema.categorical)
+        return list(range(len(self.names) - count, len(self.names)))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns that `apply` returns."""
         if self.encoding == "indicators" or self.schema is None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FALLBACK", "MISSING", "MissingValues", "fill_missing"]
 
 MISSING = ("error", "drop", "median")
+MODELLED = "methods for mixed tables use what a row has; others take the mean of the column"
 MODEL = "model"  # missing values stay: the encoding of a table, or a method, has an answer to them
 FALLBACK = "median"  # of "model", for methods without a model of missing values
 
@@ -92,8 +93,8 @@ class MissingValues:
 def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
     """Return a table without missing values, and what was done about them, for people.
 
-    The rule "model" leaves missing values to methods that have a model of them; the numeric methods have none, so that
-    medians and most frequent categories are filled in, and the text says so.
+    The rule "model" leaves missing values to the methods: they are in `table.mixed`, and X has medians and most frequent
+    categories for them.
     """
     schema, modelled = table.schema, rule == "model"
     rule = FALLBACK if modelled else rule
@@ -107,8 +108,8 @@ def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
     found = missing.found(len(table.X))
     if rule == "median":
         filled = "the median of the column" + (", or its most frequent category" if missing.blocks else "")
-        why = "; these methods have no model of missing values" if modelled else ""
-        return replace(table, X=X), f"{found}: filled in with {filled}{why}{_remark(missing)}"
+        text = MODELLED if modelled else f"filled in with {filled}"
+        return replace(table, X=X), f"{found}: {text}{_remark(missing)}"
     if not len(X):
         raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
     kept = replace(
