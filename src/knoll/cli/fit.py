@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +91,8 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, hdbscan, mean-
-    shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix
+    METHOD is one of gaussian, mixed-mixture, k-prototypes, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral,
+    dbscan, hdbscan, mean-shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix
     Market, AnnData; text also .gz and .zst), "-" for standard input, or the name of a built-in data set. The model
     remembers columns, their types and scales, so that knoll predict does the same to new data.
 
@@ -122,6 +123,7 @@ def command(
         preparation = Preparation.unscaled(table.columns)
     elif registered.mixed:
         encoded = table.mixed.encode() if missing == "model" and table.mixed is not None else table.X
+        assert table.schema is not None
         preparation = Preparation.fit_scores(encoded, table.schema, scale=scale, missing=rule).with_codes()
         parameters |= {"categorical_features": preparation.categorical}
         table = replace(table, X=encoded)
