@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["KINDS", "WITHOUT_GROUPS", "LIKE", "MixedSample", "draw"]
+__all__ = ["KINDS", "LIKE", "WITHOUT_GROUPS", "MixedSample", "draw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -177,9 +177,7 @@ def _of_factors(rng: Rng, factors: Floats, p: int, q: int, noise: float) -> tupl
     for j in range(q):
         levels = int(rng.integers(2, 7))
         nominal = levels > 2 and rng.random() < 0.5
-        codes.append(
-            _nominal(rng, factors / scale, levels, noise) if nominal else _cut(rng, linear[:, p + j], levels)
-        )
+        codes.append(_nominal(rng, factors / scale, levels, noise) if nominal else _cut(rng, linear[:, p + j], levels))
     return _columns(numbers, n), _columns(codes, n).astype(np.int64)
 
 
@@ -287,9 +285,7 @@ def survey(rng: Rng) -> Made:
     mood = rng.normal(0, rng.uniform(0.2, 0.6), n)
     taste = rng.normal(0, rng.uniform(1.2, 1.8), size=(k, width))
     latent = taste[y] + mood[:, None] + rng.logistic(0, 0.45, size=(n, width))
-    codes = [
-        np.searchsorted(np.sort(rng.normal(0, 1, int(rng.choice([1, 4])))), latent[:, j]) for j in range(width)
-    ]
+    codes = [np.searchsorted(np.sort(rng.normal(0, 1, int(rng.choice([1, 4])))), latent[:, j]) for j in range(width)]
     numbers = [np.round(rng.normal(40 + 10 * rng.normal(size=k)[y], 8))] if rng.random() < 0.5 else []
     return Made(_columns(numbers, n), _columns(codes, n).astype(np.int64), y)
 
@@ -330,9 +326,7 @@ def one_survey(rng: Rng) -> Made:
     """Answers that differ by how readily a person agrees."""
     n, width = _size(rng), _width(rng, 8)
     latent = rng.normal(0, rng.uniform(0.2, 1.0), n)[:, None] + rng.logistic(0, 0.45, size=(n, width))
-    codes = [
-        np.searchsorted(np.sort(rng.normal(0, 1, int(rng.choice([1, 4])))), latent[:, j]) for j in range(width)
-    ]
+    codes = [np.searchsorted(np.sort(rng.normal(0, 1, int(rng.choice([1, 4])))), latent[:, j]) for j in range(width)]
     return Made(np.zeros((n, 0)), _columns(codes, n).astype(np.int64), np.zeros(n, np.int64))
 
 

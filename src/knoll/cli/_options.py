@@ -86,8 +86,8 @@ missing_rule = _shared(
     "--missing",
     type=click.Choice(["model", "median", "drop", "error"]),
     show_default=True,
-    help="What to do about missing values: leave them to methods that model them (others take means; knoll fit, medians), fill in the "
-    "median or the most frequent category, leave out such rows, or stop.",
+    help="What to do about missing values: leave them to methods that model them (others take means; knoll fit, "
+    "medians), fill in the median or the most frequent category, leave out such rows, or stop.",
 )
 id_column = _shared(
     "--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number, from 0, if not given."

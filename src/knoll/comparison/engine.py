@@ -17,8 +17,8 @@ from knoll._format import plural
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
 from knoll.comparison.encoding import encoded_rows, mixed_notes, prepared, with_gaps_marked
+from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
 from knoll.comparison.likelihood import likelihood_gains, reason_for, with_likelihood
 from knoll.comparison.methods import FIT_ERRORS, Partition

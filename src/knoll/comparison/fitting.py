@@ -102,7 +102,9 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
         evidence=scores_by_number(judged, name, chosen),
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
-        scores=internal_scores(_scorer(proposer, subsample, native), _bare(model), subsample.points, seen, subsample.threads),
+        scores=internal_scores(
+            _scorer(proposer, subsample, native), _bare(model), subsample.points, seen, subsample.threads
+        ),
         stability=mean,
         stability_spread=spread,
         fitted_rows=len(rows),
@@ -163,9 +165,7 @@ def _nearest_rows(chosen: Partition, table: Table) -> tuple[Any, Indices]:
     return model, table.subsample_rows
 
 
-def _labelled(
-    model: Any, rows: Indices, table: Table, proposer: Proposer
-) -> tuple[Any, Indices, Floats | None, Ints]:
+def _labelled(model: Any, rows: Indices, table: Table, proposer: Proposer) -> tuple[Any, Indices, Floats | None, Ints]:
     """Return the model, the rows of its fit, and probabilities and labels of every row."""
     points = table.scaled if isinstance(model, NearestRows) else table.rows(proposer)
     probabilities = model.predict_proba(points) if hasattr(model, "predict_proba") else None

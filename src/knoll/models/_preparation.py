@@ -197,7 +197,9 @@ class Preparation:
 
     def units(self, column: int) -> tuple[float, float]:
         """Return what is subtracted from a column of `names`, and what it is divided by."""
-        if self.encoding != "indicators" and column >= len(self.columns if self.schema is None else self.schema.numeric):
+        if self.encoding != "indicators" and column >= len(
+            self.columns if self.schema is None else self.schema.numeric
+        ):
             return 0.0, 1.0
         return self.center[column], self.spread[column]
 
@@ -326,7 +328,9 @@ def _schema(plain: Any, columns: Sequence[str]) -> Schema:
     return schema
 
 
-def _measured(columns: Sequence[Floats], scale: str) -> tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+def _measured(
+    columns: Sequence[Floats], scale: str
+) -> tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     """Return the scale that "auto" becomes, and centres, scales and medians of the columns."""
     measured = [_measures(column, scale) for column in columns]
     center, spread, fill = zip(*measured) if measured else ((), (), ())

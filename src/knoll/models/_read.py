@@ -21,8 +21,8 @@ from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     DIGEST,
-    MAGIC,
     ENCODED,
+    MAGIC,
     MAJOR,
     MOST_HEADER,
     PREFIX,

@@ -62,11 +62,7 @@ def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int) -> Show
         low, high = _window(positions[:, j])
         beyond |= (positions[:, j] < low) | (positions[:, j] > high)
         positions[:, j] = np.clip(positions[:, j], low, high)
-        ticks = (
-            ()
-            if d == 1 and j == 1
-            else _ticks(low, high, *(scaling.units(j) if d <= 2 else (0.0, 1.0)))
-        )
+        ticks = () if d == 1 and j == 1 else _ticks(low, high, *(scaling.units(j) if d <= 2 else (0.0, 1.0)))
         axes.append(Axis(labels[j], low, high, ticks))
     if beyond.any():
         notes.append(f"{int(beyond.sum())} outliers are drawn at the border of the pictures.")
