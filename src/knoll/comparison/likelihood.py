@@ -1,13 +1,13 @@
 """How well an answer explains a table with categories: the completed likelihood of its clusters, penalised as in BIC.
 
-Density alone cannot tell clusters from combinations of categories: rows of one combination lie together, and nothing lies
-between. For a partition with clusters of n_c rows, numbers that are Gaussian and categories that are independent within a
-cluster, the criterion (ICL: Biernacki, Celeux and Govaert 2000) is
+Density alone cannot tell clusters from combinations of categories: rows of one combination lie together, and nothing
+lies between. For a partition with clusters of n_c rows, numbers that are Gaussian and categories that are independent
+within a cluster, the criterion (ICL: Biernacki, Celeux and Govaert 2000) is
 
     Σ_c n_c log(n_c / n) + Σ_c log p(rows of c | best parameters of c) − ν/2 log n.
 
-A partition by the levels of a category that is independent of the other columns gains the entropy of that category in the
-second term and loses as much in the first: it explains nothing. What is missing is left out of the sums.
+A partition by the levels of a category that is independent of the other columns gains the entropy of that category in
+the second term and loses as much in the first: it explains nothing. What is missing is left out of the sums.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _BEST = 0.95  # of the largest gain: an answer with more explains the table as w
 def with_likelihood(judged: Judgement, gains: Floats) -> Judgement:
     """Lower the score of an answer by what its gain lacks of the largest one; without a gain there are no clusters.
 
-    The judge was trained on numbers. It tells dense regions with gaps between them, which combinations of categories are,
-    too; the likelihood tells whether they explain the other columns.
+    The judge was trained on numbers. It tells dense regions with gaps between them, which combinations of categories
+    are, too; the likelihood tells whether they explain the other columns.
     """
     largest = float(gains.max())
     if not largest > 0:
@@ -83,7 +83,7 @@ def _criterion(numbers: Floats, observed: Bools, codes: Ints, labels: Ints) -> f
 
 def _gaussian(numbers: Floats, observed: Bools, labels: Ints, sizes: Ints) -> tuple[float, float]:
     """Return the log-likelihood with diagonal covariances, and what correlations add to it."""
-    n, p = numbers.shape
+    p = numbers.shape[1]
     if p == 0:
         return 0.0, 0.0
     member = (labels == np.arange(len(sizes))[:, None]).astype(np.float64)  # (k, n)

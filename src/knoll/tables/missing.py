@@ -27,8 +27,9 @@ FALLBACK = "median"  # of "model", for methods without a model of missing values
 class MissingValues:
     """What is done about missing values, piece by piece, and how many there were so far.
 
-    Infinite values count as missing. The rule "model" leaves them in. `medians` are filled in; None computes those of the rows at hand. `blocks` are the
-    columns that encode a category: together they are one value, and the most frequent category is filled in.
+    Infinite values count as missing. The rule "model" leaves them in. `medians` are filled in; None computes those of
+    the rows at hand. `blocks` are the columns that encode a category: together they are one value, and the most frequent
+    category is filled in.
     """
 
     rule: str
@@ -93,8 +94,8 @@ class MissingValues:
 def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
     """Return a table without missing values, and what was done about them, for people.
 
-    The rule "model" leaves missing values to the methods: they are in `table.mixed`, and X has medians and most frequent
-    categories for them.
+    The rule "model" leaves missing values to the methods: they are in `table.mixed`, and X has medians and most
+    frequent categories for them.
     """
     schema, modelled = table.schema, rule == "model"
     rule = FALLBACK if modelled else rule
