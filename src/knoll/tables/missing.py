@@ -28,8 +28,8 @@ class MissingValues:
     """What is done about missing values, piece by piece, and how many there were so far.
 
     Infinite values count as missing. The rule "model" leaves them in. `medians` are filled in; None computes those of
-    the rows at hand. `blocks` are the columns that encode a category: together they are one value, and the most frequent
-    category is filled in.
+    the rows at hand. `blocks` are the columns that encode a category: together they are one value, and the most
+    frequent category is filled in.
     """
 
     rule: str
