@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from battery import generator, sets
+from battery import generator, mixed_run, sets
 from battery.given import read_folder, sklearn_sets
 from battery.run import Record, run_set
 from battery.tables import calibration, false_alarms, figures, page
@@ -30,6 +30,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--sets", default="*", metavar="GLOBS", help="comma-separated names or globs, such as 'noise-*'")
     p.add_argument("--data", type=Path, metavar="FOLDER", help="sets of a folder: *.data.gz with *.labels0.gz, …")
     p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of set without clusters")
+    p.add_argument("--mixed", type=int, nargs="?", const=10, metavar="N", help="N tables of every kind of mixed table")
+    p.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed of --mixed")
     p.add_argument("--no-peers", action="store_true", help="leave scikit-learn out")
     p.add_argument("--no-given-k", action="store_true", help="leave out the runs with the given number of clusters")
     p.add_argument("--write", action="store_true", help="renew docs/battery.md and docs/battery.json")
@@ -80,6 +82,8 @@ def _line(r: Record) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run, print, write."""
     options = parser().parse_args(arguments)
+    if options.mixed is not None:
+        return mixed_run.main(options.mixed, options.first, not options.no_peers, options.jobs)
     begun = time.perf_counter()
     found = {name: run(group, options) for name, group in groups(options).items()}
     found = {name: records for name, records in found.items() if records}

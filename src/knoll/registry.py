@@ -31,6 +31,7 @@ class Method:
     answer_seconds: float = 0.2  # of all its answers in `knoll.compare` for 2000 rows of 8 columns
     related: tuple[tuple[str, str], ...] = ()  # (relation, method at its other end)
     scales: tuple[str, ...] = ()  # parameters that its relations take over from a fit
+    mixed: bool = False  # takes categories and missing values as they are; compared on tables that have some
 
     @property
     def estimator_name(self) -> str:
@@ -62,6 +63,24 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("gaussian", "Gaussian", "knoll.gaussian.Gaussian"),
+        Method(
+            "mixed-mixture",
+            "mixed mixture",
+            "knoll.mixture.MixedMixture",
+            proposer="knoll.comparison.mixed.MixedMixtureProposer",
+            pair_seconds=1e-7,
+            answer_seconds=0.8,
+            mixed=True,
+        ),
+        Method(
+            "k-prototypes",
+            "k-prototypes",
+            "knoll.kmeans.KPrototypes",
+            proposer="knoll.comparison.mixed.KPrototypesProposer",
+            pair_seconds=1e-7,
+            answer_seconds=0.4,
+            mixed=True,
+        ),
         Method(
             "gaussian-mixture",
             "Gaussian mixture",
@@ -154,9 +173,12 @@ METHODS: dict[str, Method] = {
 }  # in the order of every table
 
 
-def compared() -> tuple[str, ...]:
-    """Return the names of the methods that `knoll.compare` fits, in the order of its tables."""
-    return tuple(name for name, method in METHODS.items() if method.proposer)
+def compared(mixed: bool = False) -> tuple[str, ...]:
+    """Return the names of the methods that `knoll.compare` fits, in the order of its tables.
+
+    Those for mixed tables are among them where the table has categories or missing values.
+    """
+    return tuple(name for name, method in METHODS.items() if method.proposer and (mixed or not method.mixed))
 
 
 def find(name: str) -> Method | None:
@@ -179,5 +201,5 @@ def display_names(text: str) -> str:
     >>> display_names("Two groups, found by kmeans; dbscan agrees.")
     'Two groups, found by k-means; DBSCAN agrees.'
     """
-    names = "|".join(map(re.escape, sorted(compared(), key=len, reverse=True)))
+    names = "|".join(map(re.escape, sorted(compared(mixed=True), key=len, reverse=True)))
     return re.sub(rf"(?<![\w-])(?:{names})(?![\w-])", lambda found: METHODS[found[0]].title, text)

@@ -79,7 +79,8 @@ def test_a_customer_table_keeps_its_columns(table, tmp_path, call):
     assert "segment_code: 3 codes, taken as categories" in said
     assert "dates, as numbers of days: last_purchase" in said
     assert "categories, with their number of levels: city (4), gender (2), newsletter (2), segment_code (3)" in said
-    assert "filled in with the median of the column, or its most frequent category" in said
+    assert "rows: methods for mixed tables use what a row has; others take the mean of the column" in said
+    assert "Influence of the columns on distances: " in said
     page = (tmp_path / "out" / "report.html").read_text()
     head = page[: page.index("<main>")]
     assert "240 rows, used 8 of 11 columns; 2 methods compared" in head
@@ -97,7 +98,7 @@ def test_the_types_are_in_the_summary_and_in_the_models(results):
         "age", "income", "visits", "last_purchase", "city", "gender", "newsletter", "segment_code",
     ]  # fmt: skip
     assert made.columns == made.schema.encoded
-    assert models.inspect(results / "models" / "kmeans.knoll").format == "3.0"
+    assert models.inspect(results / "models" / "kmeans.knoll").format == "4.0"
 
 
 def test_python_gives_the_same_as_the_command(table, results):

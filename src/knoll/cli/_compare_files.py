@@ -99,10 +99,11 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
 
 def _write_models(found: Comparison, missing: str, folder: Path) -> None:
     """Write a file per answer; each stores columns and scales, so that knoll predict does the same to new rows."""
-    made = replace(found.scaling, missing=FALLBACK if missing == "model" else missing)
+    rule = found.scaling.missing if found.scaling.missing == "model" else FALLBACK if missing == "model" else missing
     folder.mkdir(exist_ok=True)
     for name, candidate in answers_of(found).items():
         try:
+            made = replace(found.preparation(candidate), missing=rule)
             save(candidate.model, folder / f"{name}.knoll", preparation=made)
         except ModelFileError as error:
             if isinstance(error.__cause__, OSError):  # no space left: reported as for any other file

@@ -64,8 +64,8 @@ missing_rule = _shared(
     "--missing",
     type=click.Choice(["model", "median", "drop", "error"]),
     show_default=True,
-    help="What to do about missing values: leave them to methods that model them (others fill in medians), fill in the "
-    "median or the most frequent category, leave out such rows, or stop.",
+    help="What to do about missing values: leave them to methods that model them (others take means; knoll fit, "
+    "medians), fill in the median or the most frequent category, leave out such rows, or stop.",
 )
 id_column = _shared(
     "--id", "id_column", metavar="COLUMN", help="Column that identifies rows; the row number, from 0, if not given."
@@ -105,8 +105,8 @@ def _split(text: str) -> list[str]:
     return [name.strip(SPACE) for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def parse_rules(types: tuple[str, ...], log: str | None, ignore: str | None) -> Rules:
-    """Parse what is decided about columns by --types, --log and --ignore."""
+def parse_rules(types: tuple[str, ...], log: str | None, ignore: str | None, usual_log: str = "none") -> Rules:
+    """Parse what is decided about columns by --types, --log and --ignore; `usual_log` is the rule without --log."""
     from knoll.tables import Rules
 
     chosen: dict[str, str] = {}
@@ -115,7 +115,8 @@ def parse_rules(types: tuple[str, ...], log: str | None, ignore: str | None) -> 
         if not equals or not name.strip():
             raise click.UsageError(f"--types takes COLUMN=TYPE, such as --types city=category, got '{pair}'.")
         chosen[name.strip()] = value.strip()
-    logs = "auto" if log == "auto" else parse_columns(log, "--log") or ()
+    log = log or usual_log
+    logs = () if log == "none" else log if log in ("auto", "mixed") else parse_columns(log, "--log") or ()
     return Rules(chosen, logs, parse_columns(ignore, "--ignore") or ())
 
 

@@ -98,7 +98,7 @@ def command(
     silent = quiet or as_json
     requested, numbers, parameters = parse_methods(methods), parse_numbers(k), parse_settings(settings)
     check_results(out, _names(requested, form), force, data)
-    rules = _options.parse_rules(types, log, ignore)
+    rules = _options.parse_rules(types, log, ignore, usual_log="mixed")
     table = _table(data, columns, header, missing, rules, id_column, truth)
     if not silent:
         _print_table(table, scale)

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,10 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral, dbscan, hdbscan, mean-
-    shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix
-    Market, AnnData; text also .gz and .zst), "-" for standard input, or the name of a built-in data set. The model
-    remembers columns, their types and scales, so that knoll predict does the same to new data.
+    METHOD is one of gaussian, mixed-mixture, k-prototypes, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral,
+    dbscan, hdbscan, mean-shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet,
+    Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and .zst), "-" for standard input, or the name of a
+    built-in data set. The model remembers columns, their types and scales, so that knoll predict does the same to new data.
 
     \b
     Example:
@@ -113,12 +114,18 @@ def command(
     parameters = _parameters(estimator, params, seed, jobs, scale)
     rules = _options.parse_rules(types, log, ignore)
     plain = scale == "none" and not (columns or types or log or ignore)
-    table = read_typed(data, columns, header, missing, rules, id_column, sparse=plain and _takes_sparse(estimator))
+    rule = FALLBACK if missing == "model" and not registered.mixed else missing
+    table = read_typed(data, columns, header, rule, rules, id_column, sparse=plain and _takes_sparse(estimator))
     sparse = not isinstance(table.X, np.ndarray)
     if sparse:
         preparation = Preparation.unscaled(table.columns)
+    elif registered.mixed:
+        encoded = table.mixed.encode() if missing == "model" and table.mixed is not None else table.X
+        assert table.schema is not None
+        preparation = Preparation.fit_scores(encoded, table.schema, scale=scale, missing=rule).with_codes()
+        parameters |= {"categorical_features": preparation.categorical}
+        table = replace(table, X=encoded)
     else:
-        rule = FALLBACK if missing == "model" else missing
         preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=rule, schema=table.schema)
     summary: dict[str, Any] = {
         "method": method,

@@ -17,8 +17,10 @@ from knoll._format import plural
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
+from knoll.comparison.encoding import encoded_rows, mixed_notes, prepared, with_gaps_marked
 from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
+from knoll.comparison.likelihood import likelihood_gains, reason_for, with_likelihood
 from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.plan import PROBE, Plan, make_plan
 from knoll.comparison.pool import join_answers, numbers_around, numbers_for
@@ -83,11 +85,12 @@ def compare(
         Types of columns that are not to be guessed: "number", "category", "boolean", "date", "date:FORMAT", "time" or
         "ignore".
     log : sequence of str, or "auto", default=None
-        Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards.
+        Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards. None is
+        "auto" for a table with categories or missing values, else no logarithm; () is none.
     ignore : sequence of str, default=None
         Columns that are left out.
     missing : {"model", "median", "drop", "error"}, default=None
-        What to do about missing values: leave them to methods that model them (others fill in medians), fill in the
+        What to do about missing values: leave them to methods that model them (others take means), fill in the
         median or the most frequent category, leave out such rows, or stop. None is "model" for a data frame and
         "error" for an array.
     seed : int, default=0
@@ -121,9 +124,9 @@ def compare(
     ('gaussian-mixture', 3)
     """
     begun = time.perf_counter()
-    names = _methods(methods)
+    requested = _methods(methods)
     numbers, required = _numbers(k)
-    given = _given(parameters, names)
+    given = _given(parameters, requested)
     check_parameters(
         "compare",
         {"seed": seed, "n_jobs": n_jobs, "budget": budget},
@@ -138,17 +141,26 @@ def compare(
     _refuse_too_many(numbers, given, len(points))
     known = None if truth is None else known_labels(_kept(truth, given_rows), len(points))
     headings = _columns(X, columns, points.shape[1]) if given_rows is None else given_rows.columns
-    scaling = _scaling(points, headings, scale, given_rows, missing)
-    order = content_order(points)
+    encoded = None if given_rows is None else encoded_rows(given_rows, missing or "model")
+    names = _of_table(requested, methods is None, mixed=encoded is not None)
+    if encoded is None:
+        order = content_order(points)
+        scaling = _scaling(points, headings, scale, given_rows, missing)
+        scaled, mixed = scaling.apply(points), None  # (n, d)
+    else:
+        assert given_rows is not None
+        order = content_order(with_gaps_marked(encoded))
+        scaling, scaled, mixed = prepared(encoded, order, given_rows, scale, missing or "model")
     profile = profile_of(points, headings, order, () if scaling.schema is None else scaling.schema.blocks)
-    scaled = scaling.apply(points)  # (n, d)
-    _refuse_overflow(scaled, headings, scale)
+    _refuse_overflow(scaled, scaling.names, scale)
     threads = resolve_threads(n_jobs)
     many = 0 if exact else _small_clusters(scaled, order, seed, threads)
-    plan = make_plan(len(points), points.shape[1], names, float(budget), exact, many)
+    plan = make_plan(len(points), scaled.shape[1], names, float(budget), exact, many)
     rows = drawn_rows(order, plan.subsample, seed)
-    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many)
-    table = Table(scaled, order, plan, subsample)
+    drawn = None if mixed is None else mixed.take(rows)
+    subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many, drawn)
+    table = Table(scaled, order, plan, subsample, mixed)
+    given = {name: values for name, values in given.items() if name in names}
     limit = _Limit(begun, math.inf if exact else float(budget))
     work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan), limit)
     with collect_warnings():  # each candidate has its own
@@ -172,6 +184,7 @@ def compare(
         interrupted=work.interrupted,
         notes=(
             *(() if given_rows is None or given_rows is X else given_rows.notes),
+            *(() if encoded is None else mixed_notes(scaling, encoded[order])),
             *_notes(plan, len(points), work, seconds, limit.budget),
         ),
         table=given_rows,
@@ -212,6 +225,7 @@ class _Work:
     failures: list[Failure] = field(default_factory=list)
     candidates: dict[str, Candidate] = field(default_factory=dict)
     interrupted: bool = False
+    gains: Floats | None = None  # of the likelihood of each answer, for a table with categories or missing values
 
     def run(self) -> Recommendation:
         """Collect answers, judge them and fit models; after a Ctrl-C, of what is there. A second one ends the run."""
@@ -278,7 +292,11 @@ class _Work:
         pool = join_answers(subsample, sorted(self.found, key=lambda one: self.names.index(one.method)))
         if len(pool.partitions) < 2:  # the first is one cluster of all rows
             raise BadData(_no_answer(self.failures, self.found))
-        return the_judge().judge(subsample, pool)
+        judged = the_judge().judge(subsample, pool)
+        if subsample.mixed is None:
+            return judged
+        self.gains = likelihood_gains(subsample.mixed, pool.filled)
+        return with_likelihood(judged, self.gains)
 
     def _order(self, judged: Judgement) -> Ints:
         """Return the answers, the best first: those with a requested number of clusters, if there are any."""
@@ -335,13 +353,15 @@ class _Work:
         found, subsample = self.candidates[method], self.table.subsample
         verdict = "clusters" if self.required else verdict_of(judged, best, subsample.n)
         level = level_of(found.expected)
+        more = () if self.gains is None else (reason_for(self.gains, best),)
         return Recommendation(
             method=method,
             verdict=verdict,
             confidence=found.expected,
             level=level,
-            reasons=tuple(
-                reasons_for(the_judge(), judged, best, found, subsample, found.labels[self.table.subsample_rows])
+            reasons=(
+                *reasons_for(the_judge(), judged, best, found, subsample, found.labels[self.table.subsample_rows]),
+                *more,
             ),
             alternatives=alternatives,
             caution=caution_for(verdict, level, alternatives, subsample.n, required=self.required),
@@ -442,7 +462,7 @@ class _Watch:
 
 
 def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
-    known = compared()
+    known = compared(mixed=True)
     requested = known if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     for name in requested:
         if name not in known:
@@ -450,6 +470,18 @@ def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     if not requested:
         raise InvalidParameter(f"methods is empty. Choose some of {', '.join(known)}, or None for all.")
     return tuple(name for name in known if name in requested)
+
+
+def _of_table(requested: tuple[str, ...], every: bool, *, mixed: bool) -> tuple[str, ...]:
+    """Return the methods for the table; those for mixed tables need categories or missing values."""
+    found = tuple(name for name in requested if name in compared(mixed))
+    if not every and len(found) < len(requested):
+        other = next(name for name in requested if name not in found)
+        raise InvalidParameter(
+            f"methods: {other} is for tables with categories or missing values, and this one has neither. "
+            f"Choose some of {', '.join(compared())}."
+        )
+    return found
 
 
 def _numbers(k: Iterable[int] | None) -> tuple[tuple[int, ...] | None, bool]:
@@ -474,8 +506,10 @@ def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str,
     """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
     given: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
-        if name not in compared():
-            raise InvalidParameter(f"parameters: there is no method {name!r}. Choose some of {', '.join(compared())}.")
+        if name not in compared(mixed=True):
+            raise InvalidParameter(
+                f"parameters: there is no method {name!r}. Choose some of {', '.join(compared(mixed=True))}."
+            )
         if name not in names:
             raise InvalidParameter(f"parameters: {name} is not among the methods, which are {', '.join(names)}.")
         proposer = METHODS[name].make_proposer()

@@ -22,7 +22,7 @@ from knoll.comparison.recommend import AGREES
 from knoll.comparison.result import Candidate, Shortcut
 from knoll.comparison.scores import count_clusters, internal_scores
 from knoll.comparison.stability import stability
-from knoll.comparison.subsample import Subsample
+from knoll.comparison.subsample import MixedRows, Subsample
 from knoll.exceptions import Cancelled
 from knoll.metrics import adjusted_rand_score
 from knoll.models._relabeled import Relabeled, most_probable
@@ -49,6 +49,20 @@ class Table:
     order: Indices  # (n,) by content
     plan: Plan
     subsample: Subsample
+    mixed: MixedRows | None = None  # the same rows with categories and missing values, if there are any
+
+    def rows(self, proposer: Proposer) -> Floats:
+        """Return the rows of the table that a method takes."""
+        if not proposer.mixed:
+            return self.scaled
+        assert self.mixed is not None
+        return self.mixed.values
+
+    def other_subsample(self, rows: Indices) -> Subsample:
+        """Return other rows than those that answers were judged on."""
+        own = self.subsample
+        mixed = None if self.mixed is None else self.mixed.take(rows)
+        return Subsample(self.scaled[rows], own.seed, own.threads, mixed=mixed)
 
     @cached_property
     def subsample_rows(self) -> Indices:
@@ -72,8 +86,8 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
     name, subsample = chosen.method, table.subsample
     proposer, route = METHODS[name].make_proposer(), table.plan.routes[name]
     with collect_warnings() as caught:
-        found = _within(token, lambda: _labelled(*_model(proposer, chosen, table, route.rows), table))
-        model, rows, probabilities, labels = found or _labelled(*_nearest_rows(chosen, table), table)
+        found = _within(token, lambda: _labelled(*_model(proposer, chosen, table, route.rows), table, proposer))
+        model, rows, probabilities, labels = found or _labelled(*_nearest_rows(chosen, table), table, proposer)
     seen = labels[table.subsample_rows]
     native = not isinstance(model, NearestRows)
     measured = native and _affordable(proposer, table, 3 * subsample.n)
@@ -89,7 +103,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
         n_clusters=count_clusters(labels),
         noise=float((labels < 0).mean()),
         scores=internal_scores(
-            proposer.scores if native else _no_scores, _bare(model), subsample.points, seen, subsample.threads
+            _scorer(proposer, subsample, native), _bare(model), subsample.points, seen, subsample.threads
         ),
         stability=mean,
         stability_spread=spread,
@@ -102,6 +116,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
         shortcut=_within(token, lambda: _shortcut(proposer, chosen, model, labels, table, len(rows))),
         expected=float(judged.expected[at]),
         sources=tuple(np.array(judged.pool.sources)[judged.pool.agreement[at] >= AGREES].tolist()),
+        mixed=native and proposer.mixed,
     )
 
 
@@ -116,8 +131,11 @@ def _within(token: CancelToken, step: Callable[[], T]) -> T | None:
         raise
 
 
-def _no_scores(model: Any, points: Floats, labels: Ints) -> dict[str, float]:
-    return {}
+def _scorer(proposer: Proposer, subsample: Subsample, native: bool) -> Callable[[Any, Floats, Ints], dict[str, float]]:
+    """Return what scores a model of the method by its own objective; another model has none."""
+    if not native:
+        return lambda model, points, labels: {}
+    return lambda model, points, labels: proposer.scores(model, proposer.rows(subsample), labels)
 
 
 def _bare(model: Any) -> Any:
@@ -131,9 +149,9 @@ def _model(proposer: Proposer, chosen: Partition, table: Table, count: int) -> t
         try:
             whole = len(rows) == len(table.subsample_rows) and chosen.model is not None
             model = chosen.with_groups(
-                chosen.model if whole else proposer.fit(chosen, table.scaled[rows], table.subsample)
+                chosen.model if whole else proposer.fit(chosen, table.rows(proposer)[rows], table.subsample)
             )
-            again = model.predict(table.subsample.points)
+            again = model.predict(proposer.rows(table.subsample))
         except FIT_ERRORS:
             pass
         else:
@@ -147,10 +165,11 @@ def _nearest_rows(chosen: Partition, table: Table) -> tuple[Any, Indices]:
     return model, table.subsample_rows
 
 
-def _labelled(model: Any, rows: Indices, table: Table) -> tuple[Any, Indices, Floats | None, Ints]:
+def _labelled(model: Any, rows: Indices, table: Table, proposer: Proposer) -> tuple[Any, Indices, Floats | None, Ints]:
     """Return the model, the rows of its fit, and probabilities and labels of every row."""
-    probabilities = model.predict_proba(table.scaled) if hasattr(model, "predict_proba") else None
-    return model, rows, probabilities, _labels(model, probabilities, table, rows)
+    points = table.scaled if isinstance(model, NearestRows) else table.rows(proposer)
+    probabilities = model.predict_proba(points) if hasattr(model, "predict_proba") else None
+    return model, rows, probabilities, _labels(model, probabilities, table, rows, points)
 
 
 def _faithful(chosen: Partition, again: Ints) -> bool:
@@ -169,19 +188,18 @@ def _affordable(proposer: Proposer, table: Table, rows: int) -> bool:
     return proposer.predict_seconds(rows, table.subsample.n, table.scaled.shape[1]) <= table.plan.share
 
 
-def _labels(model: Any, probabilities: Floats | None, table: Table, rows: Indices) -> Ints:
+def _labels(model: Any, probabilities: Floats | None, table: Table, rows: Indices, points: Floats) -> Ints:
     """Return what `predict` gives for all rows, from what is there already: probabilities, the labels of the fit."""
-    scaled = table.scaled
     if isinstance(model, NearestRows):
         return np.asarray(model.labels_[table.nearest])
     if isinstance(model, Relabeled):
-        return model.predict(scaled) if probabilities is None else most_probable(probabilities, model.n_clusters)
-    labels = np.empty(len(scaled), np.int64)
+        return model.predict(points) if probabilities is None else most_probable(probabilities, model.n_clusters)
+    labels = np.empty(len(points), np.int64)
     labels[rows] = model.labels_
-    if len(rows) < len(scaled):
-        left = np.ones(len(scaled), bool)
+    if len(rows) < len(points):
+        left = np.ones(len(points), bool)
         left[rows] = False
-        labels[left] = model.predict(scaled[left])
+        labels[left] = model.predict(points[left])
     return labels
 
 
@@ -197,12 +215,10 @@ def _shortcut(
     with collect_warnings():
         try:
             if nearest:
-                agrees = _found_again(
-                    proposer, chosen, Subsample(table.scaled[others], subsample.seed, subsample.threads), labels[others]
-                )
+                agrees = _found_again(proposer, chosen, table.other_subsample(others), labels[others])
             else:
-                again = chosen.with_groups(proposer.fit(chosen, table.scaled[others], subsample)).predict(
-                    subsample.points
+                again = chosen.with_groups(proposer.fit(chosen, table.rows(proposer)[others], subsample)).predict(
+                    proposer.rows(subsample)
                 )
                 agrees = adjusted_rand_score(labels[table.subsample_rows], again)
         except FIT_ERRORS:  # the answer is there; it has no certificate

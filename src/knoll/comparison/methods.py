@@ -40,7 +40,7 @@ from knoll.spectral import embed
 from knoll.spectral.estimator import SpectralClustering
 from knoll.spectral.graph import sparse_components
 
-__all__ = ["FIT_ERRORS", "Partition", "Proposer", "propose_all"]
+__all__ = ["FIT_ERRORS", "Partition", "Proposer", "numbers_to_try", "propose_all"]
 
 FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError)
 
@@ -87,6 +87,7 @@ class Proposer(ABC):
     """A method in a comparison; the base class of all proposers. `overrides` are parameters set by the user."""
 
     estimator: ClassVar[Any]  # the class
+    mixed: ClassVar[bool] = False  # whether it takes typed rows, with categories and missing values
 
     def check(self, overrides: Mapping[str, Any]) -> None:
         """Raise an error for values that are invalid for any data."""
@@ -112,6 +113,10 @@ class Proposer(ABC):
         self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
     ) -> Iterator[Partition]:
         """Yield answers for the subsample, with these numbers of clusters where the method takes a number."""
+
+    def rows(self, subsample: Subsample) -> Floats:
+        """Return the rows of a subsample that the method takes: scaled numbers, or typed rows."""
+        return subsample.points
 
     def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         """Fit the setting of an answer to other rows than the subsample."""
@@ -140,7 +145,7 @@ class Proposer(ABC):
         return 0.0
 
 
-def _set_number(name: str, numbers: Sequence[int], overrides: Mapping[str, Any], rows: int) -> list[int]:
+def numbers_to_try(name: str, numbers: Sequence[int], overrides: Mapping[str, Any], rows: int) -> list[int]:
     """Return the numbers of clusters to try: the one that the user has set, or those that the rows allow."""
     if name not in overrides:
         return [k for k in numbers if k <= rows]
@@ -159,28 +164,38 @@ class MixtureProposer(Proposer):
     """Mixtures of three covariance types, and the best of them by BIC with components joined one after the other."""
 
     estimator = GaussianMixture
+    prefix: ClassVar[str] = "mixture"  # of its sources
+
+    def types(self, subsample: Subsample) -> Sequence[str]:
+        """Return the covariance types, from the richest on."""
+        return estimated_types()[:_TYPES]
+
+    def joins(self, name: str, types: Sequence[str]) -> bool:
+        """Whether components of the best mixture of a type are joined."""
+        return name == types[0]
 
     def propose(
         self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
     ) -> Iterator[Partition]:
-        types = (overrides["covariance_type"],) if "covariance_type" in overrides else estimated_types()[:_TYPES]
-        tried = _set_number("n_components", numbers, overrides, subsample.n)
+        points = self.rows(subsample)
+        types = (overrides["covariance_type"],) if "covariance_type" in overrides else self.types(subsample)
+        tried = numbers_to_try("n_components", numbers, overrides, subsample.n)
         done: set[int] = set()
         for name in types:
             best, model = np.inf, None
-            for k in self._numbers(name, types, tried, done, *subsample.points.shape):
+            for k in self._numbers(name, types, tried, done, *points.shape):
                 try:
-                    fitted = GaussianMixture(**self._settings(subsample, name, k, overrides)).fit(subsample.points)
+                    fitted = self.estimator(**self._settings(subsample, name, k, overrides)).fit(points)
                 except FIT_ERRORS:
                     if len(tried) == 1:
                         raise
                     continue
-                yield self._partition(f"mixture-{name}", fitted, overrides)
+                yield self._partition(f"{self.prefix}-{name}", fitted, overrides)
                 done.add(k)
-                bic = float(fitted.bic(subsample.points))
+                bic = float(fitted.bic(points))
                 if bic < best:
                     best, model = bic, fitted
-            if model is not None and name == types[0] and "n_components" not in overrides:
+            if model is not None and self.joins(name, types) and "n_components" not in overrides:
                 yield from self._joined(subsample, model, overrides)
 
     def _numbers(
@@ -204,7 +219,7 @@ class MixtureProposer(Proposer):
 
     def _joined(self, subsample: Subsample, model: Any, overrides: Mapping[str, Any]) -> Iterator[Partition]:
         """Join the two components whose union lowers the entropy of the assignment most, and so on (Baudry 2010)."""
-        shares = np.asarray(model.predict_proba(subsample.points), dtype=np.float64)[:, : int(model.n_components)]
+        shares = np.asarray(model.predict_proba(self.rows(subsample)), dtype=np.float64)[:, : int(model.n_components)]
         groups = np.arange(shares.shape[1])
         gain = _entropy_gains(shares)
         while shares.shape[1] > 2:
@@ -218,7 +233,7 @@ class MixtureProposer(Proposer):
             groups[groups > b] -= 1
             labels = np.where(model.labels_ < 0, -1, shares.argmax(axis=1))
             joined = tuple(int(group) for group in groups)
-            yield self._partition("mixture-joined", model, overrides, labels=labels, groups=joined)
+            yield self._partition(f"{self.prefix}-joined", model, overrides, labels=labels, groups=joined)
 
     def fit(self, chosen: Partition, points: Floats, subsample: Subsample) -> Any:
         old = chosen.model
@@ -266,7 +281,7 @@ class KMeansProposer(Proposer):
     def propose(
         self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
     ) -> Iterator[Partition]:
-        for k in _set_number("n_clusters", numbers, overrides, subsample.n):
+        for k in numbers_to_try("n_clusters", numbers, overrides, subsample.n):
             model = KMeans(**(self.settings(subsample) | dict(overrides) | {"n_clusters": k})).fit(subsample.points)
             yield Partition("kmeans", model.labels_.astype(np.int64), {"n_clusters": k} | dict(overrides), model)
 
@@ -295,7 +310,7 @@ class SpectralProposer(Proposer):
     def propose(
         self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
     ) -> Iterator[Partition]:
-        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
+        tried = numbers_to_try("n_clusters", numbers, overrides, subsample.n)
         if overrides:
             yield from self._by_hand(subsample, tried, overrides)
             return
@@ -364,7 +379,7 @@ class KernelKMeansProposer(Proposer):
     ) -> Iterator[Partition]:
         by_hand = bool({"sigma", "gamma", "kernel"} & set(overrides))
         sigma = 0.0 if by_hand else scales.estimate_sigma(subsample.points, n_jobs=subsample.threads).sigma
-        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
+        tried = numbers_to_try("n_clusters", numbers, overrides, subsample.n)
         for factor in (1.0,) if by_hand or not sigma > 0 else _SIGMA_FACTORS:
             scale = {"sigma": factor * sigma} if sigma > 0 else {}
             for k in tried:
@@ -511,7 +526,7 @@ class LinkageProposer(Proposer):
     def propose(
         self, subsample: Subsample, numbers: Sequence[int], overrides: Mapping[str, Any]
     ) -> Iterator[Partition]:
-        tried = _set_number("n_clusters", numbers, overrides, subsample.n)
+        tried = numbers_to_try("n_clusters", numbers, overrides, subsample.n)
         if set(overrides) - {"linkage", "n_clusters"}:
             yield from self._by_hand(subsample, tried, overrides)
             return

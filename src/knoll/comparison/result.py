@@ -82,6 +82,7 @@ class Candidate:
     expected: float = 0.0  # the adjusted Rand index with the true clusters, as the judge expects it
     sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
+    mixed: bool = False  # whether the model takes categories and missing values as they are
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,10 @@ class Comparison:
     interrupted: bool
     notes: tuple[str, ...] = field(default=())  # what was sampled, and the evidence for it
     table: Table | None = None  # the rows with the types of their columns; None where X was an array of numbers
+
+    def preparation(self, candidate: Candidate) -> Preparation:
+        """Return what is done to the table before a model of this comparison takes it."""
+        return self.scaling.with_codes() if candidate.mixed else self.scaling
 
     @property
     def verdict(self) -> str:

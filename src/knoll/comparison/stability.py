@@ -23,15 +23,13 @@ def stability(method: Proposer, chosen: Partition, subsample: Subsample) -> tupl
 
     Both are None where a half cannot be fitted. Warnings of a refit are about the half, not about the answer.
     """
-    m = subsample.n
+    m, points = subsample.n, method.rows(subsample)
     found = []
     for number in range(_HALVES):
         half = np.sort(np.random.default_rng([subsample.seed, 17, number]).permutation(m)[: max(2, m // 2)])
         with collect_warnings():
             try:
-                labels = chosen.with_groups(method.fit(chosen, subsample.points[half], subsample)).predict(
-                    subsample.points
-                )
+                labels = chosen.with_groups(method.fit(chosen, points[half], subsample)).predict(points)
             except FIT_ERRORS:
                 return None, None
         found.append(adjusted_rand_score(chosen.labels, labels))

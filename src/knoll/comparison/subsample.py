@@ -15,7 +15,7 @@ from knoll._typing import Floats, Ints, Labels
 from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
 
-__all__ = ["Subsample", "count_small_clusters"]
+__all__ = ["MixedRows", "Subsample", "count_small_clusters"]
 
 _NEAR = 20  # neighbours of a row, at most
 _GRAPH = 10  # of them in the graph
@@ -30,6 +30,18 @@ _DENSITY = 8  # the neighbour whose distance is the density
 
 
 @dataclass(frozen=True)
+class MixedRows:
+    """Rows with categories and missing values: numbers first, then the codes of categories; NaN is a missing value."""
+
+    values: Floats  # (m, p + q)
+    n_numeric: int
+
+    def take(self, rows: Ints) -> MixedRows:
+        """Return some of the rows."""
+        return MixedRows(np.ascontiguousarray(self.values[rows]), self.n_numeric)
+
+
+@dataclass(frozen=True)
 class Subsample:
     """The rows, in order of content, with what is measured on them when it is first needed."""
 
@@ -37,6 +49,7 @@ class Subsample:
     seed: int
     threads: int
     many: int = 0  # small clusters that `count_small_clusters` found
+    mixed: MixedRows | None = None  # the same rows with categories and missing values, if there are any
 
     @property
     def n(self) -> int:

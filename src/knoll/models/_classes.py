@@ -6,8 +6,6 @@ from knoll.base import Estimator
 from knoll.registry import METHODS, Method
 
 _OTHERS = (  # which `knoll fit` and `knoll.compare` do not offer
-    Method("k-prototypes", "k-prototypes", "knoll.kmeans.KPrototypes"),
-    Method("mixed-mixture", "mixed mixture", "knoll.mixture.MixedMixture"),
     Method("density-tree", "density tree", "knoll.density.DensityTree"),
     Method("nearest-rows", "nearest rows", "knoll.neighbors.NearestRows"),
 )

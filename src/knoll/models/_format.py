@@ -29,6 +29,7 @@ MAGIC = b"\x89knoll\r\n"
 MAJOR, MINOR = 1, 0
 RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels
 TYPED = 3  # of a file with types of columns, relabeled or not: an earlier reader would take other columns
+ENCODED = 4  # of a file whose categories are scores or codes: an earlier reader would take indicators
 ALIGN = 64
 DIGEST = 32
 MOST_HEADER = 1 << 26  # bytes

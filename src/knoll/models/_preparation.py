@@ -1,14 +1,15 @@
 """The preparation of a table for a model, to be repeated on new rows.
 
 Where the table had categories, dates or numbers in other than plain figures, a `knoll.tables.Schema` belongs to it: its
-encoded columns are the model's, and the indicators of one category are scaled together (`knoll.tables.mixed`).
+encoded columns are the model's, and the indicators of one category are scaled together (`knoll.tables.mixed`). A model
+may take categories as scores instead (`knoll.tables.scores`), or as codes, with missing values as they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +23,14 @@ from knoll.tables.frames import is_frame
 from knoll.tables.missing import MissingValues
 from knoll.tables.mixed import block_fill, block_spread
 from knoll.tables.schema import Column, Schema
+from knoll.tables.scores import category_units, influences, score_loadings
 from knoll.validation import refuse_masked
 
 SCALES = ("standard", "robust", "common", "none")  # of a preparation; "auto" becomes one of them
 _FEW = 3  # columns up to which a common factor is considered,
 _ALIKE = 5.0  # if no standard deviation is more than this many times another one
-MISSING = ("error", "drop", "median")
+MISSING = ("error", "drop", "median", "model")
+ENCODINGS = ("indicators", "scores", "codes")
 
 
 _MOST = float(np.finfo(np.float64).max)
@@ -48,8 +51,8 @@ class Preparation:
         so that shapes stay as they are; "none": columns are left as they are. A constant column is only centered.
         `fit` also takes "auto": "common" for up to three columns whose standard deviations differ by at most a factor
         of 5, else "standard".
-    missing : {"error", "drop", "median"}
-        How missing values were treated.
+    missing : {"error", "drop", "median", "model"}
+        How missing values were treated; "model": they stay, and `encoding` says what becomes of them.
     center, spread : tuple of float
         What is subtracted, and what is divided by.
     fill : tuple of float
@@ -57,6 +60,11 @@ class Preparation:
         frequent level.
     schema : Schema or None
         The types of the columns; None where all are plain numbers.
+    encoding : {"indicators", "scores", "codes"}
+        What the model takes for a category: scaled indicators; the scores that `loadings` make of all columns, with
+        means for missing values; or the number of its level, with NaN for missing values.
+    loadings : tuple of tuple of float
+        For "scores", a row for each column and a last one that is added, with an entry for each score.
 
     Examples
     --------
@@ -75,6 +83,8 @@ class Preparation:
     spread: tuple[float, ...]
     fill: tuple[float, ...]
     schema: Schema | None = None
+    encoding: str = "indicators"
+    loadings: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def fit(
@@ -103,12 +113,7 @@ class Preparation:
             )
         if schema is not None and not schema.is_plain:
             return cls._fit_types(points, scale, missing, schema.only_used())
-        measured = [_measures(column, scale) for column in points.T]
-        center, spread, fill = zip(*measured) if measured else ((), (), ())
-        if scale == "auto":
-            scale = "common" if _comparable(spread, points) else "standard"
-        if scale == "common":
-            spread = (_common_spread(spread, points),) * len(spread)
+        scale, center, spread, fill = _measured(list(points.T), scale)
         return cls(tuple(columns), scale, missing, center, spread, fill)
 
     @classmethod
@@ -132,6 +137,80 @@ class Preparation:
             fill += block_fill(indicators).tolist()
         return cls(schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema)
 
+    @classmethod
+    def fit_scores(cls, X: Floats, schema: Schema, *, scale: str = "standard", missing: str = "model") -> Self:
+        """Compute the scales and the scores of a table with categories or missing values.
+
+        X is what `schema.apply(table).encode()` returned, with NaN for missing values; its rows are in an order that
+        does not matter, such as that of their contents. Every figure is that of the values which are there. Each column
+        must have one.
+        """
+        schema = schema.only_used()
+        count = len(schema.numeric)
+        observed = [column[np.isfinite(column)] for column in X.T]
+        for name, values in zip(schema.sources, observed, strict=True):
+            if not len(values):
+                raise BadData(f"column {name!r} has no values. Leave it out with --columns.")
+        # columns with categories beside them have different units
+        scale = "standard" if scale == "auto" and schema.categorical else scale
+        scale, center, spread, fill = _measured(observed[:count], scale)
+        _, means, units, _ = _measured(observed[:count], "standard")
+        for block in schema.blocks:
+            shares = np.array([values.mean() for values in observed[block]])  # of counts: the order does not matter
+            means += tuple(shares.tolist())
+            units += tuple(category_units(shares).tolist())
+            fill += tuple(block_fill(X[:, block]).tolist())
+        center, spread = center + means[count:], spread + units[count:]
+        made = cls(
+            schema.encoded, scale, missing, center, spread, means if missing == "model" else fill, schema, "scores"
+        )
+        return made._with_loadings(X, np.array(means), np.array(units))
+
+    def _with_loadings(self, X: Floats, means: Floats, units: Floats) -> Self:
+        """Add the loadings; they take the columns as `center` and `spread` leave them."""
+        assert self.schema is not None
+        Z = np.where(np.isfinite(X), X - means, 0.0) / units  # (n, D)
+        loadings = score_loadings(Z, len(self.schema.numeric), self.schema.levels) / units[:, None]
+        shift = np.array(self.center) - means
+        rows = np.vstack([np.array(self.spread)[:, None] * loadings, shift @ loadings])  # (D + 1, r)
+        return replace(self, loadings=tuple(tuple(row) for row in rows.tolist()))
+
+    def with_codes(self) -> Self:
+        """Return the preparation of a model that takes categories by the numbers of their levels."""
+        return replace(self, encoding="codes", loadings=())
+
+    @property
+    def categorical(self) -> list[int]:
+        """The columns that `apply` returns as codes of categories."""
+        count = 0 if self.encoding != "codes" or self.schema is None else len(self.schema.categorical)
+        return list(range(len(self.names) - count, len(self.names)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns that `apply` returns."""
+        if self.encoding == "indicators" or self.schema is None:
+            return self.columns
+        numbers = self.columns[: len(self.schema.numeric)]
+        if self.encoding == "codes":
+            return numbers + tuple(column.name for column in self.schema.categorical)
+        return numbers + tuple(f"score {j + 1} of the categories" for j in range(len(self.loadings[0])))
+
+    def units(self, column: int) -> tuple[float, float]:
+        """Return what is subtracted from a column of `names`, and what it is divided by."""
+        if self.encoding != "indicators" and column >= len(
+            self.columns if self.schema is None else self.schema.numeric
+        ):
+            return 0.0, 1.0
+        return self.center[column], self.spread[column]
+
+    def influences(self, X: Floats) -> dict[str, float]:
+        """Return the share of each column of the table in the mean squared distance of two rows of X, for scores."""
+        assert self.schema is not None
+        loadings = np.array(self.loadings)[:-1].reshape(len(self.columns), -1)
+        Z = np.where(np.isfinite(X), (X - np.array(self.center)) / self.spread, 0.0)
+        shares = influences(Z - Z.mean(axis=0), loadings, len(self.schema.numeric), self.schema.blocks)
+        return dict(zip((column.name for column in self.schema.used), shares.tolist(), strict=True))
+
     def apply(self, X: Any) -> Floats:
         """Scale the rows of X, whose columns are those of the model; what is not finite stays so.
 
@@ -143,11 +222,31 @@ class Preparation:
         points = np.array(X, dtype=np.float64, order="C", ndmin=2)
         if points.shape[1] != len(self.columns):
             raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")
-        if self.scale != "none":
+        if self.encoding == "scores":
+            points = np.where(np.isfinite(points), points, self.fill)
+        codes = self._codes(points) if self.encoding == "codes" else None
+        if self.scale != "none" or self.encoding != "indicators":
             with np.errstate(over="ignore", invalid="ignore"):
                 points -= self.center
                 points /= self.spread
-        return points
+        if self.encoding == "indicators":
+            return points
+        assert self.schema is not None
+        numbers = points[:, : len(self.schema.numeric)]
+        if codes is not None:
+            return np.hstack([numbers, codes])
+        loadings = np.array(self.loadings)  # (D + 1, r)
+        return np.hstack([numbers, points @ loadings[:-1] + loadings[-1]])
+
+    def _codes(self, points: Floats) -> Floats:
+        """Return the number of the level of each category, NaN where it is missing, (n, q)."""
+        assert self.schema is not None
+        codes = np.empty((len(points), len(self.schema.blocks)))
+        for j, block in enumerate(self.schema.blocks):
+            indicators = points[:, block]
+            level = indicators[:, 0] if indicators.shape[1] == 1 else indicators.argmax(axis=1)
+            codes[:, j] = np.where(np.isfinite(indicators[:, 0]), level, np.nan)
+        return codes
 
     def _of_frame(self, X: Any) -> Any:
         """Return the columns of the model, encoded and complete; a frame without them as it is."""
@@ -172,6 +271,8 @@ class Preparation:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
         types = {} if self.schema is None else {"types": self.schema.plain()}
+        if self.encoding != "indicators":
+            types |= {"encoding": self.encoding, "loadings": [list(row) for row in self.loadings]}
         return {"scale": self.scale, "missing": self.missing, **lists, **types}
 
     @classmethod
@@ -192,9 +293,29 @@ class Preparation:
                     and missing in MISSING
                 )
                 schema = _schema(plain["types"], columns) if "types" in plain else None
+                encoding, loadings = _encoding(plain, schema, len(columns))
                 if good:
-                    return cls(tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill), schema)
+                    lists = tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill)
+                    return cls(*lists, schema, encoding, loadings)
         raise Damage("the preparation of its data makes no sense")
+
+
+def _encoding(plain: Any, schema: Schema | None, width: int) -> tuple[str, tuple[tuple[float, ...], ...]]:
+    """Read the encoding and its loadings, trusting nothing."""
+    encoding, rows = plain.get("encoding", "indicators"), plain.get("loadings", [])
+    if encoding not in ENCODINGS or not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise Damage("the preparation of its data makes no sense")
+    lengths = {len(row) for row in rows}
+    numbers = (x for row in rows for x in row)
+    good = (
+        len(rows) == (width + 1 if encoding == "scores" else 0)
+        and len(lengths) <= 1
+        and (encoding == "indicators" or schema is not None)
+        and all(type(x) is float and math.isfinite(x) for x in numbers)
+    )
+    if not good:
+        raise Damage("the preparation of its data makes no sense")
+    return str(encoding), tuple(tuple(row) for row in rows)
 
 
 def _schema(plain: Any, columns: Sequence[str]) -> Schema:
@@ -207,23 +328,31 @@ def _schema(plain: Any, columns: Sequence[str]) -> Schema:
     return schema
 
 
-def _varying(spread: tuple[float, ...], points: Floats) -> Floats:
-    """Return the standard deviations of the columns that are not constant."""
-    return np.array(spread)[(points != points[:1]).any(axis=0)]
+def _measured(
+    columns: Sequence[Floats], scale: str
+) -> tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Return the scale that "auto" becomes, and centres, scales and medians of the columns."""
+    measured = [_measures(column, scale) for column in columns]
+    center, spread, fill = zip(*measured) if measured else ((), (), ())
+    varying = np.array(spread)[[bool((column != column[:1]).any()) for column in columns]] if spread else np.zeros(0)
+    if scale == "auto":
+        scale = "common" if _comparable(varying, len(spread)) else "standard"
+    if scale == "common":
+        spread = (_common_spread(varying, len(spread)),) * len(spread)
+    return scale, center, spread, fill
 
 
-def _comparable(spread: tuple[float, ...], points: Floats) -> bool:
-    varying = _varying(spread, points)
-    return len(spread) <= _FEW and (not len(varying) or bool(varying.max() / _ALIKE <= varying.min()))
+def _comparable(varying: Floats, count: int) -> bool:
+    """Whether there are few columns, of similar standard deviations; `varying` has those of columns not constant."""
+    return count <= _FEW and (not len(varying) or bool(varying.max() / _ALIKE <= varying.min()))
 
 
-def _common_spread(spread: tuple[float, ...], points: Floats) -> float:
+def _common_spread(varying: Floats, count: int) -> float:
     """Return the root mean square of the standard deviations; a constant column has 0."""
-    varying = _varying(spread, points)
     if not len(varying):
         return 1.0
     largest = float(varying.max())
-    return largest * math.sqrt(math.fsum(np.square(varying / largest).tolist()) / len(spread))
+    return largest * math.sqrt(math.fsum(np.square(varying / largest).tolist()) / count)
 
 
 def _measures(column: Floats, scale: str) -> tuple[float, float, float]:

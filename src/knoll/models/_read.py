@@ -21,6 +21,7 @@ from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     DIGEST,
+    ENCODED,
     MAGIC,
     MAJOR,
     MOST_HEADER,
@@ -256,10 +257,10 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major not in (MAJOR, RELABELED, TYPED):
+    if prefix.major not in (MAJOR, RELABELED, TYPED, ENCODED):
         raise ModelFileError(
             f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x to "
-            f"{TYPED}.x. Upgrade knoll."
+            f"{ENCODED}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")

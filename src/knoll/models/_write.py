@@ -17,6 +17,7 @@ from knoll.base import Estimator
 from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
+    ENCODED,
     MAJOR,
     MINOR,
     PREFIX,
@@ -138,7 +139,7 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
 def _major(relabeled: Relabeled | None, preparation: Preparation | None) -> int:
     """Return the earliest version whose readers do all that the file asks for."""
     if preparation is not None and preparation.schema is not None:
-        return TYPED
+        return TYPED if preparation.encoding == "indicators" and preparation.missing != "model" else ENCODED
     return MAJOR if relabeled is None else RELABELED
 
 

@@ -44,7 +44,7 @@ def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int) -> Show
 
     `scaled` are the `rows` (of `n`) as the methods saw them; `scaling` has their original units.
     """
-    names = scaling.columns
+    names = scaling.names
     m, d = scaled.shape
     few, all_ = (f"{count:,}".replace(",", "\u202f") for count in (m, n))
     notes = [] if m == n else [f"{few} of {all_} rows are drawn, chosen at random."]
@@ -62,11 +62,7 @@ def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int) -> Show
         low, high = _window(positions[:, j])
         beyond |= (positions[:, j] < low) | (positions[:, j] > high)
         positions[:, j] = np.clip(positions[:, j], low, high)
-        ticks = (
-            ()
-            if d == 1 and j == 1
-            else _ticks(low, high, *((scaling.center[j], scaling.spread[j]) if d <= 2 else (0.0, 1.0)))
-        )
+        ticks = () if d == 1 and j == 1 else _ticks(low, high, *(scaling.units(j) if d <= 2 else (0.0, 1.0)))
         axes.append(Axis(labels[j], low, high, ticks))
     if beyond.any():
         notes.append(f"{int(beyond.sum())} outliers are drawn at the border of the pictures.")

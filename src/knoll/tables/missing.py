@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["FALLBACK", "MISSING", "MissingValues", "fill_missing"]
 
 MISSING = ("error", "drop", "median")
+MODELLED = "methods for mixed tables use what a row has; others take the mean of the column"
+MODEL = "model"  # missing values stay: the encoding of a table, or a method, has an answer to them
 FALLBACK = "median"  # of "model", for methods without a model of missing values
 
 
@@ -25,8 +27,9 @@ FALLBACK = "median"  # of "model", for methods without a model of missing values
 class MissingValues:
     """What is done about missing values, piece by piece, and how many there were so far.
 
-    Infinite values count as missing. `medians` are filled in; None computes those of the rows at hand. `blocks` are the
-    columns that encode a category: together they are one value, and the most frequent category is filled in.
+    Infinite values count as missing. The rule "model" leaves them in. `medians` are filled in; None computes those of
+    the rows at hand. `blocks` are the columns that encode a category: together they are one value, and the most
+    frequent category is filled in.
     """
 
     rule: str
@@ -39,7 +42,7 @@ class MissingValues:
     blocks: Sequence[slice] = ()
 
     def __post_init__(self) -> None:
-        if self.rule not in MISSING:
+        if self.rule not in (*MISSING, MODEL):
             raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {self.rule!r}.")
 
     def apply(self, X: Floats, first: int = 0) -> tuple[Floats, Bools]:
@@ -61,6 +64,8 @@ class MissingValues:
             )
         if self.rule == "drop":
             return X[complete], complete
+        if self.rule == MODEL:
+            return X, np.ones(len(X), dtype=bool)
         return np.where(gaps, self._medians(X, gaps), X), np.ones(len(X), dtype=bool)
 
     def found(self, n_rows: int) -> str:
@@ -89,8 +94,8 @@ class MissingValues:
 def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
     """Return a table without missing values, and what was done about them, for people.
 
-    The rule "model" leaves missing values to methods that have a model of them; the numeric methods have none, so that
-    medians and most frequent categories are filled in, and the text says so.
+    The rule "model" leaves missing values to the methods: they are in `table.mixed`, and X has medians and most
+    frequent categories for them.
     """
     schema, modelled = table.schema, rule == "model"
     rule = FALLBACK if modelled else rule
@@ -104,8 +109,8 @@ def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
     found = missing.found(len(table.X))
     if rule == "median":
         filled = "the median of the column" + (", or its most frequent category" if missing.blocks else "")
-        why = "; these methods have no model of missing values" if modelled else ""
-        return replace(table, X=X), f"{found}: filled in with {filled}{why}{_remark(missing)}"
+        text = MODELLED if modelled else f"filled in with {filled}"
+        return replace(table, X=X), f"{found}: {text}{_remark(missing)}"
     if not len(X):
         raise BadData(f"{table.name}: every row has a missing value, so none is left. Use --missing median.")
     kept = replace(

@@ -60,6 +60,7 @@ _ID = re.compile(
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
 _CODE = re.compile(r"(.*[_\s.-])?(code|type|category|cat|group|region|zone|segment|kind|status)", re.IGNORECASE)
 _CLASSES = re.compile(r"class|classes|target|targets|label|labels|ground[ _-]?truth|truth|y_true", re.IGNORECASE)
+_LOG_RULES = ("auto", "mixed")
 _LOG_SKEWNESS = 0.3  # (q₉₀ + q₁₀ − 2 q₅₀) / (q₉₀ − q₁₀) beyond which a logarithm is considered
 TYPES = ("number", "category", "boolean", "date", "time", "ignore")
 
@@ -72,8 +73,9 @@ class Rules:
     ----------
     types : mapping
         Types by column: "number", "category", "boolean", "date", "date:FORMAT" (of `strptime`), "time", "ignore".
-    log : sequence of str, or "auto"
-        Columns whose logarithm is taken; "auto" takes those that are skewed, and are not any more afterwards.
+    log : sequence of str, "auto" or "mixed"
+        Columns whose logarithm is taken; "auto" takes those that are skewed, and are not any more afterwards; "mixed"
+        does so in tables with categories or missing values.
     ignore : sequence of str
         Columns that are left out.
     requested : sequence of str or None
@@ -107,7 +109,7 @@ class Rules:
                     f"types: {name!r} cannot be {text!r}. Choose from: {', '.join(TYPES)}; a date may have a format, "
                     "such as date:%d/%m/%Y."
                 )
-        if isinstance(self.log, str) and self.log != "auto":
+        if isinstance(self.log, str) and self.log not in _LOG_RULES:
             raise InvalidParameter(f"log must be names of columns or 'auto', got {self.log!r}.")
 
 
@@ -594,11 +596,11 @@ def _copies(
 
 def _with_logarithms(schema: Schema, rows: MixedTable, rules: Rules) -> tuple[Schema, MixedTable]:
     """Take logarithms of the columns that are named or, with "auto", of those that are skewed."""
-    if not rules.log:
+    if not rules.log or (rules.log == "mixed" and not schema.categorical and np.isfinite(rows.numeric).all()):
         return schema, rows
     chosen: dict[str, str] = {}
     known = {column.name: j for j, column in enumerate(schema.numeric) if column.type == "number"}
-    for name in known if rules.log == "auto" else rules.log:
+    for name in known if rules.log in _LOG_RULES else rules.log:
         if name not in known:
             raise InvalidParameter(f"log: column {name!r} of {rules.where} is no number that is used.")
         log = _logarithm_of(rows.numeric[:, known[name]], name, rules)
@@ -614,7 +616,7 @@ def _logarithm_of(values: Floats, name: str, rules: Rules) -> str:
     finite = values[np.isfinite(values)]
     if not len(finite):
         return ""
-    if rules.log != "auto":
+    if rules.log not in _LOG_RULES:
         if finite.min() < 0:
             row = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
             raise BadData(

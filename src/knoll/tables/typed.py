@@ -84,6 +84,7 @@ def given_table(
         return None
     if find_spec("pyarrow") is None:
         raise InvalidParameter('types, log, ignore and missing need pyarrow. Run: pip install "knoll[cli]"')
+    options = (types, "mixed" if log is None else log, ignore, missing)
     return frame_table(X, columns, *options) if is_frame(X) else _of_array(X, columns, *options)
 
 
@@ -126,7 +127,7 @@ def frame_table(
     chosen = None if columns is None else [str(name) for name in columns]
     if chosen is not None and not set(chosen) <= set(found.column_names):
         found, chosen = arrow_table(found, chosen), None
-    logs: Sequence[str] | str = log if isinstance(log, str) and log == "auto" else _names(log)
+    logs: Sequence[str] | str = log if isinstance(log, str) and log in ("auto", "mixed") else _names(log)
     rules = Rules(dict(types or {}), logs, _names(ignore))
     try:
         table = typed_table(in_memory(found, "the table"), chosen, rules, missing or "model")
