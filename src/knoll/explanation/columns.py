@@ -144,8 +144,17 @@ class Columns:
         return tuple(column for column in self.described if column.used)
 
     def take(self, rows: Any, n_rows: int) -> Columns:
-        """Return some of the rows."""
-        return Columns(tuple(column.take(rows) for column in self.described), self.others, n_rows)
+        """Return some of the rows, as if there had been no others."""
+        some = [column.take(rows) for column in self.described]
+        return Columns(tuple(_formatted(column) for column in some), self.others, n_rows)
+
+
+def _formatted(column: AnyColumn) -> AnyColumn:
+    """Choose the digits of a column again."""
+    if isinstance(column, CategoryColumn):
+        return column
+    old = column.format
+    return replace(column, format=column_format(column.values, column.type, old.unit, old.marks or old.pattern))
 
 
 def columns_of(table: Any, names: Sequence[str] | None = None, used: Sequence[str] | None = None) -> Columns:

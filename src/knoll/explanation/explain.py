@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll._format import plural, share, thousands
+from knoll._format import plural, thousands
 from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.explanation.columns import BINS, AnyColumn, CategoryColumn, Columns, NumberColumn, columns_of
@@ -377,6 +377,3 @@ def _points(points: ArrayLike, n: int) -> Floats:
     return found
 
 
-def fidelity_text(explanation: Explanation) -> str:
-    """Return how good the rules are."""
-    return f"The rules give {share(explanation.fidelity)} of the rows their cluster."

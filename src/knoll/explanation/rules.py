@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -67,21 +67,29 @@ class _Range:
     high: float | None = None  # x <= high
     level: int | None = None  # x = level
     excluded: tuple[int, ...] = ()  # x is none of these levels
-    missing: bool = True  # whether a missing value passes
+    missing: bool = True  # whether a missing value passes,
+    known: bool = True  # and whether any other does
 
     def narrowed(self, split: Split, yes: bool) -> _Range:
         missing = self.missing and split.missing == yes
+        if split.level is None and split.threshold is None:
+            return replace(self, missing=missing, known=yes)
         if split.level is not None:
             level = split.level if yes else self.level
             excluded = self.excluded if yes else (*self.excluded, split.level)
-            return _Range(self.column, None, None, level, excluded, missing)
+            return replace(self, level=level, excluded=excluded, missing=missing)
         assert split.threshold is not None
         low, high = self.low, self.high
         if yes:
             high = split.threshold if high is None else min(high, split.threshold)
         else:
             low = split.threshold if low is None else max(low, split.threshold)
-        return _Range(self.column, low, high, None, (), missing)
+        return replace(self, low=low, high=high, missing=missing)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a condition on known values."""
+        return any(one is not None for one in (self.low, self.high, self.level)) or bool(self.excluded)
 
 
 def _ranges(path: Sequence[tuple[Split, bool]], columns: Sequence[AnyColumn]) -> list[_Range]:
@@ -111,6 +119,8 @@ def rules_of(tree: Node, columns: Sequence[AnyColumn], labels: Ints) -> list[Rul
 
 
 def _sentence(one: _Range) -> str:
+    if not one.known or not one.bounded:
+        return f"{one.column.name} is {'known' if one.known else 'missing'}"
     text = _category_sentence(one) if isinstance(one.column, CategoryColumn) else _number_sentence(one)
     return f"{text} or missing" if one.missing and one.column.missing.any() else text
 
@@ -210,6 +220,8 @@ def _sql_condition(one: _Range, dialect: str) -> str:
         name = (
             f"NULLIF({name}, {_plain_number(sentinel) if isinstance(sentinel, float) else sql_text(sentinel, dialect)})"
         )
+    if not one.known or not one.bounded:
+        return f"{name} IS {'NOT ' if one.known else ''}NULL"
     if isinstance(column, CategoryColumn):
         condition = _sql_levels(one, column, name, dialect)
     else:
@@ -292,6 +304,8 @@ def _python_node(
 
 
 def _python_test(split: Split, column: AnyColumn, variable: str) -> str:
+    if split.level is None and split.threshold is None:
+        return f"{variable} is not None"
     if isinstance(column, CategoryColumn):
         assert split.level is not None
         test = _python_level(column, split.level, variable)

@@ -38,7 +38,7 @@ _DATES = (-354_285.0, 2_932_896.0)  # years 1000 to 9999: dates in these are ord
 
 @dataclass(frozen=True)
 class Split:
-    """A question to a row: is the value at most `threshold`, or is it this `level`?"""
+    """A question to a row: is the value at most `threshold`, or is it this `level`? With neither: is it known?"""
 
     column: int  # of the used columns
     threshold: float | None
@@ -47,6 +47,8 @@ class Split:
 
     def test(self, column: AnyColumn) -> Bools:
         """Answer it for every row."""
+        if self.level is None and self.threshold is None:
+            return np.logical_not(column.missing)
         if isinstance(column, CategoryColumn):
             yes = column.codes == self.level
         else:
@@ -165,9 +167,10 @@ def _frequent_levels(column: CategoryColumn, groups: Groups) -> list[int]:
     """Return the levels that are most frequent in any group; two levels need one indicator."""
     known = ~column.missing
     shares = groups.counts(np.where(known, column.codes, 0), len(column.levels), known) / groups.sizes[:, None]
-    usable = [at for at, name in enumerate(column.levels) if name != OTHER and "\0" not in name]
+    there = np.flatnonzero(shares.max(axis=0) > 0).tolist()
+    usable = [at for at in there if column.levels[at] != OTHER and "\0" not in column.levels[at]]
     order = sorted(usable, key=lambda at: (-shares[:, at].max(), at))[:_INDICATORS]
-    return sorted(order)[-1:] if len(column.levels) == 2 and len(order) == 2 else sorted(order)
+    return sorted(order)[-1:] if len(there) == 2 and len(order) == 2 else sorted(order)
 
 
 def _distinct(features: Any, groups: Groups) -> tuple[Ints, Floats, bool]:
@@ -205,13 +208,15 @@ def _converted(
     feature = features[tree.feature[at]]
     column = columns[feature.column].take(rows)
     left_missing = bool(tree.missing_go_to_left[at])
-    if isinstance(column, NumberColumn):
+    yes_child, no_child = tree.children_left[at], tree.children_right[at]
+    if np.isinf(tree.threshold[at]):  # all known values on the left
+        split = Split(feature.column, None, None, False)
+    elif isinstance(column, NumberColumn):
         threshold = _threshold(column, feature.smallest, math.floor(tree.threshold[at]))
         split = Split(feature.column, threshold, None, left_missing)
-        yes_child, no_child = tree.children_left[at], tree.children_right[at]
     else:  # the indicator of the level is 1 on the right
         split = Split(feature.column, None, feature.level, not left_missing)
-        yes_child, no_child = tree.children_right[at], tree.children_left[at]
+        yes_child, no_child = no_child, yes_child
     yes = split.test(column)
     return Branch(
         split,
