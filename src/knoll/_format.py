@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from knoll._typing import Floats
+if TYPE_CHECKING:
+    from knoll._typing import Floats
 
 __all__ = [
     "ColumnFormat",
@@ -192,6 +192,8 @@ def column_format(values: Floats, type: str = "number", unit: str = "", marks: s
     >>> column_format(np.array([120.5, 43042.25]), unit="€", marks=".,")(43042.25)
     '€43,042'
     """
+    import numpy as np  # the texts of the command line need none of it
+
     known = np.asarray(values, dtype=np.float64)
     known = known[np.isfinite(known)]
     if type == "date":
@@ -204,6 +206,8 @@ def column_format(values: Floats, type: str = "number", unit: str = "", marks: s
 
 def _decimals_of(known: Floats, unit: str) -> int | None:
     """Return the decimals that resolve the interquartile range, and no more than the values have."""
+    import numpy as np
+
     if not len(known) or not known.any():
         return 0
     quartiles = np.quantile(known, [0.25, 0.75])
@@ -225,6 +229,8 @@ def _written_decimals(known: Floats, most: int) -> int:
 
 
 def _decimals_up_to(values: Floats, least: int, most: int) -> int:
+    import numpy as np
+
     for decimals in range(least, most):
         scaled = values * 10.0**decimals
         if (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(1.0, np.abs(scaled))).all():

@@ -7,7 +7,7 @@ import datetime
 import numpy as np
 import pyarrow as pa
 
-NASTY = ["it's \"x\"", "a\\b", "'; DROP TABLE rows; --", "line\nbreak", "ünï`code"]
+NASTY = ['it\'s "x"', "a\\b", "'; DROP TABLE rows; --", "line\nbreak", "ünï`code"]
 
 
 def random_table(seed: int, n: int = 300) -> tuple[pa.Table, np.ndarray]:

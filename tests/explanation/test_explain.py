@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from tests.explanation.tables import random_table
 
 import knoll
 from knoll.exceptions import BadData, InvalidParameter
+from tests.explanation.tables import random_table
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_unusual_rows_come_with_the_value_that_is_unusual(customers):
 
 def test_stability_of_a_model():
     rng = np.random.default_rng(0)
-    x = np.r_[rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + 12, rng.normal(size=(160, 2)) + [24, 0]]
+    x = np.r_[rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + 12, rng.normal(size=(160, 2)) + np.array([24, 0])]
     model = knoll.KMeans(3, n_init=3, random_state=0).fit(x)
     found = knoll.explain(model, x)
     assert all(cluster.stability > 0.99 for cluster in found.clusters)
@@ -283,5 +283,5 @@ def test_errors_of_labels_and_tables(customers):
         knoll.explain(labels, np.array([["a"]] * 300))
     with pytest.raises(InvalidParameter, match="columns has 1 names for 2 columns"):
         knoll.explain(labels, np.zeros((300, 2)), columns=["a"])
-    with pytest.raises(InvalidParameter, match="there is no cluster 9. There are: 0, 1, 2."):
+    with pytest.raises(InvalidParameter, match=r"there is no cluster 9\. There are: 0, 1, 2\."):
         knoll.explain(labels, frame)[9]

@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.explanation.tables import random_table
 
 import knoll
+from tests.explanation.tables import random_table
 
 
 def profile(found, label, column):
@@ -41,8 +41,8 @@ def test_the_effect_of_a_number(seed):
         # one-sided ranges are preferred where they are nearly as good
         assert 0.8 * brute - 1e-12 <= one.effect <= brute + 1e-12
         low, high = one.bounds
-        inside = [((low is None) | (v > (low or -np.inf))) & ((high is None) | (v <= (np.inf if high is None else high)))
-                  for v in (here, others)]  # fmt: skip
+        low, high = -np.inf if low is None else low, np.inf if high is None else high
+        inside = [(v > low) & (v <= high) for v in (here, others)]
         shares = [float(np.mean(i)) if one.direction != "extreme" else 1 - float(np.mean(i)) for i in inside]
         assert (one.share, one.share_others) == pytest.approx(tuple(shares))
         assert one.effect == pytest.approx(abs(shares[0] - shares[1]))

@@ -7,11 +7,11 @@ import sqlite3
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.explanation.tables import random_table
 
 import knoll
 from knoll.exceptions import InvalidParameter
 from knoll.explanation.tree import round_between
+from tests.explanation.tables import random_table
 
 
 def by_python(found, rows):

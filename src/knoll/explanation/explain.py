@@ -24,9 +24,10 @@ from knoll.explanation.tree import MOST_ROWS, content_hashes, fit_tree, leaves_o
 from knoll.tables.frames import is_frame
 from knoll.tables.table import Table
 
-__all__ = ["explain"]
+__all__ = ["check_options", "explain", "explained", "ids_of", "names_of", "weights_of"]
 
 MOST_DEPTH = 4
+MOST_REFIT = 20_000  # rows of a refit
 _CELLS = 8  # columns of a row that is shown
 
 
@@ -107,7 +108,7 @@ def explain(
             table, names=names, ids=ids, sample_weight=sample_weight, depth=depth, rows=rows, resamples=resamples
         )
         return found
-    _check(depth, rows, resamples)
+    check_options(depth, rows, resamples)
     model = labels if hasattr(labels, "fit") or hasattr(labels, "predict") else None
     fitted_on = None if model is None else _fitted_on(model, table)
     read = columns_of(table, columns, _used(model, used))
@@ -115,11 +116,11 @@ def explain(
     if len(plain) != read.n_rows:
         raise BadData(f"labels has {len(plain)} entries for {read.n_rows} rows of the table.")
     fit = None if model is None or not resamples else refit_of(model, fitted_on)
-    weights = _weights(sample_weight, read.n_rows)
-    identifiers = _ids(ids, table, read.n_rows)
+    weights = weights_of(sample_weight, read.n_rows)
+    identifiers = ids_of(ids, table, read.n_rows)
     space = None if points is None else _points(points, read.n_rows)
     return explained(
-        plain, read, weights=weights, names=_names(names, plain) | given, ids=identifiers, depth=depth, rows=rows,
+        plain, read, weights=weights, names=names_of(names, plain) | given, ids=identifiers, depth=depth, rows=rows,
         resamples=resamples, seed=seed, points=space, fit=fit,
     )  # fmt: skip
 
@@ -137,6 +138,7 @@ def explained(
     seed: int = 0,
     points: Floats | None = None,
     fit: Callable[[Ints], Ints | None] | None = None,
+    most_rows: int = MOST_REFIT,
 ) -> Explanation:
     """Explain labels of a table that has been read; `fit` labels some rows by a model fitted to them."""
     present = np.flatnonzero(weights > 0)
@@ -154,7 +156,7 @@ def explained(
     space = encoded(read.used or read.described) if points is None else points
     used_profiles = [found for column, found in zip(read.described, profiles, strict=True) if column.used]
     examples, sampled_rows = find_rows(read.used, used_profiles, groups, space, rows, called) if rows else ([], False)
-    stability, done = _stability(fit, labels, space, resamples, seed, present if fit is not None else None)
+    stability, done = _stability(fit, labels, space, resamples, seed, present, most_rows)
     notes = _notes(read, sampled_tree, sampled_rows, done, len(labels))
     given = predict(tree, read.used, len(labels))
     clusters = [
@@ -239,12 +241,18 @@ def _example(found: Found, columns: Sequence[NumberColumn | CategoryColumn], ids
 
 
 def _stability(
-    fit: Callable[[Ints], Ints | None] | None, labels: Ints, space: Floats, resamples: int, seed: int, present: Any
+    fit: Callable[[Ints], Ints | None] | None,
+    labels: Ints,
+    space: Floats,
+    resamples: int,
+    seed: int,
+    present: Ints,
+    most: int,
 ) -> tuple[dict[int, float], int]:
     if fit is None or not resamples:
         return {}, 0
     order = np.argsort(content_hashes(np.asarray(space, np.float32), np.zeros(len(labels), np.int64)), kind="stable")
-    return cluster_stability(lambda rows: fit(present[rows]), labels, order, resamples, seed)
+    return cluster_stability(lambda rows: fit(present[rows]), labels, order, resamples, seed, most)
 
 
 def _notes(read: Columns, tree: bool, rows: bool, refits: int, n: int) -> tuple[str, ...]:
@@ -269,7 +277,8 @@ def _notes(read: Columns, tree: bool, rows: bool, refits: int, n: int) -> tuple[
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _check(depth: int, rows: int, resamples: int) -> None:
+def check_options(depth: int, rows: int, resamples: int) -> None:
+    """Refuse numbers that are out of range."""
     for name, value, low, high in (
         ("depth", depth, 0, MOST_DEPTH),
         ("rows", rows, 0, 100),
@@ -323,7 +332,8 @@ def _plain_labels(labels: Any) -> tuple[Ints, dict[int, str]]:
     return at.astype(np.int64), {number: str(level) for number, level in enumerate(levels)}
 
 
-def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Ints) -> dict[int, str]:
+def names_of(names: Mapping[int, str] | Sequence[str] | None, labels: Ints) -> dict[int, str]:
+    """Return the names that are set, by label."""
     if names is None:
         return {}
     if isinstance(names, str):
@@ -344,7 +354,8 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Ints) -> dic
     return out
 
 
-def _weights(sample_weight: ArrayLike | None, n: int) -> Floats:
+def weights_of(sample_weight: ArrayLike | None, n: int) -> Floats:
+    """Return one weight for each row."""
     if sample_weight is None:
         return np.ones(n)
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -353,7 +364,8 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> Floats:
     return weights
 
 
-def _ids(ids: Any, table: Any, n: int) -> NDArray[Any]:
+def ids_of(ids: Any, table: Any, n: int) -> NDArray[Any]:
+    """Return what identifies each row."""
     if ids is None:
         index = getattr(table, "index", None)
         ids = getattr(table, "ids", None) if isinstance(table, Table) else index if hasattr(table, "iloc") else None
@@ -375,5 +387,3 @@ def _points(points: ArrayLike, n: int) -> Floats:
     if found.ndim != 2 or len(found) != n or not np.isfinite(found).all():
         raise BadData(f"points must be {n} rows of finite numbers, got shape {found.shape}.")
     return found
-
-

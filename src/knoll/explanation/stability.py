@@ -13,25 +13,23 @@ import numpy as np
 
 from knoll._typing import Floats, Ints
 
-__all__ = ["cluster_stability", "refit_of", "row_subset"]
-
-MOST_ROWS = 20_000  # of a half
+__all__ = ["cluster_stability", "merged_like", "refit_of", "row_subset"]
 
 
 def cluster_stability(
-    fit: Callable[[Ints], Ints | None], labels: Ints, order: Ints, resamples: int, seed: int
+    fit: Callable[[Ints], Ints | None], labels: Ints, order: Ints, resamples: int, seed: int, most: int
 ) -> tuple[dict[int, float], int]:
     """Return the mean Jaccard index of each cluster, and over how many refits; clusters that no half has are left out.
 
-    `fit` labels the given rows by a model that is fitted to them alone, or returns None if it cannot. `order` sorts the
-    rows by content: then the halves do not depend on the order of rows.
+    A half has `most` rows at most. `fit` labels the given rows by a model that is fitted to them alone, or returns None
+    if it cannot. `order` sorts the rows by content: then the halves do not depend on the order of rows.
     """
     n = len(labels)
     clusters = np.unique(labels[labels >= 0])
     found: dict[int, list[float]] = {int(cluster): [] for cluster in clusters}
     done = 0
     for number in range(resamples if n > 3 else 0):
-        draw = np.random.default_rng([seed, 29, number]).permutation(n)[: min(n // 2, MOST_ROWS)]
+        draw = np.random.default_rng([seed, 29, number]).permutation(n)[: min(n // 2, most)]
         half = np.asarray(order[np.sort(draw)], dtype=np.int64)
         again = fit(half)
         if again is None:
@@ -70,12 +68,12 @@ def refit_of(model: Any, table: Any) -> Callable[[Ints], Any] | None:
         except (ValueError, FloatingPointError, ArithmeticError):
             return None
         labels = np.asarray(again.labels_)
-        return labels if groups is None else _merged_like(labels, np.asarray(model.predict(row_subset(table, rows))))
+        return labels if groups is None else merged_like(labels, np.asarray(model.predict(row_subset(table, rows))))
 
     return fit
 
 
-def _merged_like(labels: Ints, clusters: Ints) -> Ints:
+def merged_like(labels: Ints, clusters: Ints) -> Ints:
     """Join components to clusters: each to that of most of its rows, since a refit numbers them anew."""
     out = np.full(len(labels), -1, dtype=np.int64)
     for component in np.unique(labels[labels >= 0]):
