@@ -17,6 +17,7 @@ from knoll.comparison.profile import Profile
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.explanation import Explanation
 from knoll.models import Preparation, save
+from knoll.models._relabeled import bare
 from knoll.registry import display_names, title
 from knoll.tables.table import Table
 
@@ -71,7 +72,7 @@ class Candidate:
     """One method's answer."""
 
     method: str
-    model: Any  # the fitted estimator, of scaled data; a knoll.models.Relabeled if components were merged
+    model: Any  # of scaled data; a knoll.models.Relabeled if components were merged or clusters renumbered
     labels: Ints  # (n,), −1 noise
     probabilities: Floats | None  # (n, clusters), where the method has them; with noise one column more
     parameters: Mapping[str, Any]  # chosen, or set by the user
@@ -90,6 +91,11 @@ class Candidate:
     expected: float = 0.0  # the adjusted Rand index with the true clusters, as the judge expects it
     sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
+
+    @property
+    def estimator(self) -> Any:
+        """The fitted estimator itself, whose labels may have other numbers than those of `model`."""
+        return bare(self.model)
 
 
 @dataclass(frozen=True)
