@@ -26,6 +26,7 @@ _HOME = {
     "OPTICS": "knoll.density.optics",
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
+    "explain": "knoll.explanation",
     "load": "knoll.models",
     "save": "knoll.models",
     "show_build": "knoll._system",
@@ -34,6 +35,7 @@ _MODULES = (
     "comparison",
     "datasets",
     "exceptions",
+    "explanation",
     "kernels",
     "metrics",
     "models",
@@ -64,6 +66,8 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "comparison",
     "datasets",
     "exceptions",
+    "explain",
+    "explanation",
     "kernels",
     "load",
     "metrics",
@@ -82,6 +86,7 @@ if TYPE_CHECKING:
         comparison,
         datasets,
         exceptions,
+        explanation,
         kernels,
         metrics,
         models,
@@ -99,6 +104,7 @@ if TYPE_CHECKING:
     from knoll.density.mean_shift import MeanShift
     from knoll.density.optics import OPTICS
     from knoll.density.tree import DensityTree
+    from knoll.explanation import explain
     from knoll.gaussian import Gaussian
     from knoll.hierarchy import AgglomerativeClustering
     from knoll.kernel_kmeans import KernelKMeans

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from knoll._typing import Floats
 
 _WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
@@ -39,6 +45,13 @@ def percent(share: float) -> str:
     return f"{min(99, round(100 * share))} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
+def share(part: float) -> str:
+    """Return a share from nothing to all as whole percent; a small one is never 0 %, one below all never 100 %."""
+    if part <= 0 or part >= 1:
+        return "100 %" if part >= 1 else "0 %"
+    return "< 1 %" if part < 0.005 else "> 99 %" if part >= 0.995 else f"{100 * part:.0f} %"
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number with few digits, spaces between thousands and a true minus sign; a dash for none."""
     if value is None or not math.isfinite(value):
@@ -65,3 +78,146 @@ def two_digits(value: float) -> str:
 def number_word(count: int) -> str:
     """Return a small number as a word."""
     return _WORDS[count] if count < len(_WORDS) else str(count)
+
+
+# ---- the values of a column ----------------------------------------------------------------------------------------
+
+_EPOCH = datetime(1970, 1, 1)
+_DIGITS = 2  # of the interquartile range of a column that are shown beside its leading one
+_MOST_DECIMALS = 6
+_MANY = 1e15  # a number with so many digits, or a range below its inverse, is shown with an exponent
+_ONE_DAY = 1.0
+
+
+@dataclass(frozen=True)
+class ColumnFormat:
+    """How the values of one column are written: as many digits as distinguish its rows, in the form it came in.
+
+    Attributes
+    ----------
+    type : {"number", "date", "time"}
+        Dates are days since 1970-01-01, times of day hours.
+    decimals : int or None
+        Digits after the decimal mark; None is four significant digits with an exponent.
+    unit : str
+        A currency or "%".
+    marks : str
+        The decimal mark and, if the column has one, the separator of thousands, such as ".,".
+    pattern : str
+        Of a date: a format of `strftime`; empty for ISO.
+    clock : bool
+        Whether a date is written with the time of day.
+    """
+
+    type: str = "number"
+    decimals: int | None = 0
+    unit: str = ""
+    marks: str = ""
+    pattern: str = ""
+    clock: bool = False
+
+    def __call__(self, value: float | None) -> str:
+        """Return a value of the column as text; a dash if there is none."""
+        if value is None or not math.isfinite(value):
+            return "–"
+        if self.type == "date":
+            return self._date(value)
+        if self.type == "time":
+            minutes = round(60 * value)
+            return f"{minutes // 60:02d}:{minutes % 60:02d}"
+        return self._with_unit(self._number(value))
+
+    def exact(self, value: float) -> str:
+        """Return a bound between values, with as many digits as it has."""
+        if self.type == "date":
+            return replace(self, clock=abs(value - round(value)) > 1 / 86400)(value)
+        if self.type == "time" or self.decimals is None or not 1e-9 < abs(value) < _MANY:
+            return self(value) if self.decimals is not None else self._with_unit(number(value, 12))
+        digits = len(f"{value:.12f}".rstrip("0").partition(".")[2])
+        return replace(self, decimals=max(digits, self.decimals) if digits else 0)(value)
+
+    def _number(self, value: float) -> str:
+        if self.decimals is None:
+            return number(value)
+        text = f"{abs(value):,.{self._decimals(value)}f}"
+        whole, _, rest = text.partition(".")
+        separator = self.marks[1:] or ("\u202f" if len(whole) > 5 else "")  # from five digits on
+        text = whole.replace(",", separator) + (f"{self.marks[:1] or '.'}{rest}" if rest else "")
+        return f"−{text}" if value < 0 and any(digit in text for digit in "123456789") else text
+
+    def _decimals(self, value: float) -> int:
+        """Return the decimals of a value: one more for the mean of two whole numbers."""
+        assert self.decimals is not None
+        return 1 if self.decimals == 0 and abs(value) < 100 and (2 * value) % 2 == 1 else self.decimals
+
+    def _with_unit(self, text: str) -> str:
+        if not self.unit:
+            return text
+        sign, digits = ("−", text[1:]) if text.startswith("−") else ("", text)
+        return f"{text} {self.unit}" if self.unit == "%" or self.unit[0].isalpha() else f"{sign}{self.unit}{digits}"
+
+    def _date(self, days: float) -> str:
+        try:
+            moment = _EPOCH + timedelta(days=round(days * 1440) / 1440 if self.clock else math.floor(days))
+        except OverflowError:
+            return "–"
+        text = moment.strftime(self.pattern) if self.pattern else moment.date().isoformat()
+        return f"{text} {moment:%H:%M}" if self.clock and "%H" not in self.pattern else text
+
+
+def column_format(values: Floats, type: str = "number", unit: str = "", marks: str = "") -> ColumnFormat:
+    """Choose how the values of a column are written; `marks` is the format it came in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from knoll._format import column_format
+    >>> column_format(np.array([5.1, 4.9, 6.3, 5.85]))(-2.776e-14), column_format(np.array([3.0, 21, 8]))(21.0)
+    ('0.00', '21')
+    >>> column_format(np.array([120.5, 43042.25]), unit="€", marks=".,")(43042.25)
+    '€43,042'
+    """
+    import numpy as np  # the texts of the command line need none of it
+
+    known = np.asarray(values, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if type == "date":
+        pattern = "" if marks in ("", "iso") else marks
+        return ColumnFormat(type, pattern=pattern, clock=bool(len(known) and np.ptp(known) < 3 * _ONE_DAY))
+    if type == "time":
+        return ColumnFormat(type)
+    return ColumnFormat(type, _decimals_of(known, unit), unit, marks)
+
+
+def _decimals_of(known: Floats, unit: str) -> int | None:
+    """Return the decimals that resolve the interquartile range, and no more than the values have."""
+    import numpy as np
+
+    if not len(known) or not known.any():
+        return 0
+    quartiles = np.quantile(known, [0.25, 0.75])
+    size = float(np.abs(known).max())
+    extent = float(quartiles[1] - quartiles[0]) or float(known.max() / 2 - known.min() / 2) or size
+    if size >= _MANY or not extent > 1 / _MANY:
+        return None
+    wanted = _DIGITS - math.floor(math.log10(extent))
+    if wanted > _MOST_DECIMALS:
+        return None
+    decimals = _written_decimals(known, max(0, wanted))
+    return (2 if extent < 100 and decimals else 0) if unit not in ("", "%") else decimals
+
+
+def _written_decimals(known: Floats, most: int) -> int:
+    """Return how many decimals the values have, if that is less than `most`."""
+    least = _decimals_up_to(known[:1000], 0, most)  # no fewer than those of some values
+    return _decimals_up_to(known, least, most)
+
+
+def _decimals_up_to(values: Floats, least: int, most: int) -> int:
+    import numpy as np
+
+    for decimals in range(least, most):
+        scaled = values * 10.0**decimals
+        if (np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(1.0, np.abs(scaled))).all():
+            return decimals
+    return most

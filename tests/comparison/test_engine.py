@@ -370,7 +370,7 @@ def test_parameters_by_hand_are_obeyed():
         for parameter, value in values.items():
             assert found.candidates[name].parameters[parameter] == value
             if name != "agglomerative":  # it cannot label new rows
-                assert getattr(found.candidates[name].model, parameter) == value
+                assert getattr(found.candidates[name].estimator, parameter) == value
 
 
 def test_a_method_that_raises_is_a_failure(monkeypatch):

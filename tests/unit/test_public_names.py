@@ -17,7 +17,7 @@ PUBLIC = {
     "knoll": """
         AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
         KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ compare comparison
-        datasets exceptions kernels load metrics models plots reference relations save scales show_build tuning
+        datasets exceptions explain explanation kernels load metrics models plots reference relations save scales show_build tuning
     """,
     "knoll.comparison": """
         Agreement Alternative Candidate Comparison Event Evidence Failure Recommendation Shortcut compare
@@ -32,6 +32,7 @@ PUBLIC = {
         DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,
+    "knoll.explanation": "Cluster ColumnProfile ExampleRow Explanation LevelShare Rule explain",
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.hierarchy": "AgglomerativeClustering",
     "knoll.kernel_kmeans": "KernelKMeans",

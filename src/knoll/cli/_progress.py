@@ -7,15 +7,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from knoll._format import byte_size, duration
+from knoll._format import byte_size
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
     from knoll.comparison import Event
 
-_WIDE = 90  # columns of a terminal that leave space for a bar and a clock beside the text
 _QUIET = 1.0  # seconds: stages that pass faster get no line of their own
 _STEP = 0.01  # of the whole that a step after the fit counts for
 
@@ -53,20 +52,9 @@ def showing(quiet: bool = False) -> Iterator[Show]:
     if not console.is_terminal:
         yield _plain_lines()
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from knoll.comparison.progress import live_line
 
-    bars: tuple[Any, ...] = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}", markup=False), *(bars if console.width >= _WIDE else bars[1:2]),
-        TextColumn("{task.fields[details]}", markup=False),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=1.0, details="")
-
-        def show(event: Event) -> None:
-            details = " · ".join(filter(None, (_time_left(event), byte_size(event.memory))))
-            bar.update(task, completed=event.fraction, description=_stage(event), details=details, refresh=True)
-
+    with live_line(console) as show:
         yield show
 
 
@@ -86,20 +74,10 @@ def _plain_lines() -> Show:
 
 def event_line(event: Event) -> str:
     """Return in a line what runs, how far it is, how long it may take, and the memory that was used."""
-    parts = [f"{100 * event.fraction:3.0f} % {_stage(event)}", _time_left(event), byte_size(event.memory)]
+    from knoll.comparison.progress import stage_of, time_left
+
+    parts = [f"{100 * event.fraction:3.0f} % {stage_of(event)}", time_left(event), byte_size(event.memory)]
     return ", ".join(filter(None, parts))
-
-
-def _stage(event: Event) -> str:
-    from knoll.registry import title
-
-    return f"{title(event.method)}: {event.stage}"
-
-
-def _time_left(event: Event) -> str:
-    if event.seconds_left is None or event.fraction >= 1:
-        return ""
-    return f"about {duration(event.seconds_left)} left"
 
 
 @contextlib.contextmanager

@@ -22,9 +22,11 @@ from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answe
 from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
 from knoll.comparison.likelihood import likelihood_gains, reason_for, with_likelihood
 from knoll.comparison.methods import FIT_ERRORS, Partition
+from knoll.comparison.numbering import match_numbers
 from knoll.comparison.plan import PROBE, Plan, make_plan
 from knoll.comparison.pool import join_answers, numbers_around, numbers_for
 from knoll.comparison.profile import profile_of
+from knoll.comparison.progress import shown
 from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
 from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
 from knoll.comparison.scores import agreement_of, known_labels, truth_scores
@@ -60,7 +62,7 @@ def compare(
     budget: float = 120.0,
     exact: bool = False,
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: Callable[[Event], None] | None = None,
+    progress: Callable[[Event], None] | bool | None = None,
 ) -> Comparison:
     """Fit several methods to one table with parameters chosen from the data, and recommend one of their answers.
 
@@ -103,8 +105,9 @@ def compare(
         Fit every method on every row, whatever that takes.
     parameters : mapping, default=None
         Parameters set by hand, such as {"dbscan": {"eps": 0.3}}.
-    progress : callable, default=None
-        Called with an `Event` now and then.
+    progress : callable or bool, default=None
+        Called with an `Event` now and then. None shows a line on terminals and in notebooks, if rich is installed;
+        False shows nothing.
 
     Returns
     -------
@@ -162,9 +165,11 @@ def compare(
     table = Table(scaled, order, plan, subsample, mixed)
     given = {name: values for name, values in given.items() if name in names}
     limit = _Limit(begun, math.inf if exact else float(budget))
-    work = _Work(names, numbers, required, given, table, _Watch(progress, begun, plan), limit)
-    with collect_warnings():  # each candidate has its own
-        found = work.run()
+    with shown(progress) as show:
+        work = _Work(names, numbers, required, given, table, _Watch(show, begun, plan), limit)
+        with collect_warnings():  # each candidate has its own
+            found = work.run()
+    work.candidates, found = work.finish(lambda: match_numbers(work.candidates, found))
     seen = {name: one.labels[rows] for name, one in work.candidates.items()}
     agreement = work.finish(lambda: agreement_of(seen))
     scores = None if known is None else work.finish(lambda: truth_scores(known, work.candidates))
@@ -188,6 +193,8 @@ def compare(
             *_notes(plan, len(points), work, seconds, limit.budget),
         ),
         table=given_rows,
+        X=points,
+        index=_index(X, given_rows),
     )
 
 
@@ -552,6 +559,12 @@ def _kept(truth: ArrayLike, rows: TypedTable | None) -> ArrayLike:
     if rows is None or len(np.asarray(truth)) <= len(rows.X):
         return truth
     return np.asarray(truth)[rows.rows]
+
+
+def _index(X: Any, rows: TypedTable | None) -> Any:
+    """Return the index of the rows of a data frame that are kept."""
+    index = getattr(X, "index", None) if hasattr(X, "iloc") else None
+    return index if index is None or rows is None or len(rows.rows) == len(index) else index[rows.rows]
 
 
 def _scaling(

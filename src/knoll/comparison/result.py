@@ -5,15 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knoll._format import percent
+from knoll._format import percent, plural
 from knoll._typing import Floats, Ints
 from knoll.comparison.profile import Profile
-from knoll.models import Preparation
+from knoll.exceptions import BadData, InvalidParameter
+from knoll.explanation import Explanation
+from knoll.models import Preparation, save
+from knoll.models._relabeled import bare
+from knoll.registry import display_names, title
 from knoll.tables.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Candidate:
     """One method's answer."""
 
     method: str
-    model: Any  # the fitted estimator, of scaled data; a knoll.models.Relabeled if components were merged
+    model: Any  # of scaled data; a knoll.models.Relabeled if components were merged or clusters renumbered
     labels: Ints  # (n,), −1 noise
     probabilities: Floats | None  # (n, clusters), where the method has them; with noise one column more
     parameters: Mapping[str, Any]  # chosen, or set by the user
@@ -83,6 +92,11 @@ class Candidate:
     sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
     mixed: bool = False  # whether the model takes categories and missing values as they are
+
+    @property
+    def estimator(self) -> Any:
+        """The fitted estimator itself, whose labels may have other numbers than those of `model`."""
+        return bare(self.model)
 
 
 @dataclass(frozen=True)
@@ -146,6 +160,8 @@ class Comparison:
     interrupted: bool
     notes: tuple[str, ...] = field(default=())  # what was sampled, and the evidence for it
     table: Table | None = None  # the rows with the types of their columns; None where X was an array of numbers
+    X: Any = field(default=None, repr=False)  # (n, d) the numbers that were scaled, in the units of the table
+    index: Any = field(default=None, repr=False)  # of the rows of a data frame
 
     def preparation(self, candidate: Candidate) -> Preparation:
         """Return what is done to the table before a model of this comparison takes it."""
@@ -195,6 +211,158 @@ class Comparison:
             "notes": list(self.notes),
         }
 
+    # ---- what one does with it ---------------------------------------------------------------------------------------
+
+    def answers(self) -> dict[str, Candidate]:
+        """Return the answer of every method, and "alternative-1" and so on, the next best to the recommended one."""
+        others = {f"alternative-{at}": one.candidate for at, one in enumerate(self.alternatives, 1)}
+        return {**self.candidates, **others}
+
+    def explain(
+        self,
+        table: Any = None,
+        *,
+        method: str | None = None,
+        names: Mapping[int, str] | None = None,
+        ids: Any = None,
+        sample_weight: Any = None,
+        depth: int = 4,
+        rows: int = 5,
+        resamples: int = 10,
+        seconds: float | None = None,
+    ) -> Explanation:
+        """Explain the clusters of an answer: `knoll.explain` with the columns and the points that were clustered.
+
+        Parameters
+        ----------
+        table : data frame, default=None
+            The table with further columns, in the same order of rows; None is the table that was compared.
+        method : str, default=None
+            Whose answer; None is the recommended one.
+        names, ids, sample_weight, depth, rows, resamples :
+            As in `knoll.explain`.
+        seconds : float, default=None
+            No refit begins after so many seconds.
+
+        Returns
+        -------
+        Explanation
+            The columns that set each cluster apart, rules, example rows, names, and the stability of each cluster.
+        """
+        from knoll.comparison.explaining import explain_answer
+
+        chosen = self.answers().get(self.recommendation.method if method is None else method)
+        if chosen is None:
+            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+        return explain_answer(
+            self, chosen, table, names=names, ids=ids, sample_weight=sample_weight, depth=depth, rows=rows,
+            resamples=resamples, seconds=seconds,
+        )  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas: a row of labels for each row of the table, under its index.
+
+        The first column, "cluster", is the recommended answer; then one column for each answer.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InvalidParameter("to_frame needs pandas. Run: pip install pandas") from None
+        labels = {name: found.labels for name, found in self.answers().items()}
+        index = self.index if self.index is not None else None if self.table is None else self.table.rows
+        return pd.DataFrame({"cluster": self.labels, **labels}, index=index)
+
+    def plot(self, ax: Axes | None = None, *, method: str | None = None) -> Axes:
+        """Draw the rows by cluster, on two columns or on the first two principal components of the scaled columns.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        method : str, default=None
+            Whose answer; None is the recommended one.
+
+        Returns
+        -------
+        matplotlib Axes
+            Where it was drawn.
+        """
+        from knoll.plots.scatter import scatter
+
+        chosen = self.recommendation.method if method is None else method
+        if chosen not in self.answers():
+            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+        found = self.answers()[chosen]
+        points = np.asarray(self._rows())
+        narrow = points.shape[1] <= 2  # then the axes have the units of the table
+        drawn = scatter(points if narrow else self.scaling.apply(points), found.labels, ax)
+        drawn.set_title(f"{title(found.method)}, {_counted(found)}")
+        return drawn
+
+    def report(self, path: str | Path, *, name: str = "the table", names: Mapping[int, str] | None = None) -> Path:
+        """Write the HTML report that ``knoll compare`` writes.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        name : str, default="the table"
+            What the table is called in the report.
+        names : mapping, default=None
+            Names of the recommended clusters, by number; None proposes them.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from knoll.report.comparison import comparison_page
+
+        table = self.table
+        page = comparison_page(
+            self,
+            self._rows(),
+            name=name,
+            ids=self.index if self.index is not None else None if table is None else table.ids,
+            truth=None if table is None else table.truth,
+            facts=() if table is None else table.notes,
+            used="" if table is None else table.used,
+            explanation=self.explain(names=names),
+        )
+        target = Path(path)
+        target.write_text(page, encoding="utf-8", errors="replace")
+        return target
+
+    def save(self, path: str | Path, *, method: str | None = None) -> Path:
+        """Write the model of an answer, with columns and scales, for `knoll.models.read` and ``knoll predict``.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        method : str, default=None
+            Whose answer; None is the recommended one.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        chosen = self.recommendation.method if method is None else method
+        if chosen not in self.answers():
+            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+        save(self.answers()[chosen].model, path, preparation=self.scaling)
+        return Path(path)
+
+    def _rows(self) -> Any:
+        if self.X is None:
+            raise BadData("this comparison has no rows: it was made without them.")
+        return self.X
+
+    def _repr_html_(self) -> str:
+        """Return the table of methods and the recommendation, for notebooks."""
+        return comparison_html(self)
+
 
 def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> list[str]:
     """Draw the short table of a comparison; `name` is how a method is called in it."""
@@ -213,6 +381,44 @@ def table_lines(comparison: Comparison, name: Callable[[str], str] = str) -> lis
     for failure in comparison.failures:
         lines.append(f"  {name(failure.method):<25} no answer: {' '.join(failure.reason.split())}")
     return lines
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Return the short table of a comparison as HTML; what comes from the table is escaped."""
+    advice = comparison.recommendation
+    best = comparison.candidates[advice.method]
+    head = "No clear clusters. The best division" if advice.verdict == "none" else "Recommended"
+    lines = [
+        f"<p><b>{head}: {escape(title(advice.method))}, {_counted(best)}</b><br>{escape(advice.level.capitalize())}: "
+        f"expected agreement with the true clusters {advice.confidence:.2f} (adjusted Rand index).</p>"
+    ]
+    reasons = "".join(f"<li>{escape(display_names(reason))}</li>" for reason in advice.reasons)
+    cells = "".join(_html_row(comparison, method, found) for method, found in comparison.candidates.items())
+    failed = "".join(
+        f'<tr><th style="text-align:left">{escape(title(one.method))}</th>'
+        f'<td colspan="4" style="text-align:left">no answer: {escape(one.reason)}</td></tr>'
+        for one in comparison.failures
+    )
+    titles = "".join(f"<th>{name}</th>" for name in ("clusters", "noise", "stability", "seconds"))
+    lines += [
+        f"<ul>{reasons}</ul>",
+        f'<table><thead><tr><th style="text-align:left">method</th>{titles}</tr></thead>',
+        f"<tbody>{cells}{failed}</tbody></table><p>{escape(advice.caution)}</p>",
+    ]
+    return "".join(lines)
+
+
+def _html_row(comparison: Comparison, method: str, found: Candidate) -> str:
+    name = escape(title(method))
+    name = f"<b>{name}</b>" if method == comparison.recommendation.method else name
+    stable = "–" if found.stability is None else f"{found.stability:.2f}"
+    cells = (str(found.n_clusters), f"{100 * found.noise:.1f} %", stable, f"{found.seconds:.2f}")
+    return f'<tr><th style="text-align:left">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _counted(found: Candidate) -> str:
+    noise = f", {100 * found.noise:.1f} % noise" if found.noise > 0 else ""
+    return plural(found.n_clusters, "cluster") + noise
 
 
 def _of_recommendation(advice: Recommendation) -> dict[str, Any]:

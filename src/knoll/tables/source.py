@@ -233,6 +233,7 @@ class TableSource:
             (*self.notes, *type_notes(schema)),
             schema,
             rows,
+            table.select([name for name in reasons if name in table.column_names]),
         )
 
     def _tables(self, request: Request) -> Iterator[pa.Table]:

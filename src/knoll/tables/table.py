@@ -41,6 +41,8 @@ class Table:
         The types of all columns of the file; None where every number was taken as it is.
     mixed : MixedTable or None
         The used columns by type, with missing values, before they were encoded as X.
+    others : pyarrow.Table or None
+        The cells of all rows in columns that are left out, for descriptions of clusters.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Table:
     notes: tuple[str, ...] = ()
     schema: Schema | None = None
     mixed: MixedTable | None = None
+    others: Any = None
 
     @property
     def n_columns(self) -> int:
