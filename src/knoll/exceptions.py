@@ -5,7 +5,8 @@
     │   └── InvalidType    (TypeError)     ... because it is of the wrong type
     ├── BadData            (ValueError)    the data cannot be used; the message names row, column and remedy
     ├── CostError          (MemoryError)   the fit exceeds the memory; the message has the figure and the remedy
-    └── ModelFileError     (ValueError)    a saved model cannot be read
+    ├── ModelFileError     (ValueError)    a saved model cannot be read
+    └── EngineError        (RuntimeError)  the processes that compute cannot go on, or do not agree
 
     Cancelled              (RuntimeError)  a `CancelToken` stopped the computation; nothing is wrong with it
 
@@ -33,6 +34,7 @@ __all__ = [
     "ConvergenceWarning",
     "CostError",
     "DisconnectedGraphWarning",
+    "EngineError",
     "InvalidParameter",
     "InvalidType",
     "KnollError",
@@ -64,6 +66,10 @@ class CostError(KnollError, MemoryError):
 
 class ModelFileError(KnollError, ValueError):
     """A saved model cannot be read."""
+
+
+class EngineError(KnollError, RuntimeError):
+    """The processes that compute cannot go on, or do not agree."""
 
 
 class KnollWarning(UserWarning):

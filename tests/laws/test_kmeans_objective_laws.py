@@ -12,6 +12,7 @@ import scipy.sparse
 
 from knoll import KMeans
 from knoll._common.blocks import Block
+from knoll._common.passes import OneBlock
 from knoll.exceptions import ConvergenceWarning
 from knoll.kmeans import lloyd
 from knoll.kmeans.assignment import _LabelsOnly, add_sums
@@ -161,7 +162,7 @@ def test_any_number_of_copies_has_the_row_for_a_mean(value):
     for copies in range(1, 1001):
         new, _ = lloyd.finish(stats, state, about)
         assert new.centers.tolist() == [row.tolist()], copies
-        stats = lloyd.merge(stats, lloyd.partial(Block(row[None], None), state, 1))
+        stats = stats.merge(lloyd.partial(Block(row[None], None), state, 1))
 
 
 def test_small_rows_beside_large_ones_have_themselves_for_a_mean():
@@ -219,9 +220,8 @@ class Turning(_LabelsOnly):
 def test_centres_that_come_back_end_the_fit(k, tol):
     X = np.repeat(np.arange(k, dtype=float), 3)[:, None] * 10 + np.tile([-1.0, 0.0, 1.0], k)[:, None]
     start = 10.0 * np.arange(k)[:, None] + 0.25
-    result = lloyd.alternate(
-        lambda: iter([Block(X, None)]), start, max_iter=300, tol=tol, threads=1, memory=Turning(len(X), 1, k)
-    )
+    memory = Turning(len(X), 1, k)
+    result = lloyd.alternate(OneBlock(Block(X, None)), start, max_iter=300, tol=tol, memory=memory)
     assert k < result.n_iter <= 3 * (k + 1)  # a round, and what the rule takes to see it
     assert result.came_back
     assert result.history["changed"][-1] > 0

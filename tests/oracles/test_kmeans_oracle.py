@@ -79,7 +79,7 @@ def test_the_pure_steps_are_the_references(seed):
         parts = [lloyd.partial(Block(part, None), state, 1) for part in np.split(X, [7, 20, 21])]
         total = parts[0]
         for part in parts[1:]:
-            total = lloyd.merge(total, part)
+            total = total.merge(part)
         assert total.rows == 50
         state, report = lloyd.finish(total, state, about)
         np.testing.assert_array_equal(state.centers, mean.mu)

@@ -8,6 +8,7 @@ import scipy.sparse
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.passes import LocalPasses, OneBlock
 from knoll.kmeans.assignment import add_sums, assign, memory_for, no_sums
 from knoll.kmeans.empty_clusters import relocate
 
@@ -16,6 +17,16 @@ def rounded(sums):
     out = np.empty(sums.shape[1])
     _core.exact_round(sums, out, 1)
     return out
+
+
+class Parts(LocalPasses):
+    """These very blocks: small ones are not joined."""
+
+    def __init__(self, blocks, threads):
+        super().__init__(lambda: iter(blocks), np.float64, threads)
+
+    def _blocks(self):
+        return self._source()
 
 
 def dense(points):
@@ -100,16 +111,17 @@ def test_the_farthest_points_move(kind, form):
             mass += np.bincount(labels, block.weights, minlength=k)
         expected = transcribed(blocks, centers, mass == 0)
         for threads in (1, 2):
-            moved = relocate(lambda: iter(blocks), centers, mass == 0, threads)  # noqa: B023
+            passes = Parts(blocks, threads)
+            moved = relocate(passes, centers, mass == 0)
             if expected is None:
                 assert moved is None
             else:
-                np.testing.assert_array_equal(rounded(moved.sums), expected)
+                np.testing.assert_array_equal(moved.sums.round(), expected)
             if len(blocks) == 1:  # who remembers the labels gives the same, and changes nothing
                 memory = memory_for(X, k, "hamerly")
                 memory.step(X, weights, centers, threads)
                 labels, before = memory.labels.copy(), rounded(memory.sums)
-                moved = relocate(lambda: iter(blocks), centers, mass == 0, threads, memory)  # noqa: B023
+                moved = relocate(OneBlock(blocks[0], threads), centers, mass == 0, memory)
                 assert (moved is None) == (expected is None)
                 if moved is not None:
                     table = np.empty((2, len(before)))
@@ -139,9 +151,9 @@ def test_many_empty_clusters_and_many_copies():
     centers = np.vstack([points[:2] + 0.25, np.full((58, 2), 1e4)])
     block = Block(X, None)
     empty = np.r_[False, False, np.ones(58, bool)]
-    moved = relocate(lambda: iter([block]), centers, empty, 1)
-    np.testing.assert_array_equal(rounded(moved.sums), transcribed([block], centers, empty))
-    masses = rounded(moved.sums).reshape(60, 3)[:, 0]
+    moved = relocate(OneBlock(block), centers, empty)
+    np.testing.assert_array_equal(moved.sums.round(), transcribed([block], centers, empty))
+    masses = moved.sums.round().reshape(60, 3)[:, 0]
     assert np.count_nonzero(masses) == len(np.unique(X, axis=0))  # every point is alone
 
 

@@ -21,10 +21,8 @@ from sklearn.datasets import make_blobs
 
 from knoll import KMeans, datasets
 from knoll._common import seeding
-from knoll._common.blocks import Block
 from knoll.exceptions import BadData, ConvergenceWarning, InvalidParameter, InvalidType, SuspiciousResultWarning
 from knoll.kmeans import lloyd
-from knoll.kmeans.summary import summarize_blocks
 
 
 @pytest.fixture
@@ -310,29 +308,6 @@ def test_a_memory_mapped_file_in_blocks(tmp_path, X):
 def test_blocks_after_a_fit_leave_no_old_labels(X):
     model = KMeans(4, random_state=0).fit(X)
     assert not hasattr(model.fit_blocks(lambda: [X, X]), "labels_")
-
-
-def test_the_sample_of_a_long_file_is_uniform_and_does_not_depend_on_cuts():
-    rows = np.arange(40_000, dtype=float)[:, None]
-    model = KMeans(2)
-
-    def drawn(cuts, seed):
-        return summarize_blocks(lambda: (Block(part, None) for part in np.array_split(rows, cuts)), model, seed, 1000)
-
-    a, b, other = drawn(1, 0), drawn(13, 0), drawn(1, 1)
-    assert (a.rows, a.largest) == (40_000, 39_999.0)
-    assert set(a.sample.points[:, 0]) == set(b.sample.points[:, 0])
-    assert set(a.sample.points[:, 0]) != set(other.sample.points[:, 0])
-    assert len(a.sample.points) == 1000
-    assert np.histogram(a.sample.points, bins=10)[0].min() > 60  # 100 each; σ is under 10
-    assert a.sample.points.mean() == pytest.approx(20_000, abs=2000)
-
-
-def test_rows_of_weight_zero_are_not_drawn():
-    rows = np.arange(5000, dtype=float)[:, None]
-    found = summarize_blocks(lambda: iter([Block(rows, (rows[:, 0] % 2 == 0).astype(float))]), KMeans(2), 0, 100)
-    assert (found.sample.points % 2 == 0).all()
-    assert (found.sample.weights == 1).all()
 
 
 def test_more_rows_than_the_sample_holds():

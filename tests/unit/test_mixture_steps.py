@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as Peer
 
 from knoll import _core
-from knoll._common.blocks import Block, regrid
+from knoll._common.blocks import Block
+from knoll._common.passes import LocalPasses, OneBlock
 from knoll.exceptions import BadData
 from knoll.gaussian import steps as one_gaussian
 from knoll.gaussian.covariance import Diagonal, Fixed, Full, Spherical, Tied
@@ -56,7 +57,7 @@ def start_of(X, shape, k, seed=0, w=None, noise=None):
 def run(X, state, iterations, w=None, threads=2, **options):
     reports = []
     for _ in range(iterations):
-        state, report = em.step(lambda: [Block(X, w)], state, threads, **options)
+        state, report = em.step(OneBlock(Block(X, w), threads), state, **options)
         reports.append(report)
     return state, reports
 
@@ -92,7 +93,7 @@ def test_every_step_is_the_reference(d, k, seed):
         joint = em.log_joint(X, state, 1)
         np.testing.assert_allclose(np.logaddexp.reduce(joint, axis=1), log_prob, rtol=1e-12, atol=1e-12)
         before = state
-        state, report = em.step(lambda: [Block(X, None)], state, 2)
+        state, report = em.step(OneBlock(Block(X, None), 2), state)
         assert report.objective * n == pytest.approx(step.log_likelihood, rel=1e-11)
     assert report.changed == max(
         state.covariance.change_from(before.covariance), np.abs(state.weights - before.weights).max()
@@ -171,7 +172,7 @@ def test_the_same_bits_for_any_threads_layout_and_blocks(name, d):
         blocks = [Block(x, v) for x, v in zip(np.split(X, np.cumsum(sizes)), np.split(w, np.cumsum(sizes)))]
         other = state
         for _ in range(3):
-            other, _ = em.step(lambda b=blocks: regrid(b, _core.GRAIN), other, 2)
+            other, _ = em.step(LocalPasses(lambda b=blocks: iter(b), X.dtype, 2), other)
         same(other, one)
 
 
@@ -368,7 +369,7 @@ def test_the_noise_is_one_more_component():
         np.testing.assert_allclose(resp, lam, atol=1e-13)
         np.testing.assert_allclose(got, log_p, rtol=1e-13)
         assert (labels == np.where(lam.argmax(axis=1) == k, -1, lam.argmax(axis=1))).all()
-        state, report = em.step(lambda: [Block(X, None)], state, 1)
+        state, report = em.step(OneBlock(Block(X, None), 1), state)
         assert report.objective == pytest.approx(log_p.mean(), rel=1e-13)
         assert state.noise.weight == pytest.approx(lam[:, k].mean(), rel=1e-12)
         np.testing.assert_allclose(state.weights, lam[:, :k].mean(axis=0), rtol=1e-12)
@@ -392,7 +393,7 @@ def test_a_tiny_fixed_variance_is_k_means(eps):
         nearest = np.square(X[:, None] - state.means).sum(axis=2).argmin(axis=1)
         assert (labels == nearest).all()
         assert np.isfinite(resp).all()
-        state, report = em.step(lambda: [Block(X, None)], state, 1)
+        state, report = em.step(OneBlock(Block(X, None), 1), state)
         assert np.isfinite(report.objective)
         if eps < 1e-20:  # no tie: hard assignments, so the means are those of the clusters
             expected = np.stack([X[nearest == c].mean(axis=0) for c in range(3)])

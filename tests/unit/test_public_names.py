@@ -29,7 +29,7 @@ PUBLIC = {
     "knoll.density": "DBSCAN DensityTree HDBSCAN MeanShift OPTICS",
     "knoll.exceptions": """
         ApproximationWarning BadData Cancelled CollapsedComponentWarning ConvergenceWarning CostError
-        DisconnectedGraphWarning InvalidParameter InvalidType KnollError KnollWarning ModelFileError
+        DisconnectedGraphWarning EngineError InvalidParameter InvalidType KnollError KnollWarning ModelFileError
         SuspiciousResultWarning
     """,
     "knoll.explanation": "Cluster ColumnProfile ExampleRow Explanation LevelShare Rule explain",

@@ -1,4 +1,4 @@
-"""Blocks of rows, re-cut along the global grid, so that no result depends on how the data was passed."""
+"""Blocks of rows: those of the user, validated, and how they are re-cut along the global grid."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll import _core
 from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.validation import check_points, check_weights
 
-__all__ = ["Block", "BlockSource", "regrid"]
+__all__ = ["Block", "BlockSource", "join_blocks", "regrid"]
 
 
 class Block(NamedTuple):
@@ -26,28 +25,36 @@ class Block(NamedTuple):
         """Return the rows [begin, end)."""
         return Block(self.points[begin:end], None if self.weights is None else self.weights[begin:end])
 
+    def copy(self) -> Block:
+        """Return the same rows in memory of their own."""
+        return Block(self.points.copy(), None if self.weights is None else self.weights.copy())
 
-def regrid(blocks: Iterable[Block], grain: int) -> Iterator[Block]:
-    """Re-cut blocks so that each but the last has a multiple of `grain` rows; keeps little more than one in memory."""
+
+def regrid(blocks: Iterable[Block], grain: int, size: int = 0) -> Iterator[Block]:
+    """Re-cut blocks so that each but the last has a multiple of `grain` rows; keeps little more than one in memory.
+
+    Blocks of fewer than `size` bytes are joined with the next ones. What waits is a copy: a reader may fill one array
+    again and again. Blocks without rows are left out.
+    """
     pending: list[Block] = []
     rows = 0
     for block in blocks:
-        pending.append(block)
-        rows += len(block.points)
-        if rows < grain:
+        if not len(block.points):
             continue
-        joined, pending, cut = _join(pending), [], rows // grain * grain
+        rows += len(block.points)
+        if rows < grain or rows * block.points[0].nbytes < size:
+            pending.append(block.copy())
+            continue
+        joined, cut = join_blocks([*pending, block]), rows // grain * grain
         yield joined.rows(0, cut)
         rows -= cut
-        if rows:
-            remainder = joined.rows(cut, None)
-            weights = None if remainder.weights is None else remainder.weights.copy()
-            pending = [Block(remainder.points.copy(), weights)]
+        pending = [joined.rows(cut, None).copy()] if rows else []
     if pending:
-        yield _join(pending)
+        yield join_blocks(pending)
 
 
-def _join(blocks: list[Block]) -> Block:
+def join_blocks(blocks: list[Block]) -> Block:
+    """Concatenate blocks; rows without weights count once beside rows with."""
     if len(blocks) == 1:
         return blocks[0]
     points = np.concatenate([block.points for block in blocks])
@@ -58,7 +65,7 @@ def _join(blocks: list[Block]) -> Block:
 
 
 class BlockSource:
-    """The user's blocks, validated one by one and re-cut along the grid, in as many passes as needed.
+    """The user's blocks, validated one by one, in as many passes as needed.
 
     `make_blocks` returns a fresh iterable of arrays, or of pairs (array, sample_weight), at each call. The dtype of
     the first block is that of the fit.
@@ -76,18 +83,13 @@ class BlockSource:
         self._rows: int | None = None  # of a whole pass
         self.dtype: Any = None
 
+    def require_rows(self) -> None:
+        """Look at the first block, which has the columns and the dtype; refuse a source without rows."""
+        if next(self(), None) is None:
+            raise BadData(f"{self._owner}: make_blocks() gave no rows. Give at least one block with one row.")
+
     def __call__(self) -> Iterator[Block]:
         """Start a pass."""
-        return regrid(self._checked(), _core.GRAIN)
-
-    def first(self) -> Block:
-        """Return the first rows: a whole cell of the grid, or all there are."""
-        block = next(self(), None)
-        if block is None:
-            raise BadData(f"{self._owner}: make_blocks() gave no rows. Give at least one block with one row.")
-        return block
-
-    def _checked(self) -> Iterator[Block]:
         blocks = self._make()
         if blocks is self._last and iter(blocks) is blocks:
             raise InvalidParameter(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,9 +13,10 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
-from knoll._common.blocks import Block, BlockSource
+from knoll._common.blocks import Block
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport, iterate, live
+from knoll._common.passes import Engine, OneBlock, Passes, Run, open_passes, refuse_not_finite_rows
 from knoll._common.rescale import (
     Rescaling,
     as_dtype,
@@ -40,11 +41,63 @@ from knoll.validation import (
     check_points,
     check_weights,
     draw_seed,
-    refuse_not_finite,
 )
 
 _SMALLEST = 2.0**-1000  # a smaller variance has lost digits of its products to underflow
 _PASSES = 4  # one is enough unless the first rows lie far from the mean; each pass brings the origin 2⁻⁵³ times nearer
+
+
+# ---- what a pass finds ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A state, and the unit of the weights."""
+
+    state: steps.GaussianState
+    scaling: Rescaling
+
+
+@dataclass(frozen=True)
+class _WeighedSums:
+    """Moments, and the largest weight."""
+
+    sums: steps.MomentSums
+    heaviest: float
+
+    def merge(self, other: _WeighedSums) -> _WeighedSums:
+        """Join what two sets of blocks have; neither is changed."""
+        return _WeighedSums(self.sums.merge(other.sums), max(self.heaviest, other.heaviest))
+
+
+def _moments(block: Block, about: _Scaled, run: Run) -> _WeighedSums:
+    heaviest = 1.0 if block.weights is None else float(block.weights.max())
+    return _WeighedSums(steps.partial(about.scaling.block(block), about.state, run.threads), heaviest)
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """How far rows of weight > 0 reach, and how different their weights are."""
+
+    rows: int  # of any weight
+    low: NDArray[np.float64]  # (d,)
+    high: NDArray[np.float64]  # (d,)
+    lightest: float
+    heaviest: float
+
+    def merge(self, other: _Extent) -> _Extent:
+        """Join what two sets of blocks have; neither is changed."""
+        ends = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        weights = min(self.lightest, other.lightest), max(self.heaviest, other.heaviest)
+        return _Extent(self.rows + other.rows, *ends, *weights)
+
+
+def _extent(block: Block, _: None, run: Run) -> _Extent:
+    points, weights = present_rows(block)
+    low, high = points.min(axis=0, initial=np.inf), points.max(axis=0, initial=-np.inf)
+    if weights is None:
+        return _Extent(len(block.points), low, high, np.inf, 0.0)
+    return _Extent(len(block.points), low, high, float(weights.min(initial=np.inf)), float(weights.max(initial=0.0)))
 
 
 class Ellipse(NamedTuple):
@@ -169,10 +222,10 @@ class Gaussian(DensityMixin, Estimator):
         self._check_parameters()
         points = check_points(X, estimator=self, finite=False)
         block = Block(points, check_weights(sample_weight, len(points), owner="Gaussian"))
-        return self._fit(lambda: iter([block]), block, points.dtype)
+        return self._fit(OneBlock(block, self._threads()))
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -180,6 +233,8 @@ class Gaussian(DensityMixin, Estimator):
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called more
             than once: for the first rows, and for each pass. The cuts do not change the result.
+        engine : object with a method `passes`, optional
+            Who computes; None: this process, block by block. The result has the same bits.
 
         Returns
         -------
@@ -196,34 +251,26 @@ class Gaussian(DensityMixin, Estimator):
         True
         """
         self._check_parameters()
-        source = BlockSource(make_blocks, self)
-        first = source.first()
-        return self._fit(source, first, source.dtype)
+        return self._fit(open_passes(make_blocks, self, self._threads(), engine))
 
-    def _fit(self, blocks: Callable[[], Iterator[Block]], first: Block, dtype: Any) -> Self:
+    def _fit(self, passes: Passes) -> Self:
         """Pass over the blocks until μ and Σ are accurate, then keep them."""
-        threads = self._threads()
+        first, dtype = passes.first(), passes.dtype
         heaviest = 0.0 if first.weights is None else float(first.weights.max())
         scaling = Rescaling(weight_exponent=weight_exponent(heaviest))
-
-        def partial(block: Block, state: steps.GaussianState) -> steps.MomentSums:
-            nonlocal heaviest
-            heaviest = max(heaviest, 1.0 if block.weights is None else float(block.weights.max()))
-            return steps.partial(scaling.block(block), state, threads)
 
         def step(state: steps.GaussianState) -> tuple[steps.GaussianState, StepReport]:
             nonlocal scaling
             while True:
-                sums = (partial(block, state) for block in blocks())
-                stats = functools.reduce(lambda a, b: steps.merge(a, b, threads), sums)
-                if scaling.weight_exponent == weight_exponent(heaviest):
-                    return steps.finish(stats, state, threads)
+                stats = passes.total(_moments, _Scaled(state, scaling))
+                if scaling.weight_exponent == weight_exponent(stats.heaviest):
+                    return steps.finish(stats.sums, state, passes.threads)
                 # a later block has the heaviest row: the pass is made again, in the unit of all rows
-                scaling = Rescaling(weight_exponent=weight_exponent(heaviest))
+                scaling = Rescaling(weight_exponent=weight_exponent(stats.heaviest))
 
         hook = live("Gaussian", self.verbose)
         state, history = iterate(step, steps.start(first), max_iter=_PASSES, stop=steps.settled, hook=hook)
-        self._check_sums(state, blocks)
+        self._check_sums(state, passes)
         weight = float(scaling.from_units(state.mass, weight=1))
         if not np.isfinite(weight):
             raise BadData("Gaussian: the sum of the sample weights leaves float64. Divide them by their largest.")
@@ -247,23 +294,16 @@ class Gaussian(DensityMixin, Estimator):
         self.history_ = history
         return self
 
-    def _check_sums(self, state: steps.GaussianState, blocks: Callable[[], Iterator[Block]]) -> None:
+    def _check_sums(self, state: steps.GaussianState, passes: Passes) -> None:
         """Refuse what shows in the sums: a NaN or an infinity in the data needs no pass of its own to be found."""
         if state.mass == 0:
             raise BadData("Gaussian: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
         variance = state.covariance.diagonal()
         if np.isfinite(state.covariance).all() and (variance >= _SMALLEST).all():
             return
-        row, low, high = 0, np.full(len(variance), np.inf), np.full(len(variance), -np.inf)
-        lightest, heaviest = np.inf, 0.0
-        for block in blocks():
-            refuse_not_finite(block.points, self, first_row=row)
-            row += len(block.points)
-            present, weights = present_rows(block)
-            if weights is not None and len(weights):
-                lightest, heaviest = min(lightest, float(weights.min())), max(heaviest, float(weights.max()))
-            low = np.minimum(low, present.min(axis=0, initial=np.inf))
-            high = np.maximum(high, present.max(axis=0, initial=-np.inf))
+        refuse_not_finite_rows(passes, self)
+        found = passes.total(_extent, None)
+        low, high, lightest, heaviest = found.low, found.high, found.lightest, found.heaviest
         if not np.isfinite(state.covariance).all():
             largest = float(np.maximum(np.abs(low), np.abs(high)).max())
             raise BadData(
@@ -273,7 +313,9 @@ class Gaussian(DensityMixin, Estimator):
         narrow = np.flatnonzero((variance < _SMALLEST) & (high > low))
         if len(narrow):
             extent = float(high[narrow[0]] - low[narrow[0]])
-            if lightest < heaviest and extent * extent / (2 * row) >= _SMALLEST:  # the least variance of equal weights
+            if (
+                lightest < heaviest and extent * extent / (2 * found.rows) >= _SMALLEST
+            ):  # the least variance of equal weights
                 raise BadData(
                     f"Gaussian: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows "
                     "the others vanish from float64, and with them the covariance. Give weights of less different size."

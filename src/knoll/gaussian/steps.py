@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import StepReport
 
 # Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
@@ -39,7 +40,11 @@ class MomentSums:
     """Σw, Σw(x−o) and Σw(x−o)(x−o)ᵀ as exact sums: integers, so that any order of merging gives the same bits."""
 
     rows: int
-    sums: NDArray[np.int64]  # (words, 1 + d + d(d+1)/2)
+    sums: ExactSums  # 1 + d + d(d+1)/2
+
+    def merge(self, other: MomentSums) -> MomentSums:
+        """Add two sets of sums, exactly; neither is changed."""
+        return MomentSums(self.rows + other.rows, self.sums.merge(other.sums))
 
 
 def start(block: Block) -> GaussianState:
@@ -61,22 +66,15 @@ def start(block: Block) -> GaussianState:
 def partial(block: Block, state: GaussianState, threads: int) -> MomentSums:
     """Sum the moments of a block about the origin."""
     d = block.points.shape[1]
-    sums = np.zeros((_core.SUM_WORDS, 1 + d + d * (d + 1) // 2), dtype=np.int64)
-    _core.add_moments(block.points, block.weights, state.origin, sums, threads)
+    sums = ExactSums.zeros(1 + d + d * (d + 1) // 2)
+    _core.add_moments(block.points, block.weights, state.origin, sums.words, threads)
     return MomentSums(len(block.points), sums)
-
-
-def merge(a: MomentSums, b: MomentSums, threads: int = 1) -> MomentSums:
-    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
-    _core.exact_merge(a.sums, b.sums, threads)
-    return MomentSums(a.rows + b.rows, a.sums)
 
 
 def finish(stats: MomentSums, state: GaussianState, threads: int = 1) -> tuple[GaussianState, StepReport]:
     """Turn sums into μ, Σ and the log-likelihood at its maximum; report how far the mean lies from the origin, in σ."""
     d = len(state.origin)
-    rounded = np.empty(stats.sums.shape[1])
-    _core.exact_round(stats.sums, rounded, threads)
+    rounded = stats.sums.round(threads)
     mass, first, second = rounded[0], rounded[1 : 1 + d], rounded[1 + d :]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         offset = first / mass

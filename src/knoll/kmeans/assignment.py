@@ -5,7 +5,6 @@ The only module that knows whether the points are an array or a sparse matrix (c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
+from knoll._common.passes import Passes, Run
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Labels
-
-Blocks = Callable[[], Iterator[Block]]
 
 
 def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, threads: int) -> tuple[int, int]:
@@ -64,18 +63,24 @@ def add_sums(block: Block, labels: Labels, sums: NDArray[np.int64], threads: int
         _core.add_cluster_sums(block.points, block.weights, labels, sums, threads)
 
 
-def squared_error(blocks: Blocks, centers: Floats, threads: int) -> float:
+def cluster_sums(block: Block, labels: Labels, k: int, threads: int) -> ExactSums:
+    """Add the rows of a block up, cluster by cluster."""
+    sums = ExactSums.zeros(k * (block.points.shape[1] + 1))
+    add_sums(block, labels, sums.words, threads)
+    return sums
+
+
+def squared_error(passes: Passes, centers: Floats) -> float:
     """Compute Σ w‖x − closest centre‖²: the terms are those of the one distance, their sum is rounded once."""
-    total = no_sums(1, 1)
-    for block in blocks():
-        n = block.points.shape[0]
-        labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
-        assign(block.points, centers, labels, d2, threads)
-        labels.fill(0)
-        _core.add_cluster_sums(d2[:, None], block.weights, labels, total, threads)
-    rounded = np.empty(2)
-    _core.exact_round(total, rounded, 1)
-    return float(rounded[1])
+    return float(passes.total(_squared_error, centers).round()[1])
+
+
+def _squared_error(block: Block, centers: Floats, run: Run) -> ExactSums:
+    n = block.points.shape[0]
+    labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
+    assign(block.points, centers, labels, d2, run.threads)
+    labels.fill(0)
+    return cluster_sums(Block(d2[:, None], block.weights), labels, 1, run.threads)
 
 
 def total_scatter(block: Block, origin: Floats, threads: int) -> float:
@@ -85,17 +90,21 @@ def total_scatter(block: Block, origin: Floats, threads: int) -> float:
     return float(_core.total_scatter(block.points, block.weights, origin, threads))
 
 
-def exact_total_scatter(blocks: Blocks, origin: Floats, threads: int) -> tuple[float, float]:
+def exact_total_scatter(passes: Passes, origin: Floats) -> tuple[float, float]:
     """Compute Σ w‖x − origin‖² to some hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
-    total = np.zeros(_core.SUM_WORDS, dtype=np.int64)
-    for block in blocks():
-        if is_sparse(block.points):
-            _core.add_exact_scatter_csr(*_csr(block.points), block.weights, origin, total, threads)
-        else:
-            _core.add_exact_scatter(block.points, block.weights, origin, total, threads)
-    high, low = np.empty(1), np.empty(1)
-    _core.exact_round(total[:, None], high, 1, low)
+    low = np.empty(1)
+    high = passes.total(_exact_scatter, origin).round(low=low)
     return float(high[0]), float(low[0])
+
+
+def _exact_scatter(block: Block, origin: Floats, run: Run) -> ExactSums:
+    total = ExactSums.zeros(1)
+    words = total.words[:, 0]
+    if is_sparse(block.points):
+        _core.add_exact_scatter_csr(*_csr(block.points), block.weights, origin, words, run.threads)
+    else:
+        _core.add_exact_scatter(block.points, block.weights, origin, words, run.threads)
+    return total
 
 
 # ---- what a block remembers between steps --------------------------------------------------------------------------
@@ -181,6 +190,11 @@ def memory_for(points: Any, k: int, algorithm: str) -> Memory:
         few = k == 1 or n * k * d <= 1 << 14  # a step is next to nothing: nothing to save
         algorithm = "lloyd" if few else _core.best_lloyd(n, d, k)
     return _core.LloydMemory(n, d, k, algorithm)
+
+
+def memory_size(n: int, d: int, k: int) -> int:
+    """Return how many bytes a memory takes at most: labels, bounds, short copies of the rows, sums."""
+    return n * (16 + k // 4 + 5 * d) + 2 * 8 * _core.SUM_WORDS * k * (d + 1)
 
 
 def _csr(points: Any) -> tuple[Any, Any, Any, int]:

@@ -7,7 +7,7 @@ not matter. A cluster keeps at least one of its points.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
+from knoll._common.passes import Passes, Run
 from knoll._common.sparse import dense_rows, is_sparse
 from knoll._typing import Floats, Ints
-from knoll.kmeans.assignment import Blocks, Memory, add_sums, assign, no_sums, own_distances
+from knoll.kmeans.assignment import Memory, assign, cluster_sums, own_distances
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,14 @@ class Moved:
     distances: int
     rechecks: int
     moves: Moves | None = None
-    sums: NDArray[np.int64] | None = None
+    sums: ExactSums | None = None
+
+    def merge(self, other: Moved) -> Moved:
+        """Add what another block has; neither is changed."""
+        assert self.sums is not None
+        assert other.sums is not None
+        spent = self.distances + other.distances, self.rechecks + other.rechecks
+        return Moved(*spent, sums=self.sums.merge(other.sums))
 
 
 @dataclass(frozen=True)
@@ -58,48 +67,69 @@ class _Far:
         return np.concatenate([*rows, np.empty(0, dtype=np.int64)]), np.repeat(to, self.copies[positions])
 
 
-def relocate(
-    blocks: Blocks, centers: Floats, empty: NDArray[np.bool_], threads: int, memory: Memory | None = None
-) -> Moved | None:
+def relocate(passes: Passes, centers: Floats, empty: NDArray[np.bool_], memory: Memory | None = None) -> Moved | None:
     """Give each empty cluster a far point; None where no point is off its centre, or none can be spared.
 
     A memory is that of the only block, which was assigned to these centres.
     """
-    k, d = centers.shape
     if memory is not None:
-        block = next(blocks())
+        block, threads, k = passes.first(), passes.threads, len(centers)
         d2 = own_distances(block.points, centers, memory.labels, threads)
         far = _far(block, memory.labels, d2, k, threads)
         goes = _choose(far, _count(block, memory.labels, k), empty)
         return Moved(len(d2), 0, moves=Moves(block, *far.moved(goes))) if goes else None
 
-    found: _Far | None = None
-    left = np.zeros(k, dtype=np.int64)
-    spent = np.zeros(2, dtype=np.int64)
-    for block in blocks():
-        labels, far, counted = _search(block, centers, threads)
-        spent += counted
-        left += _count(block, labels, k)
-        found = far if found is None else _merge(found, far, k)
-    assert found is not None
-    goes = _choose(found, left, empty)
+    found = passes.total(_farthest_of_block, centers)
+    goes = _choose(found.far, found.left, empty)
     if not goes:
         return None
-    by_point = {_content(found.points[position]): cluster for position, cluster in goes.items()}
-    sums = no_sums(k, d)
-    for block in blocks():
-        labels, far, counted = _search(block, centers, threads)
-        spent += counted
-        here = {position: by_point.get(_content(point), -1) for position, point in enumerate(far.points)}
-        rows, to = far.moved({position: cluster for position, cluster in here.items() if cluster >= 0})
-        labels[rows] = to
-        add_sums(block, labels, sums, threads)
-    return Moved(int(spent[0]), int(spent[1]), sums=sums)
+    to = {_content(found.far.points[position]): cluster for position, cluster in goes.items()}
+    moved = passes.total(_move, _Move(centers, to))
+    return Moved(found.distances + moved.distances, found.rechecks + moved.rechecks, sums=moved.sums)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The far points of some blocks, how many rows of weight > 0 their clusters have, and what the search took."""
+
+    far: _Far
+    left: Ints  # (k,)
+    distances: int
+    rechecks: int
+
+    def merge(self, other: _Found) -> _Found:
+        """Join what two sets of blocks have; neither is changed."""
+        far = _merge(self.far, other.far, len(self.left))
+        spent = self.distances + other.distances, self.rechecks + other.rechecks
+        return _Found(far, self.left + other.left, *spent)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Points, by their contents, and the clusters that they move to."""
+
+    centers: Floats
+    to: dict[bytes, int]
+
+
+def _farthest_of_block(block: Block, centers: Floats, run: Run) -> _Found:
+    labels, far, spent = _search(block, centers, run.threads)
+    return _Found(replace(far, rows=far.rows[:0]), _count(block, labels, len(centers)), *spent)
+
+
+def _move(block: Block, move: _Move, run: Run) -> Moved:
+    """Assign the rows of a block, but for the points that move."""
+    labels, far, spent = _search(block, move.centers, run.threads)
+    here = {position: move.to.get(_content(point), -1) for position, point in enumerate(far.points)}
+    rows, to = far.moved({position: cluster for position, cluster in here.items() if cluster >= 0})
+    labels[rows] = to
+    return Moved(*spent, sums=cluster_sums(block, labels, len(move.centers), run.threads))
 
 
 def _choose(far: _Far, left: Ints, empty: NDArray[np.bool_]) -> dict[int, int]:
     """Choose a point for each empty cluster, by its position; `left` counts the rows of weight > 0 of each cluster."""
     goes: dict[int, int] = {}
+    left = left.copy()
     candidates = iter(zip(far.labels.tolist(), far.copies.tolist(), strict=True))
     position = 0
     for cluster in np.flatnonzero(empty).tolist():

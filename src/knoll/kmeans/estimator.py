@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll._common.blocks import Block, BlockSource
+from knoll._common.blocks import Block
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport, make_history
+from knoll._common.passes import Engine, OneBlock, Passes, open_passes
 from knoll._common.rescale import (
     Rescaling,
     by_scale,
@@ -24,6 +25,7 @@ from knoll._common.rescale import (
     times_power,
     without_absent,
 )
+from knoll._common.sample import draw_sample
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
 from knoll._typing import Floats
@@ -36,9 +38,9 @@ from knoll.exceptions import (
     SuspiciousResultWarning,
 )
 from knoll.kmeans import lloyd
-from knoll.kmeans.assignment import Blocks, assign, distances, memory_for, squared_error
+from knoll.kmeans.assignment import assign, distances, memory_for, squared_error
 from knoll.kmeans.init import Starts, alike, refuse_far, refuse_light
-from knoll.kmeans.summary import summarize_blocks
+from knoll.kmeans.summary import ends_of_blocks, summarize_blocks
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
@@ -225,13 +227,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         def memory() -> Any:
             return memory_for(block.points, k, algorithm)
 
-        self._fit(lambda: iter([block]), block, scaling, points.dtype, memory)
+        self._fit(OneBlock(block, self._threads()), block, scaling, points.dtype, memory)
         if scaling or extent != largest or not is_plain(self._centers(), largest):
             self.labels_ = self._labels(points, largest)  # very different magnitudes: in the scales `predict` takes
         return self
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -239,6 +241,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
             each step and a few times more. The cuts do not change the result.
+        engine : object with a method `passes`, optional
+            Who computes; None: this process, block by block. The result has the same bits.
 
         Returns
         -------
@@ -247,9 +251,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
         Notes
         -----
-        With `init` as an array the result is that of `fit`, to the bit. With `init` by name the start is drawn
-        from a uniform sample of at most max(65536, 16·n_clusters) rows, with their weights; up to that size it is all
-        rows and the start that of `fit`.
+        With `init` as an array the result is that of `fit`, to the bit. With `init` by name the start is drawn from at
+        most max(65536, 16·n_clusters) distinct rows, with the weights of all their copies, and those of much weight.
+        Where there are no more, the start is that of `fit`. Which rows are drawn depends on their contents and the
+        seed, not on their order.
 
         Examples
         --------
@@ -261,29 +266,27 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         True
         """
         self._check_parameters()
-        source = BlockSource(make_blocks, self)
-        source.first()
-        seed = draw_seed(self.random_state)
-        size = 0 if self._init_is_array() else max(1 << 16, 16 * int(self.n_clusters))
-        found = summarize_blocks(source, self, seed, size)
+        passes = open_passes(make_blocks, self, self._threads(), engine)
+        dtype = passes.dtype
+        seed, is_array = draw_seed(self.random_state), self._init_is_array()
+        found = summarize_blocks(passes, self)
         self._enough(found.rows)
-        drops = is_extreme(found.largest, max(found.largest, found.largest_absent))
-
-        def counted() -> Iterator[Block]:
-            rows = map(present_rows, source()) if drops else source()
-            for block in rows:
-                refuse_light(block.weights, found.largest_weight)
-                if len(block.points):
-                    yield block
-
-        scaling = Rescaling.fitting(found.largest, found.largest_weight, counted())
-        sample = scaling.block(found.sample)
-        blocks = (lambda: map(scaling.block, counted())) if scaling else counted
-        return self._fit(blocks, sample, scaling, source.dtype, lambda: None, seed)
+        refuse_light(np.array([found.lightest]), found.heaviest)
+        if is_extreme(found.largest, max(found.largest, found.largest_absent)):
+            passes = passes.prepared(present_rows)
+        scaling = Rescaling.fitting(found.largest, found.heaviest, passes.map(ends_of_blocks, None))
+        if scaling:
+            passes = passes.prepared(scaling.block)
+        if is_array:
+            sample = passes.first().rows(0, 0)
+        else:
+            size = max(1 << 16, 16 * int(self.n_clusters))
+            sample = draw_sample(passes.prepared(present_rows), found.present, seed, size)
+        return self._fit(passes, sample, scaling, dtype, lambda: None, seed)
 
     def _fit(
         self,
-        blocks: Blocks,
+        passes: Passes,
         sample: Block,  # what the start is drawn from
         scaling: Rescaling,
         dtype: Any,
@@ -300,7 +303,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             centers = starts(restart)
             self._print("Initialization complete")
             scatter = None if best is None else best.scatter
-            result = self._run(blocks, centers, scaling, dtype, memory(), scatter, threads)
+            result = self._run(passes, centers, scaling, dtype, memory(), scatter)
             close = close or alike(centers) or alike(result.centers)
             self.n_distances_ += result.distances
             self.n_rechecks_ += result.rechecks
@@ -322,20 +325,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def _run(
         self,
-        blocks: Blocks,
+        passes: Passes,
         centers: Floats,
         scaling: Rescaling,
         dtype: Any,
         memory: Any,
         scatter: lloyd.TotalScatter | None,
-        threads: int,
     ) -> lloyd.LloydResult:
         result = lloyd.alternate(
-            blocks,
+            passes,
             centers,
             max_iter=int(self.max_iter),
             tol=float(self.tol),
-            threads=threads,
             memory=memory,
             relocates=self.empty_clusters == "relocate",
             scatter=scatter,
@@ -416,7 +417,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             raise BadData("KMeans: the sums of the sample weights leave float64. Divide them by their largest.")
         centers = lloyd.storage(scaling, dtype)(centers)
         shift = float(np.einsum("cj,cj->", centers - before, centers - before))
-        inertia = squared_error(lambda: iter([block]), centers, threads)
+        inertia = squared_error(OneBlock(block, threads), centers)
         self.cluster_centers_ = scaling.up(centers).astype(dtype)
         self.cluster_weights_ = counted
         self.labels_ = self._labels(points, largest)
@@ -527,7 +528,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         total, threads = 0.0, self._threads()
         for part in by_scale(points, self._centers(), largest):
             block = Block(part.points, None if weights is None else np.ascontiguousarray(weights[part.rows]))
-            squares = squared_error(lambda block=block: iter([block]), part.centers, threads)  # type: ignore[misc]
+            squares = squared_error(OneBlock(block, threads), part.centers)
             total += float(times_power(squares, 2 * part.exponent))
         return -total
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,17 +11,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import History, StepReport, iterate
+from knoll._common.passes import OneBlock, Passes, Run
 from knoll._common.rescale import Rescaling, largest_of
 from knoll._typing import Floats
 from knoll.kmeans.assignment import (
-    Blocks,
     Memory,
-    add_sums,
     assign,
+    cluster_sums,
     exact_total_scatter,
     memory_for,
-    no_sums,
+    memory_size,
     squared_error,
     total_scatter,
 )
@@ -45,9 +45,14 @@ class KMeansSums:
     """Mass and coordinate sums of each cluster, exact: any order of rows, blocks and workers gives the same."""
 
     rows: int
-    sums: NDArray[np.int64]  # (words, k·(d+1)): mass of cluster c in column c·(d+1), then its d coordinate sums
+    sums: ExactSums  # k·(d+1): mass of cluster c at c·(d+1), then its d coordinate sums
     distances: int  # evaluated
     rechecks: int  # rows that were decided again by the one distance
+
+    def merge(self, other: KMeansSums) -> KMeansSums:
+        """Add two sets of sums, exactly; neither is changed."""
+        spent = self.distances + other.distances, self.rechecks + other.rechecks
+        return KMeansSums(self.rows + other.rows, self.sums.merge(other.sums), *spent)
 
 
 @dataclass(frozen=True)
@@ -131,22 +136,28 @@ def partial(block: Block, state: KMeansState, threads: int) -> KMeansSums:
     rows = block.points.shape[0]
     labels = np.empty(rows, dtype=np.int32)
     evaluated, again = assign(block.points, state.centers, labels, None, threads)
-    sums = no_sums(*state.centers.shape)
-    add_sums(block, labels, sums, threads)
-    return KMeansSums(rows, sums, evaluated, again)
+    return KMeansSums(rows, cluster_sums(block, labels, len(state.centers), threads), evaluated, again)
 
 
-def merge(a: KMeansSums, b: KMeansSums, threads: int = 1) -> KMeansSums:
-    """Add two sets of sums, exactly. `a` is used up: its array becomes the result's."""
-    _core.exact_merge(a.sums, b.sums, threads)
-    return KMeansSums(a.rows + b.rows, a.sums, a.distances + b.distances, a.rechecks + b.rechecks)
+def _partial(block: Block, state: KMeansState, run: Run) -> KMeansSums:
+    """Do the same with the memory of the block, where it may have one."""
+    n, (k, d) = block.points.shape[0], state.centers.shape
+    memory = run.memory.take()
+    if memory is None and not run.memory.admits(memory_size(n, d, k)):
+        return partial(block, state, run.threads)
+    if memory is None:
+        memory = memory_for(block.points, k, "auto")
+    _, evaluated, again = memory.step(block.points, block.weights, state.centers, run.threads)
+    sums = KMeansSums(n, ExactSums.of_words(memory.sums), evaluated, again)
+    run.memory.keep(memory)
+    return sums
 
 
 def round_sums(stats: KMeansSums, shape: tuple[int, ...], threads: int = 1) -> ClusterTable:
     """Round the sums of k clusters in d columns, `shape` (k, d)."""
 
     def fill(high: Floats, low: Floats) -> None:
-        _core.exact_round(stats.sums, high, threads, low)
+        _core.exact_round(stats.sums.whole(), high, threads, low)
 
     return ClusterTable.filled(shape, fill, stats.distances, stats.rechecks)
 
@@ -213,12 +224,11 @@ class LloydResult:
 
 
 def alternate(
-    blocks: Blocks,
+    passes: Passes,
     centers: Floats,
     *,
     max_iter: int,
     tol: float,
-    threads: int,
     memory: Memory | None = None,
     relocates: bool = True,
     scatter: TotalScatter | None = None,
@@ -231,7 +241,7 @@ def alternate(
     Centres that come back, to the bit, would come back for ever: that is the end as well. `stored` rounds the centres
     to what will be kept of them. A memory is that of the only block.
     """
-    run = _Alternation(blocks, threads, tol, memory, relocates, scatter)
+    run = _Alternation(passes, tol, memory, relocates, scatter)
     state, history = iterate(run.step, start(centers), max_iter=max_iter, stop=run.converged, hook=hook)
     return run.result(state, stored(state.centers), history)
 
@@ -241,14 +251,13 @@ class _Alternation:
 
     def __init__(
         self,
-        blocks: Blocks,
-        threads: int,
+        passes: Passes,
         tol: float,
         memory: Memory | None,
         relocates: bool,
         scatter: TotalScatter | None,
     ) -> None:
-        self._blocks, self._threads, self._tol = blocks, threads, tol
+        self._passes, self._threads, self._tol = passes, passes.threads, tol
         self._memory, self._relocates = memory, relocates
         self._scatter = scatter  # None until the first step has the mean of all rows
         self._reports: list[KMeansReport] = []
@@ -270,7 +279,7 @@ class _Alternation:
         if not report.certain and self._refine_scatter():
             new, report = average(table, state, self._scatter, self._threads)
         if not report.certain:
-            objective = squared_error(self._blocks, new.centers, self._threads)
+            objective = squared_error(self._passes, new.centers)
             report = replace(report, objective=objective, error=0.0)
         self._reports.append(report)
         self._cycle.add(new.centers, report.objective)
@@ -306,18 +315,16 @@ class _Alternation:
 
     def _assign(self, state: KMeansState) -> ClusterTable:
         if self._memory is not None:
-            table = partial_remembered(next(self._blocks()), state, self._memory, self._threads)
+            table = partial_remembered(self._passes.first(), state, self._memory, self._threads)
         else:
-            sums = (partial(block, state, self._threads) for block in self._blocks())
-            total = functools.reduce(lambda a, b: merge(a, b, self._threads), sums)
-            table = round_sums(total, state.centers.shape, self._threads)
+            table = round_sums(self._passes.total(_partial, state), state.centers.shape, self._threads)
         self._distances += table.distances
         self._rechecks += table.rechecks
         return table
 
     def _relocate(self, table: ClusterTable, state: KMeansState, empty: NDArray[np.bool_]) -> ClusterTable | None:
         """Return the sums after each empty cluster received a far point; None where there is no such point."""
-        found = relocate(self._blocks, state.centers, empty, self._threads, self._memory)
+        found = relocate(self._passes, state.centers, empty, self._memory)
         if found is None:
             return None
         self._distances += found.distances
@@ -339,9 +346,9 @@ class _Alternation:
         mass = float(np.add.reduce(table.masses))
         origin = np.add.reduce(table.coordinates, axis=0) / mass
         if self._memory is not None:
-            value = total_scatter(next(self._blocks()), origin, self._threads)
+            value = total_scatter(self._passes.first(), origin, self._threads)
         else:
-            value = squared_error(self._blocks, origin[None], self._threads)
+            value = squared_error(self._passes, origin[None])
         return TotalScatter(origin, value, mass)
 
     def _refine_scatter(self) -> bool:
@@ -349,7 +356,7 @@ class _Alternation:
         assert self._scatter is not None
         if self._scatter.low is not None:
             return False
-        value, low = exact_total_scatter(self._blocks, self._scatter.origin, self._threads)
+        value, low = exact_total_scatter(self._passes, self._scatter.origin)
         self._scatter = replace(self._scatter, value=value, low=low)
         return True
 
@@ -364,7 +371,7 @@ class _Alternation:
                 return float(value)
             if not self._refine_scatter():
                 break
-        return squared_error(self._blocks, centers, self._threads)
+        return squared_error(self._passes, centers)
 
     def _counts(self) -> History:
         """Return the columns of the history that only k-means has."""
@@ -415,11 +422,10 @@ def lloyd(
     scaling = Rescaling.fitting(largest_of(points), heaviest, [Block(points, weights)])
     block = scaling.block(Block(points, weights))
     result = alternate(
-        lambda: iter([block]),
+        OneBlock(block, threads),
         scaling.down(np.asarray(centers, dtype=np.float64)),
         max_iter=max_iter,
         tol=tol,
-        threads=threads,
         memory=memory_for(block.points, len(centers), algorithm),
         relocates=relocates,
         stored=storage(scaling, np.float64),

@@ -1,86 +1,64 @@
-"""A summary of blocks: how many rows, how large, and a uniform sample of them that no cut between blocks changes.
-
-Each row has a random number, a function of (seed, its position); the rows with the smallest numbers are the sample.
-"""
+"""A summary of blocks for k-means: how many rows, how large, how heavy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.passes import Passes, Run, refuse_not_finite_rows
 from knoll._common.rescale import largest_of, present_rows
+from knoll._common.sparse import column_ends
 from knoll.exceptions import BadData
-from knoll.kmeans.assignment import Blocks
-from knoll.validation import refuse_not_finite
-
-_SHUFFLE = 5  # rng::Purpose::shuffle
 
 
 @dataclass(frozen=True)
 class BlockSummary:
-    """What one pass over all blocks found."""
+    """What one pass over all blocks finds."""
 
     rows: int
-    largest: float  # of the rows of weight > 0
-    largest_absent: float  # of those of weight 0
-    largest_weight: float
-    sample: Block
+    present: int  # rows of weight > 0
+    largest: float  # of those
+    largest_absent: float  # of the rows of weight 0
+    lightest: float  # of the weights > 0
+    heaviest: float
+
+    def merge(self, other: BlockSummary) -> BlockSummary:
+        """Join what two sets of blocks have; NaN is larger than any number."""
+        return BlockSummary(
+            self.rows + other.rows,
+            self.present + other.present,
+            float(np.maximum(self.largest, other.largest)),
+            float(np.maximum(self.largest_absent, other.largest_absent)),
+            min(self.lightest, other.lightest),
+            max(self.heaviest, other.heaviest),
+        )
 
 
-def summarize_blocks(blocks: Blocks, estimator: Any, seed: int, size: int) -> BlockSummary:
-    """Pass over the blocks once; keep at most `size` rows of weight > 0."""
-    row, largest, largest_absent, largest_weight = 0, 0.0, 0.0, 0.0
-    kept: list[_Ranked] = []
-    for block in blocks():
-        n = len(block.points)
-        high = largest_of(block.points)
-        if not np.isfinite(high):
-            refuse_not_finite(block.points, estimator, first_row=row)
-        present = present_rows(block)
-        if present.points.shape[0] < n:
-            largest_absent = max(largest_absent, high)
-            high = largest_of(present.points)
-        largest = max(largest, high)
-        largest_weight = max(largest_weight, 1.0 if block.weights is None else float(block.weights.max()))
-        if size:
-            ranks = np.empty(n)
-            _core.fill_normal(seed, _SHUFFLE, row, ranks, 1)
-            here = np.arange(n) if block.weights is None else np.flatnonzero(block.weights > 0)
-            if len(here) > size:
-                here = here[np.argpartition(ranks[here], size - 1)[:size]]
-            weights = None if block.weights is None else block.weights[here]
-            kept = [_smallest([*kept, _Ranked(ranks[here], block.points[here], weights)], size)]
-        row += n
-    if largest_weight == 0:
+def summarize_blocks(passes: Passes, estimator: Any) -> BlockSummary:
+    """Pass over the blocks once; refuse numbers that are not finite, and rows of which none counts."""
+    found = passes.total(_summarize, None)
+    if not np.isfinite([found.largest, found.largest_absent]).all():
+        refuse_not_finite_rows(passes, estimator)
+    if found.present == 0:
         name = type(estimator).__name__
         raise BadData(f"{name}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
-    columns = block.points.shape[1]
-    sample = Block(kept[0].points, kept[0].weights) if kept else Block(np.empty((0, columns), block.points.dtype), None)
-    return BlockSummary(row, largest, largest_absent, largest_weight, sample)
+    return found
 
 
-class _Ranked(NamedTuple):
-    """Rows with the random numbers by which they are chosen."""
+def _summarize(block: Block, _: None, run: Run) -> BlockSummary:
+    n = len(block.points)
+    present = present_rows(block)
+    weights, largest = present.weights, largest_of(present.points)
+    absent = len(present.points) < n
+    light, heavy = (1.0, 1.0) if weights is None else (weights.min(initial=np.inf), weights.max(initial=0.0))
+    largest_absent = largest_of(block.points) if absent else 0.0
+    return BlockSummary(n, len(present.points), largest, largest_absent, float(light), float(heavy))
 
-    ranks: NDArray[np.float64]  # (m,)
-    points: NDArray[Any]  # (m, d)
-    weights: NDArray[np.float64] | None  # (m,)
 
-
-def _smallest(samples: list[_Ranked], size: int) -> _Ranked:
-    """Join samples and keep the rows of smallest rank."""
-    ranks = np.concatenate([sample.ranks for sample in samples])
-    points = np.concatenate([sample.points for sample in samples])
-    weights = None
-    if any(sample.weights is not None for sample in samples):
-        ones = [np.ones(len(sample.ranks)) if sample.weights is None else sample.weights for sample in samples]
-        weights = np.concatenate(ones)
-    if len(ranks) <= size:
-        return _Ranked(ranks, points, weights)
-    few = np.argpartition(ranks, size - 1)[:size]
-    return _Ranked(ranks[few], points[few], None if weights is None else weights[few])
+def ends_of_blocks(block: Block, _: None, run: Run) -> Block:
+    """Return the least and the largest value of each column as two rows, which have the ends of all."""
+    points = np.array(column_ends(block.points))
+    return Block(points, None if block.weights is None else np.ones(2))

@@ -6,7 +6,6 @@ y = (x − origin)·scale; `means`, `covariances_` and the like of a `MixtureSta
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import StepReport
+from knoll._common.passes import Passes, Run
 from knoll._common.rescale import exponent_of, times_power
 from knoll._typing import Floats
 from knoll.gaussian.covariance import Covariance, Full
@@ -163,11 +164,15 @@ class MixtureSums:
     """The sums of a pass: integers that any order of merging gives the same bits, and the largest responsibilities."""
 
     rows: int
-    sums: NDArray[np.int64]  # (words, 3 + k·(1 + d + second moments))
-    used: NDArray[np.int64]  # (2,) words in use, from and to; the others count as zero, whatever is in them
+    sums: ExactSums  # 3 + k·(1 + d + second moments)
     peaks: Floats  # (k,)
     scatter: int  # which second moments
     expected: bool  # of an E step: there is a log-likelihood
+
+    def merge(self, other: MixtureSums) -> MixtureSums:
+        """Add two sets of sums, exactly; neither is changed."""
+        peaks = np.maximum(self.peaks, other.peaks)
+        return replace(self, rows=self.rows + other.rows, sums=self.sums.merge(other.sums), peaks=peaks)
 
 
 # ---- where EM starts -----------------------------------------------------------------------------------------------
@@ -206,12 +211,16 @@ def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
         *state.model(),
         _centers(state),
         stats.scatter,
-        stats.sums,
-        stats.used,
+        stats.sums.words,
+        stats.sums.used,
         stats.peaks,
         threads,
     )
     return stats
+
+
+def _partial(block: Block, state: MixtureState, run: Run) -> MixtureSums:
+    return partial(block, state, run.threads)
 
 
 def partial_labels(block: Block, labels: NDArray[np.int64], state: MixtureState, threads: int) -> MixtureSums:
@@ -237,22 +246,12 @@ def _partial_assigned(
         *units,
         _centers(state),
         stats.scatter,
-        stats.sums,
-        stats.used,
+        stats.sums.words,
+        stats.sums.used,
         stats.peaks,
         threads,
     )
     return stats
-
-
-def merge(a: MixtureSums, b: MixtureSums, threads: int = 1) -> MixtureSums:
-    """Add two sets of sums, exactly. `a` is used up: its arrays become the result's."""
-    for stats in a, b:
-        first, last = stats.used
-        stats.sums[:first] = stats.sums[last:] = 0
-        stats.used[:] = 0, _core.SUM_WORDS
-    _core.exact_merge(a.sums, b.sums, threads)
-    return replace(a, rows=a.rows + b.rows, peaks=np.maximum(a.peaks, b.peaks))
 
 
 def finish(
@@ -271,7 +270,13 @@ def finish(
     `shares` starts a pass over the same rows and responsibilities, for covariances that reg_covar alone keeps from
     being singular.
     """
-    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights, 1, shares)
+    covariances_in = None
+    if shares is not None:
+
+        def covariances_in(components: list[int], means: Floats, axes: Floats) -> Floats:
+            return _sums_in_axes(shares(), _Axes(state.centering, components, means, axes), 1).covariances()
+
+    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights, 1, covariances_in)
 
 
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
@@ -282,22 +287,20 @@ def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
     return _recentred(_moments(stats, state), state)
 
 
-def step(
-    blocks: Callable[[], Iterable[Block]], state: MixtureState, threads: int, *, reg_covar: float | Floats = 0.0
-) -> tuple[MixtureState, StepReport]:
-    """Take one step of EM; `blocks()` starts a pass over the data, which is made again where digits were at stake."""
-
-    def total(of: MixtureState) -> MixtureSums:
-        sums = (partial(block, of, threads) for block in blocks())
-        return functools.reduce(lambda a, b: merge(a, b, threads), sums)
-
-    stats = total(state)
+def step(passes: Passes, state: MixtureState, *, reg_covar: float | Floats = 0.0) -> tuple[MixtureState, StepReport]:
+    """Take one step of EM: a pass over the data, which is made again where digits were at stake."""
+    threads = passes.threads
+    stats = passes.total(_partial, state)
     moments = _moments(stats, state, threads)
     better = _recentred(moments, state)
     if better is not None:
-        state, stats = better, total(better)
+        state, stats = better, passes.total(_partial, better)
         moments = _moments(stats, state, threads)
-    return _finish(moments, stats, state, reg_covar, False, threads, lambda: _shares(blocks(), state, threads))
+
+    def covariances_in(components: list[int], means: Floats, axes: Floats) -> Floats:
+        return passes.total(_partial_in_axes, (state, _Axes(state.centering, components, means, axes))).covariances()
+
+    return _finish(moments, stats, state, reg_covar, False, threads, covariances_in)
 
 
 # ---- responsibilities and densities --------------------------------------------------------------------------------
@@ -351,8 +354,8 @@ def _second(d: int, scatter: int) -> int:
 def _workspace(state: MixtureState, rows: int, expected: bool) -> MixtureSums:
     k, d = state.covariance.means.shape
     scatter = state.covariance.scatter
-    sums = np.empty((_core.SUM_WORDS, _core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter))), dtype=np.int64)
-    return MixtureSums(rows, sums, np.zeros(2, dtype=np.int64), np.zeros(k), scatter, expected)
+    sums = ExactSums.workspace(_core.MIXTURE_HEAD + k * (1 + d + _second(d, scatter)))
+    return MixtureSums(rows, sums, np.zeros(k), scatter, expected)
 
 
 @dataclass(frozen=True)
@@ -374,8 +377,8 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
     head, mass, mean, alive = np.empty(3), np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.bool_)
     covariance = np.empty((k, {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * d}[stats.scatter]))
     far = _core.central_moments(
-        stats.sums,
-        stats.used,
+        stats.sums.words,
+        stats.sums.used,
         stats.peaks,
         _centers(state),
         stats.scatter,
@@ -400,15 +403,14 @@ def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
     return None
 
 
-def _shares(blocks: Iterable[Block], state: MixtureState, threads: int) -> Iterator[tuple[Block, Floats]]:
+def _shares(block: Block, state: MixtureState, threads: int) -> Iterator[tuple[Block, Floats]]:
     """Yield the rows, some at a time, with the responsibilities (m, k) that a state gives them."""
     k, noisy = len(state.weights), state.noise is not None
-    for block in blocks:
-        for begin in range(0, len(block.points), _ROWS):
-            rows = block.rows(begin, begin + _ROWS)
-            resp = np.empty((len(rows.points), k + noisy))
-            expect(rows.points, state, threads, resp=resp)
-            yield rows, resp[:, :k]
+    for begin in range(0, len(block.points), _ROWS):
+        rows = block.rows(begin, begin + _ROWS)
+        resp = np.empty((len(rows.points), k + noisy))
+        expect(rows.points, state, threads, resp=resp)
+        yield rows, resp[:, :k]
 
 
 def _in_axes(rows: Floats, axes: Floats) -> Floats:
@@ -422,28 +424,60 @@ def _in_axes(rows: Floats, axes: Floats) -> Floats:
     return found
 
 
-def _covariances_in(
-    shares: Shares, centering: Centering, threads: int, components: list[int], means: Floats, axes: Floats
-) -> Floats:
-    """Return covariances (m, d, d) of components in the coordinates A(y − μ), from μ (m, d) and A (m, d, d)."""
-    m, d = means.shape
-    eye = np.eye(d)[None]
-    white = MixtureState(np.ones(1), Full(np.zeros((1, d)), eye, eye, np.zeros(1)), None, Centering.plain(d))
-    totals: list[MixtureSums | None] = [None] * m
-    for block, resp in shares():
+@dataclass(frozen=True)
+class _Axes:
+    """Components, and for each the coordinates A(y − μ) in which its covariance is wanted."""
+
+    centering: Centering
+    components: list[int]
+    means: Floats  # (m, d)
+    axes: Floats  # (m, d, d)
+
+    def state(self) -> MixtureState:
+        """Make the state about which sums in these coordinates are taken."""
+        d = self.means.shape[1]
+        eye = np.eye(d)[None]
+        return MixtureState(np.ones(1), Full(np.zeros((1, d)), eye, eye, np.zeros(1)), None, Centering.plain(d))
+
+
+@dataclass(frozen=True)
+class _SumsInAxes:
+    """Sums of some components, each in coordinates of its own."""
+
+    about: MixtureState
+    sums: tuple[MixtureSums, ...]
+
+    def merge(self, other: _SumsInAxes) -> _SumsInAxes:
+        """Add what other rows have; neither is changed."""
+        return _SumsInAxes(self.about, tuple(a.merge(b) for a, b in zip(self.sums, other.sums, strict=True)))
+
+    def covariances(self) -> Floats:
+        """Return the covariances (m, d, d)."""
+        found = [_moments(sums, self.about).covariance for sums in self.sums]
+        return np.array([covariance[0] for covariance in found if covariance is not None])
+
+
+def _sums_in_axes(shares: Iterable[tuple[Block, Floats]], into: _Axes, threads: int) -> _SumsInAxes:
+    """Sum rows with their responsibilities in the coordinates of each component."""
+    centering, about = into.centering, into.state()
+    found: _SumsInAxes | None = None
+    for block, resp in shares:
         points = (np.asarray(block.points, dtype=np.float64) - centering.origin) * centering.scale
-        for i, c in enumerate(components):
-            rows = _in_axes(points - means[i], axes[i])
+        sums = []
+        for i, c in enumerate(into.components):
+            rows = _in_axes(points - into.means[i], into.axes[i])
             share = np.ascontiguousarray(resp[:, c : c + 1])
-            stats, before = partial_resp(Block(rows, block.weights), share, white, threads), totals[i]
-            totals[i] = stats if before is None else merge(before, stats, threads)
-    found = np.empty((m, d, d))
-    for i, total in enumerate(totals):
-        assert total is not None
-        covariance = _moments(total, white).covariance
-        assert covariance is not None
-        found[i] = covariance[0]
+            sums.append(partial_resp(Block(rows, block.weights), share, about, threads))
+        here = _SumsInAxes(about, tuple(sums))
+        found = here if found is None else found.merge(here)
+    assert found is not None
     return found
+
+
+def _partial_in_axes(block: Block, wanted: tuple[MixtureState, _Axes], run: Run) -> _SumsInAxes:
+    """Do the same for a block and the responsibilities that a state gives its rows."""
+    state, into = wanted
+    return _sums_in_axes(_shares(block, state, run.threads), into, run.threads)
 
 
 def _finish(
@@ -453,7 +487,7 @@ def _finish(
     reg_covar: float | Floats,
     hold_weights: bool,
     threads: int,
-    shares: Shares | None,
+    covariances_in: Callable[[list[int], Floats, Floats], Floats] | None,
 ) -> tuple[MixtureState, StepReport]:
     centering, alive = state.centering, moments.alive
     shape = state.covariance
@@ -471,9 +505,7 @@ def _finish(
                 alive=None if alive.all() else alive,
                 total=pooled,
                 threads=threads,
-                covariances_in=None
-                if shares is None
-                else functools.partial(_covariances_in, shares, centering, threads),
+                covariances_in=covariances_in,
             )
         )
     weights, noise = state.weights, state.noise

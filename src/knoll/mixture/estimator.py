@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
 from knoll._common import seeding
-from knoll._common.blocks import BlockSource
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
+from knoll._common.passes import Engine, open_passes
 from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power, weight_exponent
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
 from knoll._typing import Floats
@@ -365,7 +365,7 @@ class GaussianMixture(DensityMixin, Estimator):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]]) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -373,7 +373,10 @@ class GaussianMixture(DensityMixin, Estimator):
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
             a summary of all rows and once an iteration. The cuts do not change the result, nor does it differ from
-            `fit` from the same start. A start by name is drawn from a sample of at most 20 000 rows.
+            `fit` from the same start. A start by name is drawn from at most 20 000 distinct rows, and those of much
+            weight: which, depends on their contents and the seed, not on their order.
+        engine : object with a method `passes`, optional
+            Who computes; None: this process, block by block. The result has the same bits.
 
         Returns
         -------
@@ -391,8 +394,9 @@ class GaussianMixture(DensityMixin, Estimator):
         True
         """
         self._check_parameters()
-        seed = draw_seed(self.random_state)
-        rows = summarize_blocks(BlockSource(make_blocks, self), seed=seed, **self._summary_parameters())
+        seed, parameters = draw_seed(self.random_state), self._summary_parameters()
+        passes = open_passes(make_blocks, self, parameters.pop("threads"), engine)
+        rows = summarize_blocks(passes, seed=seed, **parameters)
         state = self._fit(rows, seed)
         if hasattr(self, "labels_"):
             del self.labels_  # of an earlier fit
@@ -506,7 +510,7 @@ class GaussianMixture(DensityMixin, Estimator):
         newest = [state]
 
         def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
-            newest[0], report = em.step(rows.blocks, state, rows.threads, reg_covar=reg_covar)
+            newest[0], report = em.step(rows.passes, state, reg_covar=reg_covar)
             return newest[0], report
 
         def fallen(state: MixtureState) -> tuple[int, ...]:

@@ -184,7 +184,7 @@ def _random(
     """Sum for random responsibilities; equal rows have equal ones, whatever the order of rows."""
     shares = _random_shares(block, rows, len(state.weights), seed, restart)
     sums = [em.partial_resp(chunk, resp, state, threads) for chunk, resp in shares]
-    return functools.reduce(lambda a, b: em.merge(a, b, threads), sums)
+    return functools.reduce(lambda a, b: a.merge(b), sums)
 
 
 def _random_shares(

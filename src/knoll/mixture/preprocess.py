@@ -7,27 +7,29 @@ whose weight is nothing beside the heaviest is absent.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._common.blocks import Block, BlockSource, regrid
+from knoll._common.blocks import Block
+from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import StepReport, iterate
+from knoll._common.passes import OneBlock, Passes, Run, refuse_not_finite_rows
 from knoll._common.rescale import Rescaling, exponent_of, exponents_of, present_rows, times_power, weight_exponent
+from knoll._common.sample import draw_sample
 from knoll._typing import Floats
 from knoll.exceptions import BadData
 from knoll.gaussian import steps
 from knoll.mixture.em import Centering
 from knoll.validation import refuse_not_finite
 
-Blocks = Callable[[], Iterator[Block]]
-States = list[steps.GaussianState]  # of groups of columns
+States = tuple[steps.GaussianState, ...]  # of groups of columns
 
-SAMPLE = 20_000  # rows of blocks from which a start by name is drawn
+SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
 # A weight below this share of the largest is 0. A row of weight w is at most w^−½ standard deviations from the mean, so
 # that with this bound the squares of all rows are numbers.
@@ -38,16 +40,14 @@ _MEDIAN = 1024  # rows, or up to twice as many, whose median is compared with th
 # The mean of a column is no origin where it lies farther from the median than this many median deviations: a few rows
 # far out have moved it, and x − origin would lose the logarithm of this many of the others' sixteen digits.
 _MOVED = 2.0**10
-_SHUFFLE = 5  # purpose of the random numbers that choose a sample, numbered as in the core
 
 
 @dataclass(frozen=True)
 class MixtureRows:
     """The rows of weight > 0, scaled where they are extreme, and their summary."""
 
-    blocks: Blocks  # a fresh pass
-    sample: Block  # what a start by name is drawn from: all rows, or a subset; all columns in one unit
-    scaled_sample: Block  # the same rows in the units of `blocks`
+    passes: Passes
+    draw: Callable[[], tuple[Block, Block]]  # `sample` and `scaled_sample`: only a start by name needs them
     centering: Centering
     scaling: Rescaling
     box: Floats  # (2, d) least and largest value of each column before scaling; may be empty where it is not needed
@@ -55,6 +55,20 @@ class MixtureRows:
     count: float  # how many rows count; where weights add up to more, that
     reach: int  # rows lie within 2^reach squared deviations of the mean: of a row of weight w at most Σw/w
     threads: int
+
+    @functools.cached_property
+    def _samples(self) -> tuple[Block, Block]:
+        return self.draw()
+
+    @property
+    def sample(self) -> Block:
+        """What a start by name is drawn from: all rows, or a subset; all columns in one unit."""
+        return self._samples[0]
+
+    @property
+    def scaled_sample(self) -> Block:
+        """The same rows in the units of `passes`."""
+        return self._samples[1]
 
 
 def summarize(
@@ -83,7 +97,7 @@ def summarize(
             points, weights = present_rows(Block(points, weights))
     block = sample = Block(points, weights)
     scaling = Rescaling()
-    pooled = _pooled(lambda: iter([block]), block, matrix, threads)
+    pooled = _pooled(OneBlock(block, threads), matrix)
     corners = np.zeros((0, points.shape[1]))
     reach = _reach(len(points), 1.0 if weights is None else float(weights.max() / weights.min()))
     if not _is_plain(pooled, reach, unit):
@@ -93,87 +107,64 @@ def summarize(
         sample = Block(_in_one_unit(points, corners), weights)
         if scaling:
             block = Block(scaling.down(points), weights)
-            pooled = _pooled(lambda: iter([block]), block, matrix, threads)
+            pooled = _pooled(OneBlock(block, threads), matrix)
     elif box:
         corners = _corners(points)
     origin = _origin(scaling.down(points[:: _stride(len(points))]), pooled)
     centering = Centering.of(pooled, _least(unit, scaling), origin)
+    passes = OneBlock(block, threads)
     return MixtureRows(
-        lambda: iter([block]), sample, block, centering, scaling, corners, points.dtype, count, reach, threads
+        passes, lambda: (sample, block), centering, scaling, corners, points.dtype, count, reach, threads
     )
 
 
 def summarize_blocks(
-    source: BlockSource,
-    *,
-    estimator: Any,
-    seed: int,
-    box: bool,
-    unit: float,
-    one_unit: bool,
-    matrix: bool,
-    threads: int,
+    passes: Passes, *, estimator: Any, seed: int, box: bool, unit: float, one_unit: bool, matrix: bool
 ) -> MixtureRows:
-    """Summarize blocks: the same in two passes, and a sample that does not depend on the cuts."""
-    owner = type(estimator).__name__
-
-    def checked() -> Iterator[Block]:
-        rows = 0
-        for block in source():
-            if not _core.all_finite(block.points, threads):
-                refuse_not_finite(block.points, estimator, first_row=rows)
-            rows += len(block.points)
-            yield block
-
-    found = _scan(checked(), seed, 0.0)
-    if found.rows == 0:
-        raise BadData(f"{owner}: make_blocks() gave no rows. Give at least one block with one row.")
+    """Summarize blocks: the same in a few passes, and a sample that depends on neither cuts nor order."""
+    dtype, threads = passes.dtype, passes.threads
+    found = passes.total(_scan, None)
+    if not found.finite:
+        refuse_not_finite_rows(passes, estimator)
     if found.present == 0:
+        owner = type(estimator).__name__
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
-    count, heaviest = max(float(found.present), found.mass) if found.weighted else float(found.rows), found.heaviest
-    if found.lightest < _NEGLIGIBLE * heaviest:
-        found = _scan(source(), seed, heaviest)
-    corners = found.corners
+    count = max(float(found.present), float(found.mass.round()[0])) if found.weighted else float(found.rows)
+    if found.weighted:
+        passes = passes.prepared(_Relative(found.heaviest))
+    if found.lightest < _NEGLIGIBLE * found.heaviest:
+        found = passes.total(_scan, None)
+    present, corners = found.present, found.corners
     scaling = Rescaling.by_column(corners[0], corners[1], unit, one_unit)
+    scaled = passes.prepared(scaling.block) if scaling else passes
 
-    def counted(block: Block) -> Block:
-        points, weights = block
-        return present_rows(Block(points, None if weights is None else _relative(weights, heaviest)))
+    def draw() -> tuple[Block, Block]:
+        points, weights = draw_sample(passes, present, seed, SAMPLE)
+        return Block(_in_one_unit(points, corners), weights), Block(scaling.down(points), weights)
 
-    def blocks() -> Iterator[Block]:
-        present = map(counted, source())
-        grid = regrid(present, _core.GRAIN) if found.weighted and found.present < found.rows else present
-        return (Block(scaling.down(points), weights) for points, weights in grid)
-
-    _, _, points, each = found.sample
-    weights = _relative(each, heaviest) if found.weighted else None
-    sample, scaled_sample = (Block(of, weights) for of in (_in_one_unit(points, corners), scaling.down(points)))
-    pooled = _pooled(blocks, next(blocks()), matrix, threads)
-    centering = Centering.of(pooled, _least(unit, scaling), _origin(scaling.down(found.every.rows), pooled))
-    reach = _reach(found.present, found.heaviest / found.lightest)
-    return MixtureRows(blocks, sample, scaled_sample, centering, scaling, corners, source.dtype, count, reach, threads)
+    pooled = _pooled(scaled, matrix)
+    centering = Centering.of(pooled, _least(unit, scaling), _origin(scaling.down(_every(passes, present)), pooled))
+    reach = _reach(present, found.heaviest / found.lightest)
+    return MixtureRows(scaled, draw, centering, scaling, corners, dtype, count, reach, threads)
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _pooled(blocks: Blocks, first: Block, matrix: bool, threads: int) -> steps.GaussianState:
+def _pooled(passes: Passes, matrix: bool) -> steps.GaussianState:
     """Compute mean and covariance of all rows together (section 1); without `matrix` only the variances.
 
     Those come from the matrices of a few columns each: an entry is the same whatever the other columns are.
     """
-    d = first.points.shape[1]
-    width = d if matrix else _COLUMNS
-    groups = [slice(j, j + width) for j in range(0, d, width)]
+    first, d = passes.first(), passes.columns
 
     def step(states: States) -> tuple[States, StepReport]:
-        each = (_grouped(block, groups, states) for block in blocks())
-        sums = ([steps.partial(rows, of, threads) for rows, of in pairs] for pairs in each)
-        total = functools.reduce(lambda a, b: [steps.merge(*pair, threads) for pair in zip(a, b, strict=True)], sums)
-        found = [steps.finish(stats, of, threads) for stats, of in zip(total, states, strict=True)]
-        return [state for state, _ in found], StepReport(np.nan, max(report.changed for _, report in found))
+        total = passes.total(_moments, states)
+        found = [steps.finish(sums, of, passes.threads) for sums, of in zip(total.sums, states, strict=True)]
+        return tuple(state for state, _ in found), StepReport(np.nan, max(report.changed for _, report in found))
 
-    begin = [steps.start(Block(first.points[:, columns], first.weights)) for columns in groups]
+    groups = _column_groups(1 if matrix else -(-d // _COLUMNS), d)
+    begin = tuple(steps.start(Block(first.points[:, columns], first.weights)) for columns in groups)
     states, _ = iterate(step, begin, max_iter=_PASSES, stop=steps.settled)
     if matrix:
         return states[0]
@@ -181,9 +172,27 @@ def _pooled(blocks: Blocks, first: Block, matrix: bool, threads: int) -> steps.G
     return steps.GaussianState(mean, states[0].mass, mean, variances)
 
 
-def _grouped(block: Block, groups: list[slice], states: States) -> Iterator[tuple[Block, steps.GaussianState]]:
-    for columns, state in zip(groups, states, strict=True):
-        yield Block(block.points[:, columns], block.weights), state
+@dataclass(frozen=True)
+class _GroupedSums:
+    """The moments of groups of columns."""
+
+    sums: tuple[steps.MomentSums, ...]
+
+    def merge(self, other: _GroupedSums) -> _GroupedSums:
+        """Add what other rows have; neither is changed."""
+        return _GroupedSums(tuple(a.merge(b) for a, b in zip(self.sums, other.sums, strict=True)))
+
+
+def _column_groups(count: int, d: int) -> list[slice]:
+    """Cut d columns into so many groups."""
+    width = d if count == 1 else _COLUMNS
+    return [slice(j, j + width) for j in range(0, d, width)]
+
+
+def _moments(block: Block, states: States, run: Run) -> _GroupedSums:
+    groups = _column_groups(len(states), block.points.shape[1])
+    rows = (Block(block.points[:, columns], block.weights) for columns in groups)
+    return _GroupedSums(tuple(steps.partial(each, of, run.threads) for each, of in zip(rows, states, strict=True)))
 
 
 def _is_plain(pooled: steps.GaussianState, reach: int, unit: float) -> bool:
@@ -208,19 +217,15 @@ def _stride(rows: int) -> int:
     return stride
 
 
-@dataclass
-class _EveryNth:
-    """The rows whose number is a multiple of the stride: of blocks the same as `points[::stride]` of an array."""
+def _every(passes: Passes, present: int) -> NDArray[Any]:
+    """Return the rows whose number is a multiple of the stride: of blocks the same as of one array."""
+    stride = _stride(present)
+    near = min(stride, _core.GRAIN)  # blocks begin at its multiples
+    return np.concatenate(list(passes.map(_every_of_block, near)))[:: stride // near]
 
-    stride: int = 1
-    rows: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def add(self, first: int, points: NDArray[Any]) -> None:
-        """Take those of some more rows, the first of which has this number."""
-        chosen = points[-first % self.stride :: self.stride]
-        self.rows = np.concatenate([self.rows, chosen]) if len(self.rows) else chosen.copy()
-        while len(self.rows) > 2 * _MEDIAN:
-            self.rows, self.stride = self.rows[::2], 2 * self.stride
+def _every_of_block(block: Block, stride: int, run: Run) -> NDArray[Any]:
+    return block.points[::stride].copy()
 
 
 def _origin(rows: NDArray[Any], pooled: steps.GaussianState) -> Floats | None:
@@ -239,43 +244,57 @@ def _origin(rows: NDArray[Any], pooled: steps.GaussianState) -> Floats | None:
     return np.where(moved, median, pooled.mean) if moved.any() else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class _BlockSummary:
     """What one pass over blocks finds."""
 
-    rows: int = 0
-    present: int = 0  # rows of weight > 0
-    mass: float = 0.0
-    lightest: float = np.inf  # of the weights > 0
-    heaviest: float = 0.0
-    weighted: bool = False
-    corners: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (2, d)
-    every: _EveryNth = field(default_factory=_EveryNth)
-    sample: tuple[Any, ...] = ()  # ranks, numbers, points and weights of the rows of smallest rank
+    rows: int
+    present: int  # rows of weight > 0
+    finite: bool
+    mass: ExactSums  # 1
+    lightest: float  # of the weights > 0
+    heaviest: float
+    weighted: bool
+    corners: Floats  # (2, d)
+
+    def merge(self, other: _BlockSummary) -> _BlockSummary:
+        """Join what two sets of blocks have; neither is changed."""
+        low, high = np.minimum(self.corners, other.corners)[0], np.maximum(self.corners, other.corners)[1]
+        return _BlockSummary(
+            self.rows + other.rows,
+            self.present + other.present,
+            self.finite and other.finite,
+            self.mass.merge(other.mass),
+            min(self.lightest, other.lightest),
+            max(self.heaviest, other.heaviest),
+            self.weighted or other.weighted,
+            np.array([low, high]),
+        )
 
 
-def _scan(blocks: Iterator[Block], seed: int, heaviest: float) -> _BlockSummary:
-    """Pass over the blocks; rows whose weight is nothing beside `heaviest` are absent."""
-    found = _BlockSummary()
-    ranks = np.random.Generator(np.random.Philox(key=[seed, _SHUFFLE]))
-    for block in blocks:
-        found.weighted |= block.weights is not None
-        points, weights = present_rows(block)
-        if weights is not None and heaviest:
-            points, weights = present_rows(Block(points, np.where(weights < _NEGLIGIBLE * heaviest, 0.0, weights)))
-        if len(points):
-            each = np.ones(len(points)) if weights is None else weights
-            ends = _corners(points)
-            known = found.corners if len(found.corners) else ends
-            found.corners = np.array([np.minimum(ends[0], known[0]), np.maximum(ends[1], known[1])])
-            found.mass += _count(0, each)
-            found.lightest = min(found.lightest, float(each.min()))
-            found.heaviest = max(found.heaviest, float(each.max()))
-            numbers = np.arange(found.present, found.present + len(points))
-            found.every.add(found.present, points)
-            found.sample = _first(found.sample, (ranks.random(len(points)), numbers, points, each))
-        found.present, found.rows = found.present + len(points), found.rows + len(block.points)
-    return found
+def _scan(block: Block, _: None, run: Run) -> _BlockSummary:
+    finite = bool(_core.all_finite(block.points, run.threads))
+    points, weights = present_rows(block)
+    d = points.shape[1]
+    corners = _corners(points) if finite and len(points) else np.array([np.full(d, np.inf), np.full(d, -np.inf)])
+    if weights is None:
+        mass, light, heavy = ExactSums.of_counts(np.array([len(points)])), 1.0, 1.0
+    else:
+        mass = ExactSums.of_groups(weights, np.zeros(len(weights), dtype=np.int64), 1, run.threads)
+        light, heavy = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
+    return _BlockSummary(len(block.points), len(points), finite, mass, light, heavy, block.weights is not None, corners)
+
+
+@dataclass(frozen=True)
+class _Relative:
+    """Drops rows whose weight is nothing beside the heaviest, and divides extreme weights by a power of two."""
+
+    heaviest: float
+
+    def __call__(self, block: Block) -> Block:
+        """Return the rows of a block that count."""
+        weights = np.ones(len(block.points)) if block.weights is None else block.weights
+        return present_rows(Block(block.points, _relative(weights, self.heaviest)))
 
 
 def _corners(points: NDArray[Any]) -> Floats:
@@ -319,12 +338,3 @@ def _count(rows: int, weights: Floats) -> float:
     """Return how many rows there are, counting repetitions by weight; infinite where they leave float64."""
     with np.errstate(over="ignore"):
         return max(float(rows), float(weights.sum()))
-
-
-def _first(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Join two samples (ranks, numbers, …) and keep the rows of smallest rank, in the order of their numbers."""
-    ranks, *others = (np.concatenate(pair) for pair in zip(a, b, strict=True)) if a else b
-    if len(ranks) <= SAMPLE:
-        return ranks, *others
-    kept = np.sort(np.argpartition(ranks, SAMPLE - 1)[:SAMPLE])
-    return ranks[kept], *(column[kept] for column in others)
