@@ -106,12 +106,11 @@ int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, cons
   check_memory({array("order", order), array("bars", bars), array("core", core), array("labels", labels)});
   for (const auto size : {bars.shape(0), core.shape(0), labels.shape(0)})
     need(size == order.shape(0), "order, bars, core and labels must have the same length");
+  need(static_cast<int64_t>(order.shape(0)) < (int64_t{1} << 31), "there must be fewer than 2^31 rows");
   need(!std::isnan(eps), "eps must be a number");
-  const auto rows = view<1>(order);
   int64_t found = 0;
   call(threads, 20.0 * static_cast<double>(order.shape(0)), [&](Run run) {
-    need_rows(rows, run);
-    found = cut_tree(rows, view<1>(bars), view<1>(core), eps, view<1>(labels), run);
+    found = cut_tree(view<1>(order), view<1>(bars), view<1>(core), eps, view<1>(labels), run);
   });
   return found;
 }
