@@ -35,15 +35,14 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
                                                          const Out<int64_t, 1>& order, const Out<double, 1>& bars,
                                                          const Out<double, 1>& core, const Out<int32_t, 2>& near,
                                                          int threads, const std::string& backend,
-                                                         const std::optional<Out<int32_t, 2>>& edges, double alpha) {
+                                                         const std::optional<Out<int32_t, 1>>& links, double alpha) {
   need(std::isfinite(alpha) && alpha > 0, "alpha must be > 0 and finite");
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   const auto w = view_or_empty<1>(weights);
   check_memory({array("x", x), array("weights", weights), array("order", order), array("bars", bars),
-                array("core", core), array("near", near), array("edges", edges)});
-  need(!edges || (static_cast<int64_t>(edges->shape(0)) == std::max<int64_t>(n - 1, 0) && edges->shape(1) == 2),
-       "edges must have n - 1 rows and two columns");
+                array("core", core), array("near", near), array("links", links)});
+  need(!links || static_cast<int64_t>(links->shape(0)) == n, "links must have one entry per row");
   need(d >= 1, "x must have a column");
   need(!weights || w.shape[0] == n, "weights must have one entry per row");
   need(all_of(w, [](double weight) { return weight >= 0; }), "weights must be >= 0");
@@ -61,7 +60,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
     const std::vector<double> masses = capped(w, min_samples);
     const View<const double, 1> each = weights ? vector_view(masses.data(), n) : w;
     report = density_tree(points, min_samples, each, measure, backend, view<1>(order), view<1>(bars), view<1>(core),
-                          view<2>(near), view_or_empty<2>(edges), alpha, run);
+                          view<2>(near), view_or_empty<1>(links), alpha, run);
   });
   nb::dict out;
   out["backend"] = report.backend;
@@ -75,7 +74,7 @@ void def_density_tree(nb::module_& m) {
   m.def("density_tree", &py_density_tree<T>, nb::arg("x").noconvert(), nb::arg("min_samples"),
         nb::arg("weights").none(), nb::arg("metric"), nb::arg("p"), nb::arg("order").noconvert(),
         nb::arg("bars").noconvert(), nb::arg("core").noconvert(), nb::arg("near").noconvert(), nb::arg("threads"),
-        nb::arg("backend") = "auto", nb::arg("edges").noconvert().none() = nb::none(), nb::arg("alpha") = 1.0,
+        nb::arg("backend") = "auto", nb::arg("links").noconvert().none() = nb::none(), nb::arg("alpha") = 1.0,
         "Fill the order of the rows, the bars between them, core distances and nearest rows of the density tree.");
 }
 
@@ -106,12 +105,11 @@ int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, cons
   check_memory({array("order", order), array("bars", bars), array("core", core), array("labels", labels)});
   for (const auto size : {bars.shape(0), core.shape(0), labels.shape(0)})
     need(size == order.shape(0), "order, bars, core and labels must have the same length");
+  need(static_cast<int64_t>(order.shape(0)) < (int64_t{1} << 31), "there must be fewer than 2^31 rows");
   need(!std::isnan(eps), "eps must be a number");
-  const auto rows = view<1>(order);
   int64_t found = 0;
   call(threads, 20.0 * static_cast<double>(order.shape(0)), [&](Run run) {
-    need_rows(rows, run);
-    found = cut_tree(rows, view<1>(bars), view<1>(core), eps, view<1>(labels), run);
+    found = cut_tree(view<1>(order), view<1>(bars), view<1>(core), eps, view<1>(labels), run);
   });
   return found;
 }
@@ -155,8 +153,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<int64_t, 1>& 
   call(threads, 20.0 * static_cast<double>(n), [&](Run run) {
     need_rows(view<1>(order), run);
     for (int64_t i = 1; i < n; ++i) need(!std::isnan(bars.data()[i * bars.stride(0)]), "bars must be numbers");
-    found = condense(tree_nodes(view<1>(bars), run), view<1>(order), w, view<1>(core), least, view<1>(cluster),
-                     view<1>(leaves), run);
+    found = condense(view<1>(bars), view<1>(order), w, view<1>(core), least, view<1>(cluster), view<1>(leaves), run);
   });
   nb::dict out;
   out["parent"] = found.parent;
@@ -178,6 +175,42 @@ void py_ordered_sums(const In<int64_t, 1>& cluster, const In<double, 1>& values,
     need_clusters(view<1>(cluster), static_cast<int64_t>(sums.shape(0)), "cluster must be numbers of clusters");
     ordered_sums(view<1>(cluster), view<1>(values), view<1>(weights), view<1>(sums), run);
   });
+}
+
+void py_stabilities(const In<int64_t, 1>& cluster, const In<double, 1>& heights,
+                    const std::optional<In<double, 1>>& weights, const In<double, 1>& birth, double unit, double least,
+                    double scale, const Out<double, 1>& sums, int threads) {
+  check_memory({array("cluster", cluster), array("heights", heights), array("weights", weights), array("birth", birth),
+                array("sums", sums)});
+  const auto n = cluster.shape(0);
+  const auto w = view_or_empty<1>(weights);
+  need(heights.shape(0) == n && (!weights || weights->shape(0) == n),
+       "cluster, heights and weights must have the same length");
+  need(birth.shape(0) == sums.shape(0), "birth and sums must have the same length");
+  for (const double number : {unit, least, scale}) need(number > 0, "unit, least and scale must be > 0");
+  need(all_of(view<1>(heights), [](double value) { return value == value; }), "heights must be numbers");
+  need(all_of(view<1>(birth), [](double value) { return value == value; }), "birth must be numbers");
+  need(all_of(w, [](double value) { return value == value; }), "weights must be numbers");
+  call(threads, 100.0 * static_cast<double>(n), [&](Run run) {
+    need_clusters(view<1>(cluster), static_cast<int64_t>(sums.shape(0)), "cluster must be numbers of clusters");
+    stabilities(view<1>(cluster), view<1>(heights), w, view<1>(birth), {unit, least}, scale, view<1>(sums), run);
+  });
+}
+
+template <class T>
+void py_first_rows(const In<T, 2>& x, const In<int64_t, 1>& labels, const Out<int64_t, 1>& rows) {
+  check_memory({array("x", x), array("labels", labels), array("rows", rows)});
+  need(x.shape(0) == labels.shape(0), "labels must have one entry per row");
+  const auto count = static_cast<int64_t>(rows.shape(0));
+  need(all_of(view<1>(labels), [=](int64_t label) { return label >= -1 && label < count; }),
+       "labels must be clusters, or -1");
+  first_rows(view<2>(x), view<1>(labels), view<1>(rows));
+}
+
+template <class T>
+void def_first_rows(nb::module_& m) {
+  m.def("first_rows", &py_first_rows<T>, nb::arg("x").noconvert(), nb::arg("labels"), nb::arg("rows").noconvert(),
+        "Fill the lexicographically first row of each label, -1: there is none.");
 }
 
 // NumPy stores a bool as one byte, 0 or 1, and the core writes no other values.
@@ -242,6 +275,12 @@ void bind_tree(nb::module_& m) {
   m.def("ordered_sums", &py_ordered_sums, nb::arg("cluster"), nb::arg("values"), nb::arg("weights"),
         nb::arg("sums").noconvert(), nb::arg("threads"),
         "Sum weight * value over the rows of each cluster, in ascending order of value.");
+  m.def("stabilities", &py_stabilities, nb::arg("cluster"), nb::arg("heights"), nb::arg("weights").none(),
+        nb::arg("birth"), nb::arg("unit"), nb::arg("least"), nb::arg("scale"), nb::arg("sums").noconvert(),
+        nb::arg("threads"),
+        "Sum weight / scale * (unit / max(height, least) - birth) over the rows of each cluster, in ascending order.");
+  def_first_rows<double>(m);
+  def_first_rows<float>(m);
   m.def("excess_of_mass", &py_excess_of_mass, nb::arg("parent"), nb::arg("stability"), nb::arg("weight"),
         nb::arg("most"), nb::arg("single"), nb::arg("chosen").noconvert(),
         "Choose clusters, none inside another, of the largest total stability.");

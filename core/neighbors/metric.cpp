@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "neighbors/cosine.hpp"
 #include "neighbors/metric.hpp"
 
 namespace knoll {
@@ -167,6 +168,14 @@ Within Metric::within(double radius, double largest) const {
 
 // Equal rows have distance 0 in every metric, which rounding of 1 − cos would not give: a weight of 2 must be two rows.
 double Metric::distance(const double* x, const double* y) const {
+  if (name_ == MetricName::euclidean) {  // the common case without a branch for each coordinate: the same operations
+    double largest = 0, sum = 0;
+    for (int64_t j = 0; j < d_; ++j) {
+      largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
+      sum += (x[j] - y[j]) * (x[j] - y[j]);
+    }
+    if (largest == 0 || squares_well(largest)) return std::sqrt(sum);
+  }
   if (direct()) {
     double largest = 0;
     for (int64_t j = 0; j < d_; ++j) largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
@@ -175,13 +184,22 @@ double Metric::distance(const double* x, const double* y) const {
   }
   if (std::equal(x, x + d_, y)) return 0.0;
   if (name_ == MetricName::haversine) return 2 * std::asin(std::sqrt(haversine(x, y)));
-  const double scale_x = row_scale(x, d_), scale_y = row_scale(y, d_);
-  const double length = norm(x, d_, scale_x) * norm(y, d_, scale_y);
+  const CosineLength of_x = cosine_length(x, d_), of_y = cosine_length(y, d_);
+  double product = 0;
+  for (int64_t j = 0; j < d_; ++j) product += (x[j] * of_x.scale) * (y[j] * of_y.scale);
+  return cosine_distance(product, of_x, of_y);
+}
+
+CosineLength cosine_length(const double* x, int64_t d) {
+  const double scale = row_scale(x, d);
+  return {scale, norm(x, d, scale)};
+}
+
+double cosine_distance(double product, CosineLength x, CosineLength y) {
+  const double length = x.length * y.length;
   if (!(length > 0)) return 1.0;  // the zero vector has no direction: distance 1, as of a right angle
-  double dot = 0;
-  for (int64_t j = 0; j < d_; ++j) dot += (x[j] * scale_x) * (y[j] * scale_y);
   // Rounding may leave the range that callers rely on.
-  return std::clamp(1 - dot / length, 0.0, 2.0);
+  return std::clamp(1 - product / length, 0.0, 2.0);
 }
 
 // (Σ|x−y|^p)^(1/p), in units of the largest difference where its power is not well within the range.

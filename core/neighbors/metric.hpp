@@ -36,6 +36,9 @@ class Metric {
   int64_t dims() const { return name_ == MetricName::haversine ? 3 : name_ == MetricName::cosine ? d_ + 1 : d_; }
   bool direct() const { return name_ != MetricName::cosine && name_ != MetricName::haversine; }  // they are the data
   bool has_kernels() const { return name_ != MetricName::minkowski; }
+  // Whether d(x, z) ≤ d(x, y) + d(y, z): 1 − cos and powers p < 1 do not. haversine is not relied on: its angles may
+  // have lost digits.
+  bool obeys_triangles() const { return direct() && (name_ != MetricName::minkowski || p_ >= 1); }
   // Whether the formula decides near a radius. Then keys of a search are distances, otherwise reduced distances.
   bool has_band() const { return !has_kernels() || !direct(); }
 

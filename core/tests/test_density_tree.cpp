@@ -11,6 +11,7 @@
 #include "common/view.hpp"
 #include "simd/kernels.hpp"
 #include "tree/condensed_tree.hpp"
+#include "tree/cut.hpp"
 #include "tree/density_tree.hpp"
 #include "tree/selection.hpp"
 
@@ -134,6 +135,123 @@ TEST("density tree: the same tree by a kd-tree and by tiles") {
         CHECK(tree.bars == tiles.bars);
         CHECK(tree.core == tiles.core);
       }
+}
+
+TEST("density tree: cosine distances by tiles are those of a kd-tree") {
+  std::mt19937_64 random(9);
+  for (const std::string shape : {"uniform", "lattice", "blobs"})
+    for (const int64_t d : {2, 9, 70})
+      for (const double size : {1.0, 1e-160, 1e160}) {
+        const int64_t n = 300, min_samples = 5;
+        std::vector<double> x = table(shape, n, d, random);
+        for (double& value : x) value = (value - 0.5) * size;
+        for (int64_t j = 0; j < d; ++j) x[static_cast<size_t>(7 * d + j)] = 0;                                 // no direction
+        for (int64_t j = 0; j < d; ++j) x[static_cast<size_t>(9 * d + j)] = 3 * x[static_cast<size_t>(8 * d + j)];
+        const auto grown = [&](const std::string& backend, int threads) {
+          Tree tree{std::vector<int64_t>(n), std::vector<double>(n), std::vector<double>(n),
+                    std::vector<int32_t>(n * (min_samples - 1))};
+          density_tree(matrix_view(std::as_const(x).data(), n, d), min_samples, {}, Metric(MetricName::cosine, 2, d),
+                       backend, vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
+                       vector_view(tree.core.data(), n), matrix_view(tree.near.data(), n, min_samples - 1), {}, 1.0,
+                       Run{threads});
+          return tree;
+        };
+        const Tree tree = grown("tree", 2), tiles = grown("tiles", 3);
+        CHECK(tree.order == tiles.order);
+        CHECK(tree.bars == tiles.bars);
+        CHECK(tree.core == tiles.core);
+        CHECK(grown("tiles", 1) == tiles);
+      }
+}
+
+TEST("density tree: links are a minimum spanning tree") {
+  std::mt19937_64 random(10);
+  for (const std::string shape : {"uniform", "lattice", "chain"}) {
+    const int64_t n = 500, d = 2, min_samples = 4;
+    const std::vector<double> x = table(shape, n, d, random);
+    Tree tree{std::vector<int64_t>(n), std::vector<double>(n), std::vector<double>(n),
+              std::vector<int32_t>(n * (min_samples - 1))};
+    std::vector<int32_t> links(n);
+    density_tree(matrix_view(x.data(), n, d), min_samples, {}, Metric(MetricName::euclidean, 2, d), "auto",
+                 vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n), vector_view(tree.core.data(), n),
+                 matrix_view(tree.near.data(), n, min_samples - 1), vector_view(links.data(), n), 1.0, Run{2});
+    // n − 1 edges without a cycle, whose heights are the bars.
+    std::vector<double> heights, bars(tree.bars.begin() + 1, tree.bars.end());
+    int64_t roots = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t at = i, steps = 0;
+      for (; links[static_cast<size_t>(at)] >= 0 && steps <= n; ++steps) at = links[static_cast<size_t>(at)];
+      CHECK(steps < n);
+      const int64_t k = links[static_cast<size_t>(i)];
+      roots += static_cast<int64_t>(k < 0);
+      if (k < 0) continue;
+      double sum = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double difference = x[static_cast<size_t>(i * d + j)] - x[static_cast<size_t>(k * d + j)];
+        sum += difference * difference;
+      }
+      heights.push_back(
+          std::max({std::sqrt(sum), tree.core[static_cast<size_t>(i)], tree.core[static_cast<size_t>(k)]}));
+    }
+    CHECK(roots == 1);
+    std::sort(heights.begin(), heights.end()), std::sort(bars.begin(), bars.end());
+    CHECK(heights == bars);
+  }
+}
+
+TEST("density tree: a cut is the components of the core rows, numbered by their lowest rows") {
+  std::mt19937_64 random(11);
+  for (const int64_t n : {1, 2, 63, 64, 65, 1000, 40000}) {  // up to several chunks
+    const std::vector<double> x = table(n % 2 == 0 ? "lattice" : "uniform", n, 2, random);
+    const Tree tree = tree_of(x, 2, std::min<int64_t>(n, 4), 2);
+    std::vector<double> heights(tree.core);
+    std::sort(heights.begin(), heights.end());
+    for (const double eps : {0.0, heights[heights.size() / 2], 2 * heights.back(), kInfinity}) {
+      std::vector<int64_t> expected(static_cast<size_t>(n), -1), component(static_cast<size_t>(n)), number;
+      for (size_t i = 0; i < tree.order.size(); ++i)
+        component[static_cast<size_t>(tree.order[i])] =
+            i == 0 ? 0 : component[static_cast<size_t>(tree.order[i - 1])] + (tree.bars[i] > eps);
+      number.assign(static_cast<size_t>(n), -1);
+      int64_t count = 0;
+      for (size_t row = 0; row < expected.size(); ++row) {
+        if (tree.core[row] > eps) continue;
+        int64_t& its = number[static_cast<size_t>(component[row])];
+        if (its < 0) its = count++;
+        expected[row] = its;
+      }
+      for (const int threads : {1, 3}) {
+        std::vector<int64_t> labels(static_cast<size_t>(n), -7);
+        CHECK(cut_tree(vector_view(tree.order.data(), n), vector_view(tree.bars.data(), n),
+                       vector_view(tree.core.data(), n), eps, vector_view(labels.data(), n), Run{threads}) == count);
+        CHECK(labels == expected);
+      }
+    }
+  }
+}
+
+TEST("density tree: a cluster goes on in the one large child of a node") {
+  // ((a b c) (d e f)) g: the two of three rows split at 2, g leaves the root at 5.
+  const std::vector<double> bars{kInfinity, 1, 1, 2, 1, 1, 5}, core(7, 0.5);
+  std::vector<int64_t> order(7), cluster(7);
+  std::vector<double> leaves(7);
+  std::iota(order.begin(), order.end(), 0);
+  const auto found = condense(vector_view(bars.data(), 7), vector_view(std::as_const(order).data(), 7), {},
+                              vector_view(core.data(), 7), 3, vector_view(cluster.data(), 7),
+                              vector_view(leaves.data(), 7), Run{});
+  CHECK(found.parent == (std::vector<int32_t>{-1, 0, 0}));
+  CHECK(found.birth == (std::vector<double>{kInfinity, 2, 2}));
+  CHECK(found.death == (std::vector<double>{2, -1, -1}));
+  CHECK(found.weight == (std::vector<double>{7, 3, 3}));
+  CHECK(cluster == (std::vector<int64_t>{2, 2, 2, 1, 1, 1, 0}));
+  CHECK(leaves == (std::vector<double>{1, 1, 1, 1, 1, 1, 5}));
+}
+
+TEST("density tree: the first rows of labels are lexicographic minima") {
+  const std::vector<double> x{2, 0, 1, 5, 1, 4, 1, 4, 0, 0};  // (5, 2)
+  const std::vector<int64_t> labels{0, 0, 1, 1, -1};
+  std::vector<int64_t> rows(3);
+  first_rows(matrix_view(x.data(), int64_t{5}, int64_t{2}), vector_view(labels.data(), 5), vector_view(rows.data(), 3));
+  CHECK(rows == (std::vector<int64_t>{1, 2, -1}));
 }
 
 TEST("density tree: lists are nearest rows, by row") {

@@ -11,9 +11,9 @@ template <class T>
 std::unique_ptr<ReachabilitySearch> make_tree_search(View<const T, 2> x, const Metric& metric, double most_work,
                                                      Run run);
 
-// Euclidean only, of coordinates whose squares are well within float64.
+// Euclidean distances, of coordinates whose squares are well within float64, and cosine distances.
 template <class T>
-std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, Run run);
+std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, const Metric& metric, Run run);
 // The cycles of all tiles, for 32 rows.
 double work_of_tiles(int64_t n, int64_t d);
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
+#include <numeric>
 #include <utility>
 
 #include "common/double_double.hpp"
+#include "common/large_array.hpp"
 #include "common/parallel.hpp"
 
 namespace knoll {
@@ -86,81 +87,168 @@ std::vector<double> node_weights(const TreeNodes& nodes, View<const double, 1> w
   return out;
 }
 
-CondensedClusters condense(const TreeNodes& nodes, View<const int64_t, 1> order, View<const double, 1> weights,
-                           View<const double, 1> core, double least, View<int64_t, 1> cluster, View<double, 1> leaves,
-                           Run run) {
-  const int64_t n = cluster.shape[0];
-  const auto count = static_cast<int64_t>(nodes.height.size());
-  std::vector<double> ordered(weights.empty() ? 0 : static_cast<size_t>(n));
-  for (size_t i = 0; i < ordered.size(); ++i) ordered[i] = weights(order(static_cast<int64_t>(i)));
-  const std::vector<double> sums =
-      weights.empty() ? ordered : node_weights(nodes, vector_view(std::as_const(ordered).data(), n));
-  const auto weight = [&](size_t v) {
-    return sums.empty() ? static_cast<double>(nodes.end[v] - nodes.begin[v]) : sums[v];
+namespace {
+
+// One pass over the bars with a stack of open nodes, as in tree_nodes. A node is closed when all of it has been seen;
+// then its weight is known, and with it whether its rows that are in no large child leave a cluster here.
+class Condensation {
+ public:
+  Condensation(View<const double, 1> bars, View<const int64_t, 1> order, View<const double, 1> weights,
+               View<const double, 1> core, double least)
+      : bars_(bars),
+        order_(order),
+        weights_(weights),
+        core_(core),
+        least_(least),
+        n_(bars.shape[0]),
+        places_(make_large_array<Place>(static_cast<size_t>(n_))) {}
+
+  void run_over_bars(Run run) {
+    for (int64_t i = 1; i <= n_; ++i) {
+      if (i % kPollEvery == 0) run.poll();
+      const double bar = i < n_ ? bars_(i) : kInfinity;
+      Part done{{weight_of(i - 1), 0}, static_cast<int32_t>(i - 1), -1, true};  // the finished subtree: the row i − 1
+      while (!stack_.empty() && (stack_.back().height < bar || i == n_)) {
+        Node top = stack_.back();
+        stack_.pop_back();
+        hang(top, done);
+        done = close(top, i);
+      }
+      if (i == n_) break;
+      if (stack_.empty() || stack_.back().height > bar)
+        stack_.push_back({bar, {}, static_cast<int32_t>(i), done.begin, -1, 0});
+      hang(stack_.back(), done);
+    }
+    if (n_ == 1) begin_row(0, copies(0, kInfinity));
+  }
+
+  CondensedClusters number(View<int64_t, 1> cluster, View<double, 1> leaves, Run run) const {
+    // Nodes close after what they hold: the later the last node of a cluster closed, the higher it is. Rows that are
+    // clusters come last, in the order of the tree.
+    std::vector<int32_t> by_number(tops_.size()), numbers(tops_.size());
+    std::iota(by_number.begin(), by_number.end(), 0);
+    std::sort(by_number.begin(), by_number.end(),
+              [&](int32_t a, int32_t b) { return tops_[static_cast<size_t>(a)] > tops_[static_cast<size_t>(b)]; });
+    for (size_t k = 0; k < by_number.size(); ++k) numbers[static_cast<size_t>(by_number[k])] = static_cast<int32_t>(k);
+    CondensedClusters out;
+    for (const int32_t id : by_number) {
+      const auto at = static_cast<size_t>(id);
+      out.parent.push_back(found_.parent[at] < 0 ? -1 : numbers[static_cast<size_t>(found_.parent[at])]);
+      out.birth.push_back(found_.birth[at]);
+      out.death.push_back(found_.death[at]);
+      out.weight.push_back(found_.weight[at]);
+    }
+    for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto [id, bar] = places_[static_cast<size_t>(i)];
+        const int64_t row = order_(i);
+        cluster(row) = numbers[static_cast<size_t>(id)];
+        leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row part at its core distance
+      }
+    });
+    return out;
+  }
+
+ private:
+  struct Part {  // a finished subtree
+    Twofold weight;
+    int32_t begin;
+    int32_t id;  // of the cluster that it is, −1: it is not large
+    bool is_row;
   };
+  struct Node {
+    double height;
+    Twofold weight;
+    int32_t bar;    // whose height it is
+    int32_t begin;  // its first row, in the order of the tree
+    int32_t id;     // of the cluster of its large children, −1: there is none
+    int32_t large;  // how many of them: 0, 1, or 2 for more
+  };
+  struct Place {  // of a row: its cluster, and the bar at whose height it leaves it; −1: its core distance
+    int32_t id, bar;
+  };
+
+  double weight_of(int64_t i) const { return weights_.empty() ? 1.0 : weights_(order_(i)); }
   // A row of weight w is w copies that join at its core distance: one child of that weight where they join below the
   // height of its parent, else w children of weight 1.
-  const auto row_weight = [&](int64_t i) {
-    if (ordered.empty()) return 1.0;
-    const int32_t v = nodes.leaf_parent[static_cast<size_t>(i)];
-    const bool joined = v < 0 || core(order(i)) < nodes.height[static_cast<size_t>(v)];
-    return joined ? ordered[static_cast<size_t>(i)] : std::min(ordered[static_cast<size_t>(i)], 1.0);
-  };
-  std::vector<uint8_t> large(static_cast<size_t>(count));  // children of weight ≥ least: 0, 1, or 2 for more
-  const auto count_child = [&](int32_t parent, double mass) {
-    if (mass < least || parent < 0) return;
-    uint8_t& number = large[static_cast<size_t>(parent)];
-    number = static_cast<uint8_t>(std::min(number + 1, 2));
-  };
-  for (size_t v = 0; v < nodes.height.size(); ++v) count_child(nodes.parent[v], weight(v));
-  if (least <= 1 || !ordered.empty())
-    for (int64_t i = 0; i < n; ++i) count_child(nodes.leaf_parent[static_cast<size_t>(i)], row_weight(i));
-  run.poll();
-
-  CondensedClusters found;
-  const auto begin_cluster = [&](int32_t parent, double birth, double mass) {
-    found.parent.push_back(parent);
-    found.birth.push_back(birth);
-    found.death.push_back(-1);
-    found.weight.push_back(mass);
-    return static_cast<int32_t>(found.parent.size()) - 1;
-  };
-  // The cluster of every node, and the height at which a node that is not large has left it; −1: it has not.
-  std::vector<int32_t> of(static_cast<size_t>(count));
-  std::vector<double> left(static_cast<size_t>(count), -1.0);
-  // What becomes of a child of v: its cluster, and the height at which it leaves it (−1: not there).
-  const auto below = [&](int64_t v, double mass) -> std::pair<int32_t, double> {
-    const auto at = static_cast<size_t>(v);
-    if (left[at] >= 0) return {of[at], left[at]};
-    if (mass < least) return {of[at], nodes.height[at]};
-    if (large[at] < 2) return {of[at], -1.0};
-    found.death[static_cast<size_t>(of[at])] = nodes.height[at];
-    return {begin_cluster(of[at], nodes.height[at], mass), -1.0};
-  };
-  for (int64_t v = count; v-- > 0;) {  // parents first
-    const auto at = static_cast<size_t>(v);
-    if (nodes.parent[at] < 0)
-      of[at] = begin_cluster(-1, kInfinity, weight(at));
-    else
-      std::tie(of[at], left[at]) = below(nodes.parent[at], weight(at));
-    if ((count - v) % kPollEvery == 0) run.poll();
+  double copies(int64_t i, double height) const {
+    if (weights_.empty()) return 1.0;
+    return core_(order_(i)) < height || n_ == 1 ? weight_of(i) : std::min(weight_of(i), 1.0);
   }
-  if (count == 0 && n == 1) begin_cluster(-1, kInfinity, row_weight(0));
-  // Rows that begin clusters of their own do so in the order of the tree; all others depend on their parents alone.
-  const auto place = [&](int64_t i) {
-    const int32_t v = nodes.leaf_parent[static_cast<size_t>(i)];
-    const int64_t row = order(i);
-    const auto [its, height] = v >= 0 ? below(v, row_weight(i)) : std::pair<int32_t, double>{0, -1.0};
-    cluster(row) = its;
-    leaves(row) = height >= 0 ? height : core(row);  // the copies of a heavy row part at its core distance
-  };
-  if (least <= 1 || !ordered.empty())
-    for (int64_t i = 0; i < n; ++i) place(i);
-  else
-    for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) place(i);
-    });
-  return found;
+
+  int32_t begin_cluster(double weight, double death, int32_t top) {
+    found_.parent.push_back(-1);
+    found_.birth.push_back(kInfinity);
+    found_.death.push_back(death);
+    found_.weight.push_back(weight);
+    tops_.push_back(top);
+    return static_cast<int32_t>(tops_.size()) - 1;
+  }
+  int32_t begin_row(int32_t i, double weight) {
+    const int32_t id = begin_cluster(weight, -1.0, -1 - i);
+    places_[static_cast<size_t>(i)] = {id, -1};
+    return id;
+  }
+
+  void hang(Node& node, Part part) {
+    if (!weights_.empty()) node.weight = node.weight + part.weight;
+    if (part.is_row) {
+      if (const double weight = copies(part.begin, node.height); weight >= least_)
+        part.id = begin_row(part.begin, weight);
+      else
+        waiting_.push_back(part.begin);
+    }
+    if (part.id < 0) return;
+    if (node.large == 0) {
+      node.id = part.id, node.large = 1;
+      return;
+    }
+    if (node.large == 1) {  // a split: the cluster around it ends here, seen from above
+      const int32_t around = begin_cluster(0, node.height, -1);
+      put_below(node.id, around, node.height);
+      node.id = around, node.large = 2;
+    }
+    put_below(part.id, node.id, node.height);
+  }
+  void put_below(int32_t id, int32_t around, double height) {
+    found_.parent[static_cast<size_t>(id)] = around;
+    found_.birth[static_cast<size_t>(id)] = height;
+  }
+
+  // The node of the rows [begin, end). The root is a cluster, whatever its weight.
+  Part close(const Node& node, int64_t end) {
+    const double weight = weights_.empty() ? static_cast<double>(end - node.begin) : node.weight.high;
+    const bool root = end == n_ && stack_.empty();
+    if (weight < least_ && node.large == 0 && !root) return {node.weight, node.begin, -1, false};
+    const int32_t id = node.large > 0 ? node.id : begin_cluster(0, -1.0, -1);
+    found_.weight[static_cast<size_t>(id)] = weight;
+    tops_[static_cast<size_t>(id)] = closed_++;
+    for (; !waiting_.empty() && waiting_.back() >= node.begin; waiting_.pop_back())
+      places_[static_cast<size_t>(waiting_.back())] = {id, node.bar};
+    return {node.weight, node.begin, id, false};
+  }
+
+  View<const double, 1> bars_;
+  View<const int64_t, 1> order_;
+  View<const double, 1> weights_, core_;
+  double least_;
+  int64_t n_;
+  LargeArray<Place> places_;      // (n) in the order of the tree
+  std::vector<Node> stack_;       // heights fall from bottom to top
+  std::vector<int32_t> waiting_;  // rows that have not left a cluster yet, ascending
+  CondensedClusters found_;       // in the order in which they were begun
+  std::vector<int32_t> tops_;     // by cluster: when its highest node closed, −1 − row of one that is a row
+  int32_t closed_ = 0;
+};
+
+}  // namespace
+
+CondensedClusters condense(View<const double, 1> bars, View<const int64_t, 1> order, View<const double, 1> weights,
+                           View<const double, 1> core, double least, View<int64_t, 1> cluster, View<double, 1> leaves,
+                           Run run) {
+  Condensation condensation(bars, order, weights, core, least);
+  condensation.run_over_bars(run);
+  return condensation.number(cluster, leaves, run);
 }
 
 }  // namespace knoll

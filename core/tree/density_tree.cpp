@@ -7,6 +7,11 @@
 #include <utility>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "common/exact_sum.hpp"
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
 #include "common/prefetch.hpp"
@@ -189,6 +194,21 @@ struct Lists {
   LargeArray<double> core, cleared;  // (n) c(p); the key of the last of a list
 };
 
+// The least key of a row's list within which lies a weight of at least `mass`; −1: the list is too light. Rows that are
+// not in the list are no nearer than its last, so they cannot lower it.
+double weighted_core(const ReachabilitySearch& search, int64_t p, const Lists& lists, View<const double, 1> weights,
+                     double mass) {
+  ExactSum sum;
+  sum.add(std::min(weights(search.row(p)), mass));
+  if (sum.round() >= mass) return 0.0;
+  for (int64_t rank = 0; rank < lists.width; ++rank) {
+    const int32_t q = lists.near[p * lists.width + rank];
+    sum.add(std::min(weights(search.row(q)), mass));
+    if (sum.round() >= mass) return search.key(p, q);
+  }
+  return -1;
+}
+
 // `out` (n, kept) is where the lists go in the end; they are made there where it is as wide.
 Lists lists_of(const ReachabilitySearch& search, View<int32_t, 2> out, View<const double, 1> weights,
                double min_samples, Run run) {
@@ -205,6 +225,9 @@ Lists lists_of(const ReachabilitySearch& search, View<int32_t, 2> out, View<cons
   else
     std::fill_n(cleared, n, kInfinity);
   if (!weights.empty()) {
+    for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) core[p] = weighted_core(search, p, lists, weights, min_samples);
+    });
     search.weighted_core(weights, min_samples, core, run);
   } else {
     for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
@@ -262,13 +285,47 @@ void give_lists(const Lists& lists, const int32_t* row_of, View<int32_t, 2> out,
   permute_records(lists.near, kept, to.get(), n, run);
 }
 
+// One number for each row in place of two for each edge: the tree as rows and the row above each. A row of one edge is
+// taken off together with it, until no edge is left. `other` is the exclusive or of all rows at the other ends of a
+// row's edges, so it is the one row where there is one edge. row_of (n): by position.
+void give_links(const SortedEdges& edges, const int32_t* row_of, View<int32_t, 1> links) {
+  const int64_t n = links.shape[0];
+  struct Row {
+    int32_t other = 0, degree = 0;
+  };
+  std::vector<Row> rows(static_cast<size_t>(n));
+  const auto at = [&](int32_t p) -> Row& { return rows[static_cast<size_t>(p)]; };
+  for (int64_t e = 0; e < edges.count; ++e) {
+    const int32_t a = edges.a(e), b = edges.b(e);
+    at(a).other ^= b, ++at(a).degree;
+    at(b).other ^= a, ++at(b).degree;
+  }
+  for (int64_t p = 0; p < n; ++p) links(p) = -1;
+  for (int32_t first = 0; first < n; ++first)
+    for (int32_t p = first; at(p).degree == 1;) {
+      const int32_t up = at(p).other;
+      links(row_of[p]) = row_of[up];
+      at(p).degree = 0;
+      at(up).other ^= p, --at(up).degree;
+      p = up;
+    }
+}
+
+// The C library keeps memory that was freed for later, up to twice the largest array that was; results would come on
+// top of it.
+void return_free_memory([[maybe_unused]] int64_t n) {
+#ifdef __GLIBC__
+  if (n >= int64_t{1} << 18) (void)malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 template <class T>
 DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<const double, 1> weights,
                                const Metric& metric, const std::string& backend, View<int64_t, 1> order,
                                View<double, 1> bars, View<double, 1> core, View<int32_t, 2> near,
-                               View<int32_t, 2> edges, double alpha, Run run) {
+                               View<int32_t, 1> links, double alpha, Run run) {
   const int64_t n = x.shape[0], kept = near.shape[1];
   auto search = ReachabilitySearch::make(x, metric, backend, run);
   DensityTreeReport report;
@@ -288,7 +345,7 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
   report.components_after_lists = tree.components_after_lists;
   lists.cleared.reset();
 
-  const auto row_of = make_large_array<int32_t>(static_cast<size_t>(n));  // by position
+  auto row_of = make_large_array<int32_t>(static_cast<size_t>(n));  // by position
   for_chunks(n, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       row_of[static_cast<size_t>(p)] = static_cast<int32_t>(search->row(p));
@@ -296,35 +353,35 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     }
   });
   lists.core.reset();
-  for (int64_t e = 0; e < edges.shape[0]; ++e) {  // fewer were found where distances are infinite
-    const bool found = e < static_cast<int64_t>(tree.edges.size());
-    edges(e, 0) = found ? row_of[static_cast<size_t>(tree.edges[static_cast<size_t>(e)].a)] : -1;
-    edges(e, 1) = found ? row_of[static_cast<size_t>(tree.edges[static_cast<size_t>(e)].b)] : -1;
-  }
   auto sorted = std::make_unique<SortedEdges>(tree.edges, *search, alpha, run);
   std::vector<TreeEdge>().swap(tree.edges);
   search.reset();
+  return_free_memory(n);
   sorted->sort(run);
   // The chains are joined by one thread; the lists are ordered beside it.
   std::unique_ptr<const Chains> chains;
   for_chunks(2, 1, run, [&](int64_t which, int64_t, int64_t) {
-    if (which == 0)
+    if (which == 0) {
       chains = std::make_unique<const Chains>(joined(n, *sorted, run));
-    else
+    } else {
       give_lists(lists, row_of.get(), near, run);
+      if (!links.empty()) give_links(*sorted, row_of.get(), links);
+    }
   });
   lists.own.reset();
   const std::vector<int32_t> rows = ordered_rows(row_of.get(), *chains, *sorted, bars, run);
-  chains.reset(), sorted.reset();
+  chains.reset(), sorted.reset(), row_of.reset();
+  return_free_memory(n);
   arrange(rows, tree_nodes(bars, run), order, bars, run);
+  return_free_memory(n);
   return report;
 }
 
 template DensityTreeReport density_tree(View<const double, 2>, double, View<const double, 1>, const Metric&,
                                         const std::string&, View<int64_t, 1>, View<double, 1>, View<double, 1>,
-                                        View<int32_t, 2>, View<int32_t, 2>, double, Run);
+                                        View<int32_t, 2>, View<int32_t, 1>, double, Run);
 template DensityTreeReport density_tree(View<const float, 2>, double, View<const double, 1>, const Metric&,
                                         const std::string&, View<int64_t, 1>, View<double, 1>, View<double, 1>,
-                                        View<int32_t, 2>, View<int32_t, 2>, double, Run);
+                                        View<int32_t, 2>, View<int32_t, 1>, double, Run);
 
 }  // namespace knoll

@@ -30,8 +30,9 @@ DensityTreeReport density_tree(View<const T, 2> x,                              
                                View<double, 1> bars,    // out (n), the first is infinite
                                View<double, 1> core,    // out (n) core distances
                                View<int32_t, 2> near,   // out
-                               View<int32_t, 2> edges,  // out (n - 1, 2) rows: a minimum spanning tree, which of
-                                                        // several depends on timing; or empty
+                               View<int32_t, 1> links,  // out (n) rows, or empty: a minimum spanning tree, which of
+                                                        // several depends on timing; its edges are (i, links(i)), and
+                                                        // links is −1 where there is none
                                double alpha,            // distances are divided by it, core distances are not
                                Run run);
 

@@ -61,15 +61,17 @@ std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x,
                                                              const std::string& backend, Run run) {
   if (backend != "auto" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, tree or tiles");
-  const bool possible = metric.name() == MetricName::euclidean && squares_well(x, run);
+  const bool possible = metric.name() == MetricName::cosine ||
+                        (metric.name() == MetricName::euclidean && squares_well(x, run));
   if (backend == "tiles" && !possible)
-    throw std::invalid_argument("tiles are for euclidean distances of ordinary size");
+    throw std::invalid_argument("tiles are for euclidean distances of ordinary size, and for cosine distances");
   const int64_t n = x.shape[0], d = x.shape[1];
-  if (backend == "tiles" || (backend == "auto" && possible && d >= kTilesFrom)) return make_tiles_search(x, run);
+  if (backend == "tiles" || (backend == "auto" && possible && d >= kTilesFrom))
+    return make_tiles_search(x, metric, run);
   const bool probes = backend == "auto" && possible && d >= kProbeFrom;
   const double most = probes ? work_of_tiles(n, d) : std::numeric_limits<double>::infinity();
   auto tree = make_tree_search(x, metric, most, run);
-  return tree != nullptr ? std::move(tree) : make_tiles_search(x, run);
+  return tree != nullptr ? std::move(tree) : make_tiles_search(x, metric, run);
 }
 template std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const double, 2>, const Metric&,
                                                                       const std::string&, Run);

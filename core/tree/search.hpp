@@ -73,9 +73,10 @@ class ReachabilitySearch {
   // Of equally near rows any may be kept, the same for every number of threads.
   virtual void nearest(int64_t k, int32_t* near, double* farthest, Run run) const = 0;
 
-  // core(p) = the least key within which lies a weight of at least `mass`, that of p included.
+  // core(p) = the least key within which lies a weight of at least `mass`, that of p included; where it is ≥ 0, it is
+  // known already.
   virtual void weighted_core(View<const double, 1> weights,  // in  (n) by row
-                             double mass, double* core,      // out (n)
+                             double mass, double* core,      // in, out (n)
                              Run run) const = 0;
 
   // Offers every component but the largest an edge (p, q) of least m(p, q) to another component, unless it has an edge

@@ -5,6 +5,7 @@
 
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
+#include "neighbors/row_order.hpp"
 
 namespace knoll {
 namespace {
@@ -45,13 +46,6 @@ void sort_ranges(T* values, std::vector<Range> ranges, Run run) {
   });
 }
 
-struct Term {
-  double value, weight;
-  bool operator<(const Term& other) const {
-    return value < other.value || (value == other.value && weight < other.weight);
-  }
-};
-
 // Empty ranges, one after the other, for the members of each group; `group` has no other numbers than 0 … count − 1.
 std::vector<Range> ranges_of(View<const int64_t, 1> group, int64_t count) {
   std::vector<Range> ranges(static_cast<size_t>(count));
@@ -61,28 +55,83 @@ std::vector<Range> ranges_of(View<const int64_t, 1> group, int64_t count) {
   return ranges;
 }
 
-}  // namespace
-
-void ordered_sums(View<const int64_t, 1> cluster, View<const double, 1> values, View<const double, 1> weights,
-                  View<double, 1> sums, Run run) {
+// sums(c) = Σ w v over the terms term(i) of the rows of cluster c, in ascending order.
+template <class Terms>
+void sum_in_order(View<const int64_t, 1> cluster, const Terms& terms_of, View<double, 1> sums, Run run) {
+  using Term = typename Terms::Term;
   const int64_t n = cluster.shape[0], count = sums.shape[0];
   std::vector<Range> ranges = ranges_of(cluster, count);
   const auto terms = make_large_array<Term>(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     if (i % kGrain == 0) run.poll();
-    terms[static_cast<size_t>(ranges[static_cast<size_t>(cluster(i))].end++)] = {values(i), weights(i)};
+    terms[static_cast<size_t>(ranges[static_cast<size_t>(cluster(i))].end++)] = terms_of.term(i);
   }
   sort_ranges(terms.get(), ranges, run);
   for_chunks(count, kRangesAtOnce, run, [&](int64_t, int64_t first, int64_t last) {
     for (int64_t c = first; c < last; ++c) {
       const auto [from, to] = ranges[static_cast<size_t>(c)];
       double sum = 0;
-      for (int64_t i = from; i < to; ++i)
-        sum += terms[static_cast<size_t>(i)].weight * terms[static_cast<size_t>(i)].value;
+      for (int64_t i = from; i < to; ++i) sum += terms_of.product(terms[static_cast<size_t>(i)]);
       sums(c) = sum;
     }
   });
 }
+
+struct WeightedTerm {
+  double value, weight;
+  bool operator<(const WeightedTerm& other) const {
+    return value < other.value || (value == other.value && weight < other.weight);
+  }
+};
+
+// Values and weights, the weights divided by `scale`.
+template <class Values>
+struct WeightedTerms {
+  using Term = WeightedTerm;
+  Values values;
+  View<const double, 1> weights;
+  double scale;
+  Term term(int64_t i) const { return {values(i), weights(i) / scale}; }
+  double product(const Term& term) const { return term.weight * term.value; }
+};
+
+// Values of one weight: half the memory.
+template <class Values>
+struct EqualTerms {
+  using Term = double;
+  Values values;
+  double weight;
+  Term term(int64_t i) const { return values(i); }
+  double product(Term term) const { return weight * term; }
+};
+
+}  // namespace
+
+void ordered_sums(View<const int64_t, 1> cluster, View<const double, 1> values, View<const double, 1> weights,
+                  View<double, 1> sums, Run run) {
+  sum_in_order(cluster, WeightedTerms<View<const double, 1>>{values, weights, 1.0}, sums, run);
+}
+
+void stabilities(View<const int64_t, 1> cluster, View<const double, 1> heights, View<const double, 1> weights,
+                 View<const double, 1> birth, LevelScale levels, double scale, View<double, 1> sums, Run run) {
+  const auto stay = [=](int64_t i) { return levels.unit / std::max(heights(i), levels.least) - birth(cluster(i)); };
+  if (weights.empty())
+    sum_in_order(cluster, EqualTerms<decltype(stay)>{stay, 1 / scale}, sums, run);
+  else
+    sum_in_order(cluster, WeightedTerms<decltype(stay)>{stay, weights, scale}, sums, run);
+}
+
+template <class T>
+void first_rows(View<const T, 2> x, View<const int64_t, 1> labels, View<int64_t, 1> rows) {
+  for (int64_t k = 0; k < rows.shape[0]; ++k) rows(k) = -1;
+  for (int64_t i = 0; i < labels.shape[0]; ++i) {
+    if (labels(i) < 0) continue;
+    int64_t& first = rows(labels(i));
+    if (first < 0 || row_before(x, i, first)) first = i;
+  }
+}
+template void first_rows(View<const double, 2>, View<const int64_t, 1>, View<int64_t, 1>);
+template void first_rows(View<const float, 2>, View<const int64_t, 1>, View<int64_t, 1>);
 
 // The best total of a subtree is that of the cluster itself, or of the subtrees of its children, which come after it.
 void excess_of_mass(View<const int64_t, 1> parent, View<const double, 1> stability, View<const double, 1> weight,

@@ -1,4 +1,4 @@
-// The search over filtered tiles: all pairs of panels in float32, what the filter cannot decide by the one distance.
+// The search over filtered tiles: all pairs of panels in float32, what the filter cannot decide by the metric's formula.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "common/exact_sum.hpp"
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
+#include "neighbors/cosine.hpp"
 #include "neighbors/index.hpp"
 #include "neighbors/pair_filter_block.hpp"
 #include "tree/backends.hpp"
@@ -18,13 +19,136 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The k nearest rows of the rows of all panels, ascending by (D, row): a total order, so they do not depend on the
-// order in which rows are offered. Several threads may offer rows at once, to one panel one at a time.
+// What a search needs to know of a metric.
+//   Packed            the numbers that panels are made of
+//   packed()          the rows of the panels
+//   within(key)       no two rows with a key up to `key` have a larger squared distance in the panels
+//   keys(…)           keys of pairs of a block's rows and rows of a panel, as Block::distances
+
+// The data themselves; keys are squared distances, so coordinates must have squares within float64.
 template <class T>
+class EuclideanRows {
+ public:
+  using Packed = T;
+  static constexpr int64_t kBeside = 2;  // panels to either side whose rows are met first
+
+  EuclideanRows(View<const T, 2> x, const Metric&, Run) : x_(x) {}
+  View<const T, 2> packed() const { return x_; }
+  void drop_packed() {}
+  int64_t size() const { return x_.shape[0]; }
+  double key(int64_t p, int64_t q) const { return one_distance(x_, p, x_, q); }
+  double distance(double key) const { return std::sqrt(key); }
+  double within(double key) const { return key; }
+  void keys(Block<T>& block, const Panels<T>&, int64_t panel, const uint32_t* need, double* out) const {
+    block.distances(panel, need, out);
+  }
+
+ private:
+  View<const T, 2> x_;
+};
+
+// Unit vectors in float32; keys are distances 1 − cos by the formula on the data.
+template <class T>
+class CosineRows {
+ public:
+  using Packed = float;
+  static constexpr int64_t kBeside = 0;  // a key takes as long as several tiles
+
+  CosineRows(View<const T, 2> x, const Metric& metric, Run run)
+      : x_(x),
+        metric_(metric),
+        units_(make_large_array<float>(static_cast<size_t>(x.shape[0] * metric.dims()))),
+        lengths_(static_cast<size_t>(x.shape[0])) {
+    const int64_t d = metric.columns(), dims = metric.dims();
+    for_chunks(x.shape[0], 256, run, [&](int64_t, int64_t begin, int64_t end) {
+      std::vector<double> row(static_cast<size_t>(d)), unit(static_cast<size_t>(dims));
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < d; ++j) row[static_cast<size_t>(j)] = static_cast<double>(x(i, j)) + 0.0;
+        metric.embed(row.data(), unit.data());
+        std::copy(unit.begin(), unit.end(), units_.get() + i * dims);
+        lengths_[static_cast<size_t>(i)] = cosine_length(row.data(), d);
+      }
+    });
+  }
+  View<const float, 2> packed() const { return matrix_view<const float>(units_.get(), size(), metric_.dims()); }
+  void drop_packed() { units_.reset(); }
+  int64_t size() const { return x_.shape[0]; }
+  double distance(double key) const { return key; }
+
+  // A unit vector in float32 is within 2^−24 of that in float64. So where |u − v|² ≤ `outside` there, it is at most
+  // (√outside + 2^−23)² here; twice that margin covers the rounding of squared distances (X5, X9 of
+  // docs/numerics/index.md).
+  double within(double key) const {
+    if (key < 0 || key == kInfinity) return key;
+    const double root = std::sqrt(std::max(metric_.within(key, 0).outside, 0.0)) + 0x1p-22;
+    return root * root;
+  }
+
+  double key(int64_t p, int64_t q) const {
+    double out;
+    const int64_t other = q;
+    keys_of(p, &other, 1, &out);
+    return out;
+  }
+  void keys(Block<float>& block, const Panels<float>& panels, int64_t panel, const uint32_t* need, double* out) const {
+    for (int l = 0; l < block.size(); ++l) {
+      int64_t rows[kPairPanel];
+      int lanes[kPairPanel];
+      int64_t count = 0;
+      for_bits(need[l], [&](int t) {
+        lanes[count] = t;
+        rows[count++] = panels.rows[static_cast<size_t>(panel * kPairPanel + t)];
+      });
+      double keys[kPairPanel];
+      keys_of(block.query(l), rows, count, keys);
+      for (int64_t k = 0; k < count; ++k) out[l * kPairPanel + lanes[k]] = keys[k];
+    }
+  }
+
+ private:
+  // Metric::distance of row p and others, eight at a time: the sum of one pair waits for each of its additions.
+  void keys_of(int64_t p, const int64_t* others, int64_t count, double* out) const {
+    constexpr int64_t kAtOnce = 8;
+    const int64_t d = x_.shape[1];
+    const auto number = [&](int64_t row, int64_t j) { return static_cast<double>(x_(row, j)); };
+    const CosineLength mine = lengths_[static_cast<size_t>(p)];
+    for (int64_t first = 0; first < count; first += kAtOnce) {
+      const int64_t many = std::min(kAtOnce, count - first);
+      int64_t rows[kAtOnce];
+      double sums[kAtOnce] = {}, scales[kAtOnce];
+      for (int64_t k = 0; k < kAtOnce; ++k) {
+        rows[k] = others[first + std::min(k, many - 1)];
+        scales[k] = lengths_[static_cast<size_t>(rows[k])].scale;
+      }
+      for (int64_t j = 0; j < d; ++j) {
+        const double coordinate = number(p, j) * mine.scale;
+        for (int64_t k = 0; k < kAtOnce; ++k) sums[k] += coordinate * (number(rows[k], j) * scales[k]);
+      }
+      for (int64_t k = 0; k < many; ++k) {
+        bool same = true;  // mostly known from the first coordinate
+        for (int64_t j = 0; j < d && same; ++j) same = number(p, j) == number(rows[k], j);
+        out[first + k] =
+            same ? 0.0 : cosine_distance(sums[k], mine, lengths_[static_cast<size_t>(rows[k])]);
+      }
+    }
+  }
+
+  View<const T, 2> x_;
+  Metric metric_;
+  LargeArray<float> units_;  // (n, dims)
+  std::vector<CosineLength> lengths_;
+};
+
+// The k nearest rows of the rows of all panels, ascending by (key, row): a total order, so they do not depend on the
+// order in which rows are offered. Several threads may offer rows at once, to one panel one at a time.
+template <class Rows>
 class PanelLists {
  public:
-  PanelLists(const Panels<T>& panels, int64_t k)
-      : panels_(panels),
+  using T = typename Rows::Packed;
+
+  PanelLists(const Rows& rows, const Panels<T>& panels, int64_t k)
+      : metric_(rows),
+        panels_(panels),
         k_(k),
         keys_(make_large_array<double>(panels.rows.size() * static_cast<size_t>(k))),
         rows_(make_large_array<int32_t>(panels.rows.size() * static_cast<size_t>(k))),
@@ -49,20 +173,20 @@ class PanelLists {
     std::atomic_flag& flag_;
   };
 
-  // The D up to which a row can still enter.
+  // The key up to which a row can still enter.
   double radius(int64_t position) const { return keys_[static_cast<size_t>((position + 1) * k_ - 1)]; }
   const double* keys(int64_t position) const { return keys_.get() + position * k_; }
   const int32_t* rows(int64_t position) const { return rows_.get() + position * k_; }
 
   // Returns whether the radius may have fallen.
-  bool offer(int64_t position, double d2, int32_t row) {
+  bool offer(int64_t position, double key, int32_t row) {
     double* const keys = keys_.get() + position * k_;
     int32_t* const rows = rows_.get() + position * k_;
-    const auto after = [&](int64_t at) { return keys[at] > d2 || (keys[at] == d2 && rows[at] > row); };
+    const auto after = [&](int64_t at) { return keys[at] > key || (keys[at] == key && rows[at] > row); };
     if (!after(k_ - 1) && rows[k_ - 1] >= 0) return false;
     int64_t at = k_ - 1;
     for (; at > 0 && after(at - 1); --at) keys[at] = keys[at - 1], rows[at] = rows[at - 1];
-    keys[at] = d2, rows[at] = row;
+    keys[at] = key, rows[at] = row;
     return true;
   }
 
@@ -72,14 +196,15 @@ class PanelLists {
     for_bits(lanes, [&](int l) {
       const auto position = static_cast<size_t>(panel * kPairPanel + l);
       std::atomic_ref(low_[position])
-          .store(panels_.bounds.row(panels_.norms[position], radius(panel * kPairPanel + l)).low,
+          .store(panels_.bounds.row(panels_.norms[position], metric_.within(radius(panel * kPairPanel + l))).low,
                  std::memory_order_relaxed);
     });
     double most = -1;
     for_bits(panels_.used[static_cast<size_t>(panel)],
              [&](int l) { most = std::max(most, radius(panel * kPairPanel + l)); });
     std::atomic_ref(reach_[static_cast<size_t>(panel)])
-        .store(panels_.bounds.reach(std::min(most, std::numeric_limits<double>::max())), std::memory_order_relaxed);
+        .store(panels_.bounds.reach(std::min(metric_.within(most), std::numeric_limits<double>::max())),
+               std::memory_order_relaxed);
   }
   // Rows farther apart than this, in units of x̂, are not within the radius of a row of the panel.
   double reach(int64_t panel) {
@@ -91,6 +216,7 @@ class PanelLists {
   }
 
  private:
+  const Rows& metric_;
   const Panels<T>& panels_;
   int64_t k_;
   LargeArray<double> keys_;    // (positions, k)
@@ -100,20 +226,27 @@ class PanelLists {
   std::unique_ptr<std::atomic_flag[]> locks_;
 };
 
-// Positions are rows here. Keys are squared distances, so coordinates must have squares within float64.
-template <class T>
+// Positions are rows here.
+template <class Rows>
 class TilesSearch : public ReachabilitySearch {
  public:
-  TilesSearch(View<const T, 2> x, Run run) : x_(x), panels_(x, choose_pivot(x, run), run) {}
+  using T = typename Rows::Packed;
+
+  template <class View>
+  TilesSearch(View x, const Metric& metric, Run run)
+      : rows_(x, metric, run), panels_(rows_.packed(), choose_pivot(rows_.packed(), run), run) {
+    rows_.drop_packed();
+    panels_.x = rows_.packed();
+  }
 
   const char* backend() const override { return "tiles"; }
-  int64_t size() const override { return x_.shape[0]; }
+  int64_t size() const override { return rows_.size(); }
   int64_t row(int64_t position) const override { return position; }
-  double key(int64_t p, int64_t q) const override { return one_distance(x_, p, x_, q); }
-  double distance(double key) const override { return std::sqrt(key); }
+  double key(int64_t p, int64_t q) const override { return rows_.key(p, q); }
+  double distance(double key) const override { return rows_.distance(key); }
 
   void nearest(int64_t k, int32_t* near, double* farthest, Run run) const override {
-    PanelLists<T> lists(panels_, k);
+    PanelLists<Rows> lists(rows_, panels_, k);
     // Neighbouring panels first, which are near: radii from which the filter can begin.
     for_chunks(panels_.count, 4, run, [&](int64_t, int64_t begin, int64_t end) {
       Block<T> block(panels_, panels_);
@@ -121,8 +254,8 @@ class TilesSearch : public ReachabilitySearch {
       for (int64_t panel = begin; panel < end; ++panel) {
         run.poll();
         block.fill_panel(panel);
-        for (int64_t other = std::max<int64_t>(panel - kBeside, 0);
-             other <= std::min(panel + kBeside, panels_.count - 1); ++other)
+        for (int64_t other = std::max<int64_t>(panel - Rows::kBeside, 0);
+             other <= std::min(panel + Rows::kBeside, panels_.count - 1); ++other)
           meet_beside(block, panel, other, lists, d2.data());
         lists.publish(panel, panels_.used[static_cast<size_t>(panel)]);
       }
@@ -133,7 +266,7 @@ class TilesSearch : public ReachabilitySearch {
       std::vector<double> d2(kPairPanel * kPairPanel);
       block.fill_panel(panel);
       adopt_radii(block, panel, lists);
-      for (const auto& candidate : block.candidates(kInfinity, nullptr, panel + kBeside + 1)) {
+      for (const auto& candidate : block.candidates(kInfinity, nullptr, panel + Rows::kBeside + 1)) {
         // gap bounds the distance from below (P8).
         if (candidate.gap > std::max(lists.reach(panel), lists.reach(candidate.panel))) continue;
         run.poll();
@@ -153,6 +286,7 @@ class TilesSearch : public ReachabilitySearch {
     for_chunks(n, 8, run, [&](int64_t, int64_t begin, int64_t end) {
       std::vector<std::pair<double, int64_t>> all(static_cast<size_t>(n));
       for (int64_t p = begin; p < end; ++p) {
+        if (core[p] >= 0) continue;
         run.poll();
         for (int64_t q = 0; q < n; ++q) all[static_cast<size_t>(q)] = {key(p, q), q};
         std::sort(all.begin(), all.end());
@@ -193,16 +327,14 @@ class TilesSearch : public ReachabilitySearch {
   }
 
  private:
-  static constexpr int64_t kBeside = 2;  // panels to either side
-
   int64_t row_at(int64_t panel, int t) const { return panels_.rows[static_cast<size_t>(panel * kPairPanel + t)]; }
 
   // All pairs of two panels, for the rows of the first, which the block holds.
-  void meet_beside(Block<T>& block, int64_t panel, int64_t other, PanelLists<T>& lists, double* d2) const {
+  void meet_beside(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
     uint32_t need[kPairPanel] = {};
     for (int l = 0; l < block.size(); ++l)
       need[l] = panels_.used[static_cast<size_t>(other)] & ~(static_cast<uint32_t>(panel == other) << l);
-    block.distances(other, need, d2);
+    rows_.keys(block, panels_, other, need, d2);
     for (int l = 0; l < block.size(); ++l)
       for_bits(need[l], [&](int t) {
         lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t)));
@@ -210,7 +342,7 @@ class TilesSearch : public ReachabilitySearch {
   }
 
   // The pairs of two panels that the filter cannot rule out, for the rows of both.
-  void meet_both(Block<T>& block, int64_t panel, int64_t other, PanelLists<T>& lists, double* d2) const {
+  void meet_both(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
     float low[kPairPanel];
     lists.copy_low(other, low);
     Tile tile;
@@ -221,20 +353,20 @@ class TilesSearch : public ReachabilitySearch {
       rows |= tile.possible[l], columns |= tile.sure[l];
     }
     if ((rows | columns) == 0) return;
-    block.distances(other, need, d2);
+    rows_.keys(block, panels_, other, need, d2);
     uint32_t changed = 0;
     if (rows != 0) {
-      const typename PanelLists<T>::Lock lock(lists, panel);
+      const typename PanelLists<Rows>::Lock lock(lists, panel);
       for (int l = 0; l < block.size(); ++l)
         for_bits(tile.possible[l], [&](int t) {
           if (lists.offer(panel * kPairPanel + l, d2[l * kPairPanel + t], static_cast<int32_t>(row_at(other, t))))
             changed |= uint32_t{1} << l;
         });
       if (changed != 0) lists.publish(panel, changed);
-      for_bits(changed, [&](int l) { block.set_radius(l, lists.radius(panel * kPairPanel + l)); });
+      for_bits(changed, [&](int l) { block.set_radius(l, rows_.within(lists.radius(panel * kPairPanel + l))); });
     }
     if (columns != 0) {
-      const typename PanelLists<T>::Lock lock(lists, other);
+      const typename PanelLists<Rows>::Lock lock(lists, other);
       changed = 0;
       for (int l = 0; l < block.size(); ++l)
         for_bits(tile.sure[l], [&](int t) {
@@ -245,9 +377,9 @@ class TilesSearch : public ReachabilitySearch {
     }
   }
 
-  void adopt_radii(Block<T>& block, int64_t panel, PanelLists<T>& lists) const {
-    const typename PanelLists<T>::Lock lock(lists, panel);
-    for (int l = 0; l < block.size(); ++l) block.set_radius(l, lists.radius(panel * kPairPanel + l));
+  void adopt_radii(Block<T>& block, int64_t panel, PanelLists<Rows>& lists) const {
+    const typename PanelLists<Rows>::Lock lock(lists, panel);
+    for (int l = 0; l < block.size(); ++l) block.set_radius(l, rows_.within(lists.radius(panel * kPairPanel + l)));
   }
 
   // A block of up to 32 rows against the panels, nearest first, until no panel can hold a smaller edge.
@@ -261,7 +393,7 @@ class TilesSearch : public ReachabilitySearch {
       largest = -1;
       for (int l = 0; l < block.size(); ++l) {
         limits[l] = least.key(state.component[block.query(l)]);
-        block.set_radius(l, std::min(limits[l], std::numeric_limits<double>::max()));
+        block.set_radius(l, std::min(rows_.within(limits[l]), std::numeric_limits<double>::max()));
         largest = std::max(largest, limits[l]);
       }
     };
@@ -271,9 +403,9 @@ class TilesSearch : public ReachabilitySearch {
       common = common == -2 || common == component ? component : -1;
     }
     std::vector<double> d2(kPairPanel * kPairPanel);
-    for (const auto& candidate : block.candidates(largest, nullptr)) {
+    for (const auto& candidate : block.candidates(rows_.within(largest), nullptr)) {
       const auto at = static_cast<size_t>(candidate.panel);
-      if (candidate.gap > panels_.bounds.reach(largest)) break;
+      if (candidate.gap > panels_.bounds.reach(rows_.within(largest))) break;
       if ((common >= 0 && only[at] == common) || least_core[at] >= largest) continue;
       run.poll();
       Tile tile;
@@ -291,7 +423,7 @@ class TilesSearch : public ReachabilitySearch {
         any |= tile.possible[l] = others;
       }
       if (any == 0) continue;
-      block.distances(candidate.panel, tile.possible, d2.data());
+      rows_.keys(block, panels_, candidate.panel, tile.possible, d2.data());
       for (int l = 0; l < block.size(); ++l)
         for_bits(tile.possible[l], [&](int t) {
           const int64_t p = block.query(l), q = row_at(candidate.panel, t);
@@ -305,7 +437,7 @@ class TilesSearch : public ReachabilitySearch {
     for (int l = 0; l < block.size(); ++l) state.cleared[block.query(l)] = limits[l];
   }
 
-  View<const T, 2> x_;
+  Rows rows_;
   Panels<T> panels_;
 };
 
@@ -317,11 +449,12 @@ double work_of_tiles(int64_t n, int64_t d) {
 }
 
 template <class T>
-std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, Run run) {
+std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, const Metric& metric, Run run) {
   check_row_count(x.shape[0]);
-  return std::make_unique<TilesSearch<T>>(x, run);
+  if (metric.name() == MetricName::cosine) return std::make_unique<TilesSearch<CosineRows<T>>>(x, metric, run);
+  return std::make_unique<TilesSearch<EuclideanRows<T>>>(x, metric, run);
 }
-template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const double, 2>, Run);
-template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const float, 2>, Run);
+template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const double, 2>, const Metric&, Run);
+template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const float, 2>, const Metric&, Run);
 
 }  // namespace knoll

@@ -123,6 +123,7 @@ class TreeSearch : public ReachabilitySearch {
   void weighted_core(View<const double, 1> weights, double mass, double* core, Run run) const override {
     for_chunks(tree_.leaves(), 1, run, [&](int64_t, int64_t leaf, int64_t) {
       for (int lane = 0; lane < tree_.points_in(leaf); ++lane) {
+        if (core[leaf * kPoints + lane] >= 0) continue;
         run.poll();
         core[leaf * kPoints + lane] = heavy_radius(leaf, lane, weights, mass);
       }
@@ -253,15 +254,20 @@ class TreeSearch : public ReachabilitySearch {
     return std::nextafter(tree_.metric().reduced_limit(limit, anywhere_, tree_.largest()), kInfinity);
   }
 
-  // The lists of a leaf's points. Returns the work, in cycles of a processor with four lanes, where there are kernels.
+  // The lists of a leaf's points. Returns the work, in cycles of a processor with four lanes.
   double nearest_of(int64_t leaf, Queries& queries, NearestLists& lists) const {
     const auto all = [](int32_t, double) { return false; };
     double work = 0;
     if (tree_.metric().has_band()) {
-      search(queries, leaf, all, [&](int lane, int64_t position, double key) {
-        if (position == leaf * kPoints + lane) return;
-        lists.insert(lane, key, position);
-        queries.limits[lane] = lists.last(lane);
+      alignas(32) double distances[kPoints * kPoints];
+      walk(queries, leaf, all, [&](int64_t other) {
+        work += work_of_visit(tree_.dims(), kPoints);
+        meet(queries, other, distances, [&](int lane, int64_t position, double key) {
+          work += work_of_formula(tree_.dims());
+          if (position == leaf * kPoints + lane) return;
+          lists.insert(lane, key, position);
+          queries.limits[lane] = lists.last(lane);
+        });
       });
       return work;
     }
@@ -273,6 +279,8 @@ class TreeSearch : public ReachabilitySearch {
     });
     return work;
   }
+  // Three sums, each of which waits for its additions.
+  static double work_of_formula(int64_t d) { return 12 * static_cast<double>(d); }
   // A leaf's test of all lanes with the nodes above it, and the distances of the lanes that meet it: 8 vectors each.
   static double work_of_visit(int64_t d, int lanes) {
     const auto columns = static_cast<double>(d);

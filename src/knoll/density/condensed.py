@@ -35,7 +35,7 @@ def condense(
         np.array(found["birth"]),
         np.array(found["death"]),
         np.array(found["weight"]),
-        np.ones(len(order)) if weights is None else weights,
+        weights,
         _least_height(bars, core, weights),
         threads,
     )
@@ -44,7 +44,7 @@ def condense(
 def _least_height(bars: Floats, core: Floats, weights: Floats | None) -> float:
     """Return the least positive height at which rows join; copies of a row, which a weight counts, join at c(x)."""
     heights = bars if weights is None else np.concatenate([bars, core[weights > 1]])
-    return float(heights[heights > 0].min(initial=np.inf))
+    return float(heights.min(initial=np.inf, where=heights > 0))
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,14 @@ class CondensedTree:
     birth: Floats  # (c,) the height of the split that the cluster comes from; the root's is infinite
     death: Floats  # (c,) the height of its own split, −1: none
     weight: Floats  # (c,) at birth
-    row_weight: Floats  # (n,)
+    row_weights: Floats | None  # (n,) None: all are 1
     least_height: float  # > 0, of the tree: the level of equal rows, whose height is 0, is taken there
     threads: int = 1
+
+    @property
+    def row_weight(self) -> Floats:
+        """(n,) the weight of each row."""
+        return np.ones(len(self.row_cluster)) if self.row_weights is None else self.row_weights
 
     @cached_property
     def unit(self) -> float:
@@ -79,9 +84,9 @@ class CondensedTree:
         """
         scale, birth = power_below(float(self.weight.max())), self.level(self.birth)
         weight = self.weight / scale
-        stay = self.level(self.row_height) - birth[self.row_cluster]
         own = np.empty(len(birth))
-        _core.ordered_sums(self.row_cluster, stay, self.row_weight / scale, own, self.threads)
+        levels = (self.unit, self.least_height, scale)
+        _core.stabilities(self.row_cluster, self.row_height, self.row_weights, birth, *levels, own, self.threads)
         split = self.death >= 0
         below = np.empty(len(birth))
         _core.ordered_sums(self.parent[1:], np.ones(len(weight) - 1), weight[1:], below, 1)
@@ -298,7 +303,7 @@ class SelectionRule:
         """Return the height below which a row must stay in the root, where that is a cluster: scikit-learn's rule."""
         if self.epsilon > 0:
             return self.epsilon
-        rows = tree.row_height[tree.row_cluster == 0].min(initial=np.inf)
+        rows = tree.row_height.min(initial=np.inf, where=tree.row_cluster == 0)
         return float(min(rows, tree.birth[1:][tree.parent[1:] == 0].min(initial=np.inf)))
 
 

@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from knoll import _core
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.condensed import Selection
 
 
+_BLOCK = 2**16  # rows that are renumbered at once
+
+
 def number_by_weight(selection: Selection, points: Any) -> Selection:
     """Number clusters by weight, the largest first; of equal ones by the smallest coordinates of their rows.
 
-    Rows without coordinates, points=None, are taken in their own order.
+    Rows without coordinates, points=None, are taken in their own order. The labels are overwritten.
     """
     weight = selection.tree.weight[selection.clusters]
-    order = np.lexsort((_first_rows(selection, points, weight), -weight))
-    clusters = selection.clusters[order]
-    chosen = np.zeros(len(selection.tree.parent), dtype=bool)
-    chosen[clusters] = True
-    return selection.tree.select(chosen, selection.root_height, clusters)
+    order = np.lexsort((_rank_of_first_rows(selection, points, weight), -weight))
+    number = np.full(len(order) + 1, -1)  # the last entry is that of −1
+    number[order] = np.arange(len(order))
+    for begin in range(0, len(selection.labels), _BLOCK):
+        block = selection.labels[begin : begin + _BLOCK]
+        block[:] = number[block]
+    return replace(selection, clusters=selection.clusters[order], of_cluster=number[selection.of_cluster])
 
 
-def _first_rows(selection: Selection, points: Any, weight: Floats) -> Ints:
-    """(k,) where the first row of each cluster comes among the rows of clusters of equal weights, else 0."""
-    first = np.zeros(len(weight), dtype=np.int64)
-    _, inverse, counts = np.unique(weight, return_inverse=True, return_counts=True)
-    tied = counts[inverse] > 1
-    if not tied.any():
+def _rank_of_first_rows(selection: Selection, points: Any, weight: Floats) -> Ints:
+    """(k,) where the first row of each cluster comes among those of all clusters; 0 where all weights are different."""
+    rank = np.zeros(len(weight), dtype=np.int64)
+    if len(np.unique(weight)) == len(weight):
+        return rank
+    first = _first_rows(selection.labels, points, len(weight))
+    rank[first.argsort() if points is None else _by_content(points[first])] = np.arange(len(weight))
+    return rank
+
+
+def _first_rows(labels: Ints, points: Any, count: int) -> Ints:
+    """(k,) the row of the smallest coordinates of each cluster."""
+    if isinstance(points, np.ndarray):
+        first = np.empty(count, np.int64)
+        _core.first_rows(points, labels, first)
         return first
-    rows = np.flatnonzero(np.append(tied, False)[selection.labels])  # the last entry is that of noise
+    rows = np.flatnonzero(labels >= 0)
     ordered = rows if points is None else rows[_by_content(points[rows])]
-    labels, at = np.unique(selection.labels[ordered], return_index=True)
-    first[labels] = at
-    return first
+    return np.asarray(ordered[np.unique(labels[ordered], return_index=True)[1]])
 
 
 def _by_content(points: Any) -> Ints:

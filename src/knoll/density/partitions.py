@@ -16,6 +16,7 @@ from knoll import _core
 from knoll._common.rescale import exponent_of, times_power
 from knoll._common.unique_rows import find_unique_rows
 from knoll._typing import Floats, Ints, Labels
+from knoll.density.reachability import edges_of_links
 from knoll.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def spanning_edges(tree: DensityTree, distinct: DistinctTree) -> tuple[Labels, L
     options = (distinct.core, name, power)
     edges = tree._spanning_tree()
     if edges is not None:
-        kept = _simple(distinct.inverse[edges[edges[:, 0] >= 0]].astype(np.int32))
+        kept = _simple(distinct.inverse[edges].astype(np.int32))
         found = _core.reachability_edges(distinct.points, *options, kept, starts, near, tree._threads())
         if not found["ties"]:
             return np.array(found["a"], np.int32), np.array(found["b"], np.int32)
@@ -151,13 +152,13 @@ def _edges_of_sorted_rows(tree: DensityTree, distinct: DistinctTree) -> Labels:
     m = len(distinct.weights)
     sort = np.lexsort(distinct.points.T[::-1]).astype(np.int32)
     rows, mass = np.ascontiguousarray(distinct.points[sort]), np.ascontiguousarray(distinct.weights[sort])
-    edges = np.empty((m - 1, 2), dtype=np.int32)
+    links = np.empty(m, dtype=np.int32)
     order, bars, core = np.empty(m, np.int64), np.empty(m), np.empty(m)
     near = np.empty((m, 0), np.int32)
     _core.density_tree(
-        rows, tree._level(), mass, *tree._core_metric(), order, bars, core, near, 1, "auto", edges, tree.alpha
+        rows, tree._level(), mass, *tree._core_metric(), order, bars, core, near, 1, "auto", links, tree.alpha
     )
-    return sort[edges[edges[:, 0] >= 0]]
+    return sort[edges_of_links(links)]
 
 
 def _forest(edges: Labels, n: int) -> tuple[Labels, Labels]:

@@ -39,9 +39,9 @@ class Grown(NamedTuple):
     bars: Floats  # (n,)
     core: Floats  # (n,)
     near: Labels | None  # (n, min_samples − 1) the nearest rows, where there is an index and no weight
-    edges: Labels  # (n − 1, 2) a minimum spanning tree
+    links: Labels | None = None  # (n,) where there is an index: a minimum spanning tree, whose edges are (i, links[i])
     within: Any = None  # (n, n) sparse, where there is no index: distances up to the core distance
-    ranked: bool = False  # whether the edges ascend and are the only ones that can be found
+    edges: Labels | None = None  # (n − 1, 2) where there is no index: a minimum spanning tree, edges ascending
 
 
 class Attached(NamedTuple):
@@ -139,7 +139,7 @@ class IndexReachability(Reachability):
         n = len(points)
         order, bars, core = np.empty(n, np.int64), np.empty(n), np.empty(n)
         near = np.empty((n, 0 if level.weights is not None else int(level.min_samples) - 1), np.int32)
-        edges = np.empty((n - 1, 2), np.int32)
+        links = np.empty(n, np.int32)
         _core.density_tree(
             points,
             level.min_samples,
@@ -152,10 +152,10 @@ class IndexReachability(Reachability):
             near,
             self.threads,
             "auto",
-            edges,
+            links,
             level.alpha,
         )
-        return Grown(order, bars, core, near if level.weights is None else None, edges)
+        return Grown(order, bars, core, near if level.weights is None else None, links)
 
     def attach(self, queries: Any, points: Any, core: Floats, level: Level) -> Attached:
         rows = find_unique_rows(points, self.threads)  # a row that many equal would fill the lists of nearest rows
@@ -437,6 +437,12 @@ def _nonzero(graph: Any) -> Any:
     return scipy.sparse.csr_array((np.ones(len(graph.data)), graph.indices, graph.indptr), shape=graph.shape)
 
 
+def edges_of_links(links: Labels) -> Labels:
+    """Return the edges (i, links[i]) of a spanning tree, (n − 1, 2); fewer where distances are infinite."""
+    rows = np.flatnonzero(links >= 0).astype(np.int32)
+    return np.stack([rows, links[rows]], axis=1)
+
+
 # ---- trees of a matrix -----------------------------------------------------------------------------------------------
 
 
@@ -459,7 +465,7 @@ def _within_core(distances: Floats, core: Floats) -> Any:
 
 def _grown(edges: Labels, heights: Floats, core: Floats, within: Any) -> Grown:
     rank = np.lexsort((edges[:, 1], edges[:, 0], heights))
-    return Grown(*order_of_edges(edges, heights), core, None, np.ascontiguousarray(edges[rank]), within, True)
+    return Grown(*order_of_edges(edges, heights), core, None, None, within, np.ascontiguousarray(edges[rank]))
 
 
 def prim(distances: Floats, core: Floats, alpha: float) -> tuple[Labels, Floats]:

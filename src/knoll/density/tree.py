@@ -23,7 +23,7 @@ from knoll.density.noise import nearest_labels
 from knoll.density.numbering import number_by_weight
 from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy, ordering
 from knoll.density.radius_search import core_metric
-from knoll.density.reachability import Attached, Level, Reachability, choose_reachability
+from knoll.density.reachability import Attached, Level, Reachability, choose_reachability, edges_of_links
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, Rule, check_parameters, check_points, check_weights
 
@@ -35,7 +35,7 @@ _PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
 
 # A minimum spanning tree of each fit, with the order of its rows, by which a later fit is told apart. Which of several
 # trees it is depends on timing, so it is no result; a model that was loaded has none.
-_EDGES: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
+_LINKS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
 
 
 class Layer(NamedTuple):
@@ -211,8 +211,9 @@ class DensityTree(Estimator):
         grown = source.grow(rows, Level(float(self._level()), mass, float(self.alpha)))
         self.order_, self.bars_, self.core_distances_, self.neighbors_ = grown[:4]
         self.within_core_, self.fit_weights_ = grown.within, mass
-        self.edges_ = grown.edges if grown.ranked else None
-        _EDGES[self] = (self.order_, grown.edges)
+        self.edges_ = grown.edges
+        if grown.links is not None:
+            _LINKS[self] = (self.order_, grown.links)
         self.points_: Any = None if self._pairwise() else rows.copy()
         self.graph_digest_ = source.digest(points)
 
@@ -287,9 +288,9 @@ class DensityTree(Estimator):
         return linear_cost("all distances", n, 24.0 * n, float(n) * n, _PAIR_SECONDS * (d + 4), (1, 4), remedy)
 
     def _spanning_tree(self) -> Labels | None:
-        """Return the minimum spanning tree that the fit found, if it is still there."""
-        order, edges = _EDGES.get(self, (None, None))
-        return edges if order is self.order_ else None
+        """Return the minimum spanning tree that the fit found with an index, if it is still there."""
+        order, links = _LINKS.get(self, (None, None))
+        return None if links is None or order is not self.order_ else edges_of_links(links)
 
     # ---- other points ----------------------------------------------------------------------------------------------
 
