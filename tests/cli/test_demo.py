@@ -131,10 +131,10 @@ sys.exit(main(["demo", "--out", {str(tmp_path / "out")!r}]))
 
 def test_seeds_are_rows_far_apart_and_the_same_every_time():
     X = datasets.load("x1500").X
-    seeds = demo.spread_seeds(X, 3)
+    seeds = demo.distant_seeds(X, 3)
     assert all((row == X).all(axis=1).any() for row in seeds)
-    assert np.array_equal(seeds, demo.spread_seeds(X.copy(), 3))
-    assert demo.spread_seeds(np.array([[0.0], [4.0], [10.0], [6.0]]), 3).ravel().tolist() == [4.0, 10.0, 0.0]
+    assert np.array_equal(seeds, demo.distant_seeds(X.copy(), 3))
+    assert demo.distant_seeds(np.array([[0.0], [4.0], [10.0], [6.0]]), 3).ravel().tolist() == [4.0, 10.0, 0.0]
 
 
 def test_colors_follow_the_classes_and_noise_stays_noise():

@@ -94,7 +94,7 @@ def test_heights_are_those_of_the_reference(name, min_samples):
 @pytest.mark.parametrize("seed", range(12))
 def test_selections_are_those_of_the_reference(seed):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(90, 2)) + 4 * rng.integers(0, 3, size=(90, 1))
+    X = rng.normal(size=(60, 2)) + 4 * rng.integers(0, 3, size=(60, 1))
     X = np.round(X, 1) if seed % 3 == 0 else X  # equal rows and equal distances
     tree = DensityTree(1 + seed % 5).fit(X)
     for size in (2, 5, 9):

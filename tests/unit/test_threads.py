@@ -22,16 +22,16 @@ from knoll.exceptions import InvalidParameter
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def python(code: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+@pytest.fixture
+def python(warm_python):
+    """Run code in a process of its own; return what it prints."""
+
+    def run(code: str, kind: str = "python") -> str:
+        done = subprocess.run([*warm_python[:-1], kind, code], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run
 
 
 def seconds_to_stop(code: str) -> float:
@@ -83,7 +83,7 @@ def test_joblib_workers_take_their_share():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity mask")
-def test_the_affinity_mask_is_read_at_call_time():
+def test_the_affinity_mask_is_read_at_call_time(python):
     code = """
 import os, knoll._system
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -130,7 +130,7 @@ def test_the_gil_is_free_while_a_kernel_works():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_works():
+def test_a_forked_child_works(python):
     code = """
 import os, warnings
 import numpy as np
@@ -155,7 +155,7 @@ print("well")
     assert python(code) == "well"
 
 
-def test_a_hundred_fits_do_not_grow():
+def test_a_hundred_fits_do_not_grow(python):
     code = """
 import numpy as np, gc, os
 from knoll import Gaussian
@@ -195,7 +195,7 @@ except KeyboardInterrupt:
     assert seconds_to_stop(code) < 0.3
 
 
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was():
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(python):
     code = """
 import os, signal, threading
 import numpy as np
@@ -215,7 +215,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("shape", [(2_000, 4), (400_000, 16)])
-def test_the_process_ends_well_while_a_daemon_thread_fits(shape):
+def test_the_process_ends_well_while_a_daemon_thread_fits(shape, python):
     code = f"""
 import threading, time
 import numpy as np
@@ -230,10 +230,10 @@ time.sleep(0.4)
 print("well")
 """
     for _ in range(3):
-        assert python(code) == "well"
+        assert python(code, "interpreter") == "well"
 
 
-def test_answers_keep_to_n_jobs_too():
+def test_answers_keep_to_n_jobs_too(python):
     code = """
 import numpy as np
 from knoll import Gaussian, _core
@@ -245,7 +245,7 @@ print(_core.pool_workers())
     assert python(code) == "0"
 
 
-def test_a_fit_goes_on_where_no_thread_is_to_be_had():
+def test_a_fit_goes_on_where_no_thread_is_to_be_had(python):
     code = """
 import resource
 import numpy as np

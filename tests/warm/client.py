@@ -1,6 +1,7 @@
 """client.py SOCKET KIND WORDS…: hand streams, folder, environment and words to the server, and end as its process does.
 
-KIND is "knoll" for a command line, with warnings as errors, and "python" for code.
+KIND is "knoll" for a command line, with warnings as errors, "python" for code, and "interpreter" for code after which
+the interpreter is finalised as usual; the others end at once.
 """
 
 import json

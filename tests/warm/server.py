@@ -62,7 +62,8 @@ def attend(connection: socket.socket) -> NoReturn:
     process = os.fork()
     if process == 0:
         connection.close()
-        end(ended_by(lambda: run(request, descriptors)))
+        code = ended_by(lambda: run(request, descriptors))
+        sys.exit(code) if request["kind"] == "interpreter" else end(code)
     for descriptor in descriptors:
         os.close(descriptor)
     while (ended := os.waitpid(process, os.WNOHANG)) == (0, 0):

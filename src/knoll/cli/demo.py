@@ -92,7 +92,7 @@ def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> di
     from knoll import reference as ref
 
     X, k = data.X, setting.k
-    seeds = spread_seeds(X, k)
+    seeds = distant_seeds(X, k)
     squared = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)  # (n, n)
     nearest = ((X[:, None, :] - seeds[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
     kernel = np.exp(-squared / (2 * setting.kernel_sigma**2))
@@ -115,7 +115,7 @@ def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> di
     return labels
 
 
-def spread_seeds(X: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def distant_seeds(X: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     """Return k rows: the one nearest the mean, then each time the one farthest from those chosen."""
     import numpy as np
 

@@ -84,7 +84,7 @@ def _pair_means(a: Ints, b: Ints, n: int) -> tuple[Floats, Floats]:
     for pairs in _blocks(~small & ~large & ~most, m):
         G[pairs] = _from_mode(a[pairs], b[pairs], n)
     for pairs in _blocks(~small & ~large & most, m):
-        G[pairs] = _from_mode_of_rest(a[pairs], b[pairs], n)
+        G[pairs] = _from_mode_of_others(a[pairs], b[pairs], n)
     for pairs in _blocks(large, m):
         G[pairs] = _by_moments(a[pairs], b[pairs], n)
     return np.where(small, T - m_log_m, G), np.where(small, T, G + m_log_m)
@@ -126,7 +126,7 @@ def _from_mode(a: Ints, b: Ints, n: int) -> Floats:
     return _outwards(a, b, n, lambda x: _X_LOG_X.take(x, mode="clip") - x * slope + m)
 
 
-def _from_mode_of_rest(a: Ints, b: Ints, n: int) -> Floats:
+def _from_mode_of_others(a: Ints, b: Ints, n: int) -> Floats:
     """Return E[g(x)] where a size is above n/2 and x may hardly vary.
 
     The four cells of the table (a, n−a) x (b, n−b) deviate from their means by the same amount up to sign, so

@@ -37,7 +37,7 @@ MOST_DEPTH = 64  # of brackets within brackets
 MOST_DIMENSIONS = 32
 
 # Every type of number has one spelling; anything else (objects, records, dates, long doubles) cannot be saved.
-KINDS = frozenset(["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"])
+DTYPES = frozenset(["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"])
 TEXT = re.compile(r"<U[1-9]\d{0,5}")
 
 _FIELDS = struct.Struct("<8sHHIQQ")
@@ -99,7 +99,7 @@ class ArrayEntry(NamedTuple):
                 pass
             case _:
                 raise Damage(f"the entry of array {name!r} is {entry!r:.60}")
-        if dtype not in KINDS and not TEXT.fullmatch(dtype):
+        if dtype not in DTYPES and not TEXT.fullmatch(dtype):
             raise Damage(f"array {name!r} has the unknown dtype {dtype!r:.30}")
         if len(shape) > MOST_DIMENSIONS or not all(type(side) is int and side >= 0 for side in shape):
             raise Damage(f"array {name!r} has the shape {shape!r:.60}")
@@ -118,7 +118,7 @@ def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, ArrayEntry]:
     entries, end = {}, 0
     for name, array in arrays.items():
         dtype = array.dtype.newbyteorder("<").str
-        if dtype not in KINDS and not TEXT.fullmatch(dtype):
+        if dtype not in DTYPES and not TEXT.fullmatch(dtype):
             raise Damage(f"{name} is an array of {array.dtype}")
         if array.dtype.kind == "U" and not is_text(array.astype(np.dtype(dtype)).reshape(-1).view("<u4")):
             raise Damage(f"{name} has a letter that is no Unicode")

@@ -3,7 +3,7 @@
 (() => {
   const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5D3A9B"];
   const RGB = PALETTE.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const color = (label) => (label < 0 ? css("--noise") : PALETTE[label % PALETTE.length]);
@@ -100,7 +100,7 @@
 
   function player(root) {
     const data = JSON.parse(root.querySelector("script").textContent);
-    const [canvas, slider, told] = ["canvas", "input", "output"].map((name) => root.querySelector(name));
+    const [canvas, slider, output] = ["canvas", "input", "output"].map((name) => root.querySelector(name));
     const [back, play, on] = root.querySelectorAll("button");
     const last = data.frames.length - 1;
     let at = 0, timer = 0;
@@ -117,7 +117,7 @@
     function show(i) {
       at = Math.max(0, Math.min(last, i));
       slider.value = at;
-      told.textContent = `${at + 1} of ${last + 1}: ${data.frames[at].title}. ${data.frames[at].note}.`;
+      output.textContent = `${at + 1} of ${last + 1}: ${data.frames[at].title}. ${data.frames[at].note}.`;
       slider.setAttribute("aria-valuetext", data.frames[at].title);
       draw();
     }
@@ -130,7 +130,7 @@
       if (timer) return stop();
       if (at === last) show(0);
       play.textContent = "Pause";
-      timer = setInterval(() => (at === last ? stop() : show(at + 1)), calm.matches ? 1500 : 250);
+      timer = setInterval(() => (at === last ? stop() : show(at + 1)), reducedMotion.matches ? 1500 : 250);
     }
     function go(i) {
       stop();
