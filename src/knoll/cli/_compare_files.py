@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from knoll import __version__
-from knoll.cli._compare_options import ALTERNATIVES
+from knoll._typing import Ints
 from knoll.cli._manifest import SUMMARY, manifest, sealed
 from knoll.cli._output import LabelsFile
 from knoll.cli._terminal import json_text
-from knoll.comparison import Candidate, Comparison
-from knoll.exceptions import ModelFileError
+from knoll.comparison import Comparison
+from knoll.exceptions import InvalidParameter, ModelFileError
+from knoll.explanation import Explanation
+from knoll.explanation.explain import names_of
 from knoll.models import save
 from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
@@ -22,9 +26,10 @@ from knoll.tables.missing import FALLBACK
 if TYPE_CHECKING:
     from knoll.tables import Table
 
-STEPS = ("pictures", "clusters", "relations", "page", "labels", "models")
+STEPS = ("explanation", "pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
-_MOST_SECONDS = 6.0  # and no more than this
+_MOST_SECONDS = 6.0  # and no more than this; the same for refits of the recommended model
+_RESAMPLES = 10  # refits, for the stability of each cluster
 
 
 def write_results(
@@ -36,13 +41,22 @@ def write_results(
     form: str,
     missing: str,
     id_column: str | None,
+    names: Mapping[int, str],
     step: Callable[[str], None],
     hurried: bool = False,
-) -> dict[str, Any]:
-    """Write everything into the folder and return the summary; `hurried` after a Ctrl-C: without certificates."""
+) -> tuple[dict[str, Any], Explanation]:
+    """Write everything into the folder and return the summary and the explanation of the recommended clusters.
+
+    With `hurried`, after a Ctrl-C, without certificates and refits.
+    """
+    step("explanation")
+    explanation = found.explain(
+        names=names, ids=table.rows if table.ids is None else table.ids, resamples=0 if hurried else _RESAMPLES,
+        seconds=min(_MOST_SECONDS, _RELATIONS * found.budget),
+    )  # fmt: skip
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,
-        truth=table.truth, facts=table.notes, used=table.used, command=command, done=step,
+        truth=table.truth, facts=table.notes, used=table.used, command=command, done=step, explanation=explanation,
         seconds=0.0 if hurried else min(_MOST_SECONDS, _RELATIONS * found.budget),
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
@@ -59,20 +73,23 @@ def write_results(
         },
         "files": {
             "report": "report.html", "labels": f"labels.{form}",
-            "models": {name: f"models/{name}.knoll" for name in answers_of(found)},
+            "models": {name: f"models/{name}.knoll" for name in found.answers()},
         },
         **found.summary(),
+        "explanation": explanation.to_dict(),
         "manifest": manifest(folder),
     }  # fmt: skip
     summary = sealed(summary)
     _write_summary(summary, folder / SUMMARY)
-    return summary
+    return summary, explanation
 
 
-def answers_of(found: Comparison) -> dict[str, Candidate]:
-    """Return the answer of every method, and the alternatives to the recommended one, by the names of their files."""
-    others = {name: other.candidate for name, other in zip(ALTERNATIVES, found.alternatives, strict=False)}
-    return {**found.candidates, **others}
+def check_names(names: Mapping[int, str], labels: Ints) -> None:
+    """Refuse names of clusters that there are not."""
+    try:
+        names_of(names, labels)
+    except InvalidParameter as error:
+        raise click.UsageError(f"--{error}") from None
 
 
 def _write_summary(summary: dict[str, Any], path: Path) -> None:
@@ -82,7 +99,7 @@ def _write_summary(summary: dict[str, Any], path: Path) -> None:
 
 def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
     """Write for each row its id, its label by every answer, and the probabilities of the mixture."""
-    columns: dict[str, Any] = {name: candidate.labels for name, candidate in answers_of(found).items()}
+    columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.answers().items()}
     for name, candidate in found.candidates.items():
         if candidate.probabilities is not None:
             count = n_labels(candidate.model)
@@ -101,7 +118,7 @@ def _write_models(found: Comparison, missing: str, folder: Path) -> None:
     """Write a file per answer; each stores columns and scales, so that knoll predict does the same to new rows."""
     rule = found.scaling.missing if found.scaling.missing == "model" else FALLBACK if missing == "model" else missing
     folder.mkdir(exist_ok=True)
-    for name, candidate in answers_of(found).items():
+    for name, candidate in found.answers().items():
         try:
             made = replace(found.preparation(candidate), missing=rule)
             save(candidate.model, folder / f"{name}.knoll", preparation=made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 from typing import Any
@@ -54,6 +55,19 @@ def parse_numbers(text: str | None) -> list[int] | None:
     if len(numbers) > 100:
         raise click.UsageError(f"--k asks for {len(numbers)} numbers of clusters; at most 100 are tried.")
     return sorted(numbers)
+
+
+def parse_names(text: str | None) -> dict[int, str]:
+    """Parse 0=Regulars,1=Rare; a name with a comma is quoted, as in a CSV."""
+    names: dict[int, str] = {}
+    for part in next(csv.reader([text], skipinitialspace=True)) if text else ():
+        label, equals, name = (piece.strip() for piece in part.partition("="))
+        if not (equals and name and re.fullmatch(r"-?\d{1,9}", label)):
+            raise click.UsageError(f"--names takes NUMBER=NAME, such as 0=Regulars,1=Rare, got '{part}'.")
+        if int(label) in names:
+            raise click.UsageError(f"--names: cluster {label} has two names.")
+        names[int(label)] = name
+    return names
 
 
 def parse_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from knoll._format import plural
+from knoll._format import plural, share
 from knoll.cli._compare_options import ALTERNATIVES
 from knoll.cli._terminal import echo, visible
 from knoll.comparison import Candidate, Comparison
 from knoll.comparison.result import table_lines
+from knoll.explanation import Explanation
 from knoll.registry import METHODS, display_names, title
 
 
-def print_result(found: Comparison, out: Path, form: str) -> None:
-    """Show the profile's remarks, a short table, the recommendation, and where the files are."""
+def print_result(found: Comparison, explanation: Explanation, out: Path, form: str) -> None:
+    """Show the profile's remarks, a short table, the recommendation, the clusters, and where the files are."""
     for remark in (*found.profile.remarks, *found.notes):
         _print(remark if remark in found.profile.remarks else display_names(remark), "  ")
     echo()
@@ -39,6 +40,8 @@ def print_result(found: Comparison, out: Path, form: str) -> None:
             _print(f"{_RELATIONS[other.relation]} ({name}): {answer}, expected {one.expected:.2f}.")
     _print(advice.caution)
     echo()
+    _print_clusters(explanation)
+    echo()
     files = {"report.html": "HTML report",
              f"labels.{form}": "every row's cluster by each method",
              "models/": "for knoll predict", "summary.json": f"the same in numbers; {found.seconds:.1f} s"}  # fmt: skip
@@ -47,13 +50,32 @@ def print_result(found: Comparison, out: Path, form: str) -> None:
         echo(f"{out}/{name:{width}}  {what}")
 
 
-def _print(text: str, indent: str = "") -> None:
-    """Print a sentence in lines that fit."""
+def _print_clusters(explanation: Explanation) -> None:
+    """Show what sets the largest clusters apart, a line or two each."""
+    clusters = sorted(explanation.clusters, key=lambda one: (one.label < 0, -one.size, one.label))
+    for cluster in clusters[:_CLUSTERS]:
+        _print(str(cluster), "  ", "    ")
+    if len(clusters) > _CLUSTERS:
+        echo(f"  and {len(clusters) - _CLUSTERS} more, in the report")
+    if explanation.depth:
+        rules = plural(sum(len(cluster.rules) for cluster in explanation.clusters), "rule")
+        _print(
+            f"{rules} give {share(explanation.fidelity)} of the rows their cluster; see the report for SQL and Python.",
+            "  ",
+        )
+
+
+def _print(text: str, indent: str = "", later: str | None = None) -> None:
+    """Print a sentence in lines that fit; `later` indents those after the first."""
     width = min(110, max(40, shutil.get_terminal_size((100, 24)).columns))
-    for line in textwrap.wrap(visible(text), width, initial_indent=indent, subsequent_indent=indent) or [""]:
+    then = indent if later is None else later
+    for line in textwrap.wrap(
+        visible(text.replace("\u202f", "")), width, initial_indent=indent, subsequent_indent=then
+    ) or [""]:
         echo(line)
 
 
+_CLUSTERS = 8  # at the terminal
 _LEVELS = {"clear": "Clear", "likely": "Likely", "a guess": "A guess"}
 _RELATIONS = {"finer": "A finer answer", "coarser": "A coarser answer", "different": "Another answer"}
 

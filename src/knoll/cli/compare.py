@@ -13,7 +13,7 @@ import click
 
 from knoll._format import byte_size, duration
 from knoll.cli import INTERRUPTED, _options
-from knoll.cli._compare_options import command_line, parse_methods, parse_numbers, parse_settings
+from knoll.cli._compare_options import command_line, parse_methods, parse_names, parse_numbers, parse_settings
 from knoll.cli._interrupt import DeferredInterrupt
 from knoll.cli._progress import Meter, showing
 from knoll.cli._results import check_results, whole_results
@@ -43,6 +43,7 @@ EMBEDDED = "iris"
 @click.option(
     "--truth", metavar="COLUMN", help="Known classes: every answer is compared with them, none is chosen by them."
 )
+@click.option("--names", metavar="0=A,1=B,…", help="Names of the recommended clusters; proposed if not given.")
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE",
               help="Set a parameter by hand, such as dbscan.eps=0.3; repeatable.")  # fmt: skip
 @_options.seed()
@@ -69,6 +70,7 @@ def command(
     missing: str,
     id_column: str | None,
     truth: str | None,
+    names: str | None,
     settings: tuple[str, ...],
     seed: int,
     jobs: int | None,
@@ -97,12 +99,13 @@ def command(
     """
     silent = quiet or as_json
     requested, numbers, parameters = parse_methods(methods), parse_numbers(k), parse_settings(settings)
+    called = parse_names(names)
     check_results(out, _names(requested, form), force, data)
     rules = _options.parse_rules(types, log, ignore, usual_log="mixed")
     table = _table(data, columns, header, missing, rules, id_column, truth)
     if not silent:
         _print_table(table, scale)
-    from knoll.cli._compare_files import STEPS, write_results
+    from knoll.cli._compare_files import STEPS, check_names, write_results
     from knoll.comparison import compare
 
     deferred = DeferredInterrupt()
@@ -120,15 +123,16 @@ def command(
                     seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=progress,
                 )  # fmt: skip
                 _check_found(found)
+                check_names(called, found.labels)
                 write = partial(
                     write_results, table=table, folder=scratch, command=command_line(click.get_current_context()),
-                    form=form, missing=missing, id_column=id_column,
+                    form=form, missing=missing, id_column=id_column, names=called,
                 )  # fmt: skip
                 try:
-                    summary = write(found, step=meter.step)
+                    summary, explanation = write(found, step=meter.step)
                 except KeyboardInterrupt:  # what is fitted is written all the same, quickly; a second Ctrl-C ends it
                     found = replace(found, interrupted=True)
-                    summary = write(found, step=lambda name: None, hurried=True)
+                    summary, explanation = write(found, step=lambda name: None, hurried=True)
                 deferred.begin()
     finally:
         late = deferred.end()
@@ -139,7 +143,7 @@ def command(
         elif not quiet:
             from knoll.cli._compare_terminal import print_result
 
-            print_result(found, out, form)
+            print_result(found, explanation, out, form)
     except KeyboardInterrupt:
         interrupted = True
     if interrupted:

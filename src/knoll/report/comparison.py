@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._format import number, thousands, two_digits
+from knoll._format import ColumnFormat, number, number_word, thousands, two_digits
 from knoll._typing import Ints
 from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart
 from knoll.report.comparison_clusters import clusters_of, distinguishing_columns
 from knoll.report.comparison_relations import related
 from knoll.report.comparison_view import Shown, same_colours, shown_rows
+from knoll.report.explained import explained_view, writers
 from knoll.report.pieces import (
     MAX_CLUSTERS,
     MAX_COLUMNS,
@@ -28,11 +29,13 @@ from knoll.report.pieces import (
     palette_rules,
     points_block,
     source_hash,
+    swatch,
 )
 from knoll.report.template import read, render
 
 if TYPE_CHECKING:
     from knoll.comparison import Candidate, Comparison
+    from knoll.explanation import Explanation
 
 _MAX_CLASSES = 30  # of the truth: more are not drawn
 
@@ -47,6 +50,7 @@ def comparison_page(
     facts: Sequence[str] = (),
     used: str = "",
     command: str = "",
+    explanation: Explanation | None = None,
     seconds: float = 6.0,
     done: Callable[[str], object] = lambda text: None,
 ) -> str:
@@ -70,6 +74,8 @@ def comparison_page(
         How many columns of the table are used, in words; by default those of X.
     command : str
         The command that reproduces this page.
+    explanation : Explanation, optional
+        What the recommended clusters are; by default that of `comparison.explain`, without refits.
     seconds : float
         Time for the certificates of relations.
     done : callable
@@ -91,9 +97,11 @@ def comparison_page(
     scaled = comparison.scaling.apply(X[rows])
     shown = shown_rows(scaled, comparison.scaling, rows, len(X))
     colours = _colours(comparison)
-    pictures = _pictures(comparison, colours, shown, truth)
     done("clusters")
-    answers = {method: _answer(comparison, method, X, colours) for method in comparison.candidates}
+    found = comparison.explain(ids=ids, resamples=0) if explanation is None else explanation
+    write = writers(comparison, X, found.used)
+    answers = {method: _answer(comparison, method, X, colours, write) for method in comparison.candidates}
+    pictures = _pictures(comparison, colours, shown, truth, found.names)
     done("relations")
     arrows, arrows_note = related(comparison, scaled, seconds)
     done("page")
@@ -103,7 +111,8 @@ def comparison_page(
         name=name, title=title, display_names=display_names, two_digits=two_digits, counted=thousands,
         advice=comparison.recommendation, answers=answers, pictures=pictures,
         shown=shown, data=points_block(pictures, shown, ids), agreement=_agreement(comparison), arrows=arrows,
-        arrows_note=arrows_note, number=number, profile=_profile(comparison),
+        arrows_note=arrows_note, number=number, profile=_profile(comparison, write),
+        explained=explained_view(found, _paints(comparison, colours)), count_word=number_word,
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
         used=used, omitted=[fact for fact in facts if fact.startswith("left out: ")],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
@@ -123,7 +132,11 @@ def _colours(comparison: Comparison) -> dict[str, Ints]:
 
 
 def _pictures(
-    comparison: Comparison, colours: Mapping[str, Ints], shown: Shown, truth: NDArray[Any] | None
+    comparison: Comparison,
+    colours: Mapping[str, Ints],
+    shown: Shown,
+    truth: NDArray[Any] | None,
+    names: Mapping[int, str],
 ) -> list[dict[str, Any]]:
     first = [comparison.recommendation.method]
     out = []
@@ -131,7 +144,8 @@ def _pictures(
         found = comparison.candidates[method]
         out.append({
             "id": method, "title": title(method), "role": _role(comparison, method),
-            "counts": _counts(found), "chips": chips(found.labels, colours[method]),
+            "counts": _counts(found),
+            "chips": chips(found.labels, colours[method], names if method in first else {}),
             "colours": colours[method][shown.rows].tolist(), "labels": found.labels[shown.rows].tolist(),
         })  # fmt: skip
     if truth is not None:
@@ -150,6 +164,13 @@ def _pictures(
     return out
 
 
+def _paints(comparison: Comparison, colours: Mapping[str, Ints]) -> dict[int, str]:
+    """Return the class of the colour of each recommended cluster."""
+    method = comparison.recommendation.method
+    labels, first = np.unique(comparison.candidates[method].labels, return_index=True)
+    return {int(label): swatch(int(colours[method][at])) for label, at in zip(labels, first, strict=True)}
+
+
 def _role(comparison: Comparison, method: str) -> str:
     return "recommended" if method == comparison.recommendation.method else ""
 
@@ -162,7 +183,9 @@ def _counts(found: Candidate) -> str:
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, Ints]) -> dict[str, Any]:
+def _answer(
+    comparison: Comparison, method: str, X: NDArray[np.generic], colours: Mapping[str, Ints], write: Sequence[Any]
+) -> dict[str, Any]:
     """Return everything about one method's answer that the page shows."""
     found = comparison.candidates[method]
     clusters = clusters_of(X, found.labels, comparison.profile.columns)
@@ -176,7 +199,10 @@ def _answer(comparison: Comparison, method: str, X: NDArray[np.generic], colours
         "scores": {key.replace("_", " "): number(value) for key, value in found.scores.items()},
         "charts": [drawn for evidence in found.evidence if (drawn := chart(evidence))],
         "columns": [comparison.profile.columns[j] for j in columns], "all_columns": len(comparison.profile.columns),
-        "clusters": [cluster_cells(cluster, columns, paint[cluster.label]) for cluster in largest + noise],
+        "clusters": [
+            cluster_cells(cluster, columns, paint[cluster.label], write, comparison.profile.columns)
+            for cluster in largest + noise
+        ],
         "more": found.n_clusters - len(largest),
         "truth": None if comparison.truth_scores is None else comparison.truth_scores.get(method),
     }  # fmt: skip
@@ -197,8 +223,18 @@ def _agreement(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _profile(comparison: Comparison) -> dict[str, Any]:
+def _profile(comparison: Comparison, write: Sequence[Any]) -> dict[str, Any]:
     table = comparison.profile
-    measured = zip(table.columns, table.means, table.deviations, table.minima, table.maxima)
-    rows = [(name, *(number(float(value)) for value in values)) for name, *values in measured]
+    measured = zip(table.columns, write, table.means, table.deviations, table.minima, table.maxima, strict=True)
+    rows = [
+        (name, form(float(mean)), _extent(form, float(deviation)), form(float(low)), form(float(high)))
+        for name, form, mean, deviation, low, high in measured
+    ]
     return {"rows": rows[:40], "more": max(0, len(rows) - 40), "n": table.n_rows, "d": table.n_columns}
+
+
+def _extent(form: Any, value: float) -> str:
+    """Return a standard deviation: that of a date in days."""
+    if isinstance(form, ColumnFormat) and form.type != "number":
+        return f"{number(value, 3)} {'days' if form.type == 'date' else 'hours'}"
+    return str(form(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,16 +50,20 @@ def drawn_rows(n: int, d: int, seed: int) -> Ints:
     return np.sort(np.random.default_rng([seed, n]).choice(n, most, replace=False)).astype(np.int64)
 
 
-def chips(labels: NDArray[Any], colours: Ints) -> dict[str, Any]:
-    """Return the largest clusters with their colours and sizes, and how many more there are."""
+def chips(labels: NDArray[Any], colours: Ints, names: Mapping[int, str] = {}) -> dict[str, Any]:
+    """Return the largest clusters with their colours, sizes and names, and how many more there are."""
     numbers, first, sizes = np.unique(colours, return_index=True, return_counts=True)
     order = sorted(range(len(numbers)), key=lambda i: (numbers[i] < 0, -sizes[i]))
     chips = [
         {"number": int(numbers[i]), "colour": swatch(int(numbers[i])), "size": int(sizes[i]),
-         "label": "noise" if numbers[i] < 0 else str(labels[first[i]])}
+         "label": "noise" if numbers[i] < 0 else _chip(labels[first[i]], names)}
         for i in order
     ]  # fmt: skip
     return {"shown": chips[:_MAX_CHIPS], "more": max(0, len(chips) - _MAX_CHIPS)}
+
+
+def _chip(label: Any, names: Mapping[int, str]) -> str:
+    return f"{label} {names[label]}" if label in names else str(label)
 
 
 def swatch(colour: int) -> str:
@@ -87,16 +91,19 @@ def points_block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Seque
     })  # fmt: skip
 
 
-def cluster_cells(cluster: Cluster, columns: Sequence[int], paint: int) -> dict[str, Any]:
-    """Return what the tables show of a cluster."""
+def cluster_cells(
+    cluster: Cluster, columns: Sequence[int], paint: int, write: Sequence[Callable[[float], str]], names: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the tables show of a cluster; `write` turns a value of each column into text."""
     return {
         "label": "noise" if cluster.label < 0 else str(cluster.label),
         "colour": swatch(paint), "size": cluster.size, "share": f"{100 * cluster.share:.3g} %",
         "exact": round(100 * cluster.share, 3),
-        "centre": [(number(float(cluster.centre[j])), _strength(float(cluster.differences[j]))) for j in columns],
+        "centre": [(write[j](float(cluster.centre[j])), _strength(float(cluster.differences[j]))) for j in columns],
         "traits": [
             {"column": trait.column, "direction": "higher" if trait.difference > 0 else "lower",
-             "by": number(abs(trait.difference), 2), "here": number(trait.here), "elsewhere": number(trait.elsewhere)}
+             "by": number(abs(trait.difference), 2), "here": write[names.index(trait.column)](trait.here),
+             "elsewhere": write[names.index(trait.column)](trait.elsewhere)}
             for trait in cluster.traits
         ],
     }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knoll._format import duration, number, plural, thousands
+from knoll._format import column_format, duration, number, plural, thousands
 from knoll._typing import Floats, Ints
 from knoll.comparison import Evidence
 from knoll.density.condensed import CondensedTree
@@ -259,11 +259,12 @@ def _answer(X: NDArray[np.generic], labels: Ints, painted: Ints, columns: Sequen
     largest = [cluster for cluster in found if cluster.label >= 0][:MAX_CLUSTERS]
     noise = [cluster for cluster in found if cluster.label < 0]
     best = distinguishing_columns(found, MAX_COLUMNS)
+    write = [column_format(np.asarray(X[:, j], dtype=np.float64)) for j in range(X.shape[1])]
     paint = {int(label): int(painted[at]) for label, at in zip(*np.unique(labels, return_index=True))}
     return {
         "title": "the clusters", "role": "recommended", "columns": [columns[j] for j in best],
         "all_columns": len(columns), "more": len(found) - len(noise) - len(largest),
-        "clusters": [cluster_cells(cluster, best, paint[cluster.label]) for cluster in largest + noise],
+        "clusters": [cluster_cells(cluster, best, paint[cluster.label], write, columns) for cluster in largest + noise],
     }  # fmt: skip
 
 
