@@ -31,6 +31,7 @@ _HOME = {
     "show_build": "knoll._system",
 }
 _MODULES = (
+    "blocks",
     "comparison",
     "datasets",
     "exceptions",
@@ -60,6 +61,7 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "OPTICS",
     "SpectralClustering",
     "__version__",
+    "blocks",
     "compare",
     "comparison",
     "datasets",
@@ -79,6 +81,7 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
 
 if TYPE_CHECKING:
     from knoll import (
+        blocks,
         comparison,
         datasets,
         exceptions,
