@@ -32,6 +32,7 @@ _HOME = {
     "show_build": "knoll._system",
 }
 _MODULES = (
+    "blocks",
     "comparison",
     "datasets",
     "exceptions",
@@ -62,6 +63,7 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "OPTICS",
     "SpectralClustering",
     "__version__",
+    "blocks",
     "compare",
     "comparison",
     "datasets",
@@ -83,6 +85,7 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
 
 if TYPE_CHECKING:
     from knoll import (
+        blocks,
         comparison,
         datasets,
         exceptions,

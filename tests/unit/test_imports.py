@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     tuple(FAMILIES),
     ("registry",),
     ("tables", "tuning", "models"),
+    ("blocks",),
     ("relations", "explanation"),
     ("comparison",),
     ("plots",),

@@ -97,12 +97,17 @@ class BlockSource:
                 "Return a fresh one each time: a generator function, or lambda: open_again()."
             )
         self._last = blocks
-        row = 0
+        row, names = 0, getattr(self._make, "columns", None)
         for number, item in enumerate(blocks):
             X, sample_weight = self._pair(item, number)
             if getattr(X, "ndim", None) == 2 and X.shape[0] == 0:
                 continue
-            points = check_points(X, estimator=self._estimator, reset=row == 0, finite=False)
+            if names is None or row == 0:
+                points = check_points(X, estimator=self._estimator, reset=row == 0, finite=False)
+            else:  # arrays of the columns that have been named
+                points = check_points(X, finite=False)
+            if names is not None and row == 0:
+                self._estimator.feature_names_in_ = np.array(names, dtype=object)
             weights = check_weights(sample_weight, len(points), owner=self._owner, first_row=row, nonzero=False)
             self.dtype = points.dtype if row == 0 else self.dtype
             row += len(points)
