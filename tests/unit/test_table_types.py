@@ -382,7 +382,7 @@ def test_frames_of_all_libraries_are_read_alike():
         assert table.columns == ("x", "when", "city=Rome")
         np.testing.assert_array_equal(table.X[:, 0], [1.5, 2.5, 2.5, 4.0] * 2)
         np.testing.assert_array_equal(table.X, tables[0].X)
-    assert tables[0].notes[-1].startswith("4 missing values in 4 of 8 rows: filled in with the median of the")
+    assert tables[0].notes[-1].startswith("4 missing values in 4 of 8 rows: methods for mixed tables use")
     dropped = frame_table(pd.DataFrame(cells), missing="drop")
     assert dropped.rows.tolist() == [0, 1, 4, 5]
     with pytest.raises(BadData, match="Use missing='drop'"):
