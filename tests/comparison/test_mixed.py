@@ -23,7 +23,7 @@ def customers(n=500, seed=0, missing=0.0):
         "age": rng.normal(centers[:, 0], 3).round(1),
         "income": np.exp(rng.normal(centers[:, 1], 0.12)),
         "visits": rng.poisson(centers[:, 2]).astype(float) + rng.random(n).round(2),
-        "plan": np.array(["basic", "plus", "pro", "gold"])[np.where(rng.random(n) < 0.8, group, rng.integers(4, size=n))],
+        "plan": np.array(["basic", "plus", "pro", "gold"])[(group + (rng.random(n) < 0.15)) % 4],
         "newsletter": np.where(rng.random(n) < 0.5, "yes", "no"),
         "city": np.array(["Rome", "Oslo", "Bonn"])[rng.integers(3, size=n)],
     })  # fmt: skip
@@ -45,9 +45,8 @@ def test_a_boolean_and_a_category_that_are_independent_do_not_decide(found):
     assert adjusted_rand_score(group, result.labels) > 0.8
     assert result.recommendation.reasons[-1].endswith("(completed likelihood).")
     note = next(note for note in result.notes if note.startswith("Influence of the columns on distances: "))
-    assert note.endswith("; hardly any (independent of the others): newsletter, city.") or note.endswith(
-        "; hardly any (independent of the others): city, newsletter."
-    )
+    without = note.partition("; hardly any (independent of the others): ")[2]
+    assert set(without.rstrip(".").split(", ")) == {"newsletter", "city"}
 
 
 def test_methods_for_mixed_tables_are_compared_on_them_alone(found):
