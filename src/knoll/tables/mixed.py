@@ -1,8 +1,8 @@
 """The scale of indicator columns, and the level that is filled in.
 
 Under `knoll.models.Preparation` the indicators of a category are divided by √(1 − Σ pₗ²), where pₗ is the share of
-level l: then the mean squared distance between two rows of the table, over one category, is 2, as it is over one standardised
-number.
+level l: then the mean squared distance between two rows of the table, over one category, is 2, as it is over one
+standardised number.
 """
 
 from __future__ import annotations
