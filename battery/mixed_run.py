@@ -34,9 +34,14 @@ class Result:
     verdict: str
     method: str
     found: int  # clusters
-    ari: float  # of the recommendation; 0 if the verdict is that there are no clusters
+    ari: float  # of the recommendation, whatever the verdict
     peers: dict[str, float]
     seconds: float
+
+    @property
+    def with_verdict(self) -> float:
+        """The index, 0 if the verdict is that there are no clusters."""
+        return 0.0 if self.verdict == "none" else self.ari
 
     def line(self) -> str:
         """Return a row of the table."""
@@ -57,7 +62,7 @@ def run(sample: mixed.MixedSample, peers: bool, jobs: int | None) -> Result:
         found = compare(frame, n_jobs=jobs)
         seconds = time.process_time() - begun
         told = dict(peer_scores(frame, sample)) if peers and sample.n_groups > 1 else {}
-    index = 0.0 if found.verdict == "none" else float(adjusted_rand_score(sample.groups, found.labels))
+    index = float(adjusted_rand_score(sample.groups, found.labels)) if sample.n_groups > 1 else 0.0
     clusters = len(np.unique(found.labels[found.labels >= 0]))
     return Result(sample, found.verdict, found.recommendation.method, clusters, index, told, seconds)
 
@@ -115,7 +120,9 @@ def main(count: int, first: int, peers: bool, jobs: int | None) -> int:
             print(results[-1].line(), flush=True)
     with_groups = [one for one in results if one.sample.kind in mixed.KINDS]
     for title, chosen in (("generated tables with groups", with_groups), *_by_kind(results)):
-        print(f"{title}: {len(chosen)} tables, mean {np.mean([one.ari for one in chosen]):.3f}{_against(chosen)}")
+        verdict = np.mean([one.with_verdict for one in chosen])
+        mean = np.mean([one.ari for one in chosen])
+        print(f"{title}: {len(chosen)} tables, mean {mean:.3f}, with the verdict {verdict:.3f}{_against(chosen)}")
     bare = [one for one in results if one.sample.kind in mixed.WITHOUT_GROUPS]
     alarms = sum(one.verdict == "clusters" for one in bare)
     print(f"without groups: {alarms} false alarms in {len(bare)} tables")

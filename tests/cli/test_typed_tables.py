@@ -130,7 +130,7 @@ def test_new_rows_have_a_defined_answer(table, results, call, tmp_path):
     written([row[::-1] for row in rows], new, HEADER[::-1])
     code, text, errors = call("predict", model, new)
     assert (code, len(text.splitlines())) == (0, 7)
-    assert "2 missing values filled in, 1 of them in a category that the fit did not have" in errors
+    assert "2 missing values, 1 of them in a category that the fit did not have" in errors
     code, _, errors = call("predict", model, new, "--missing", "error")
     assert code == 2
     assert "has 2 missing values in 2 of 6 rows, the first in row 1, column 'city'. Use --missing drop" in errors

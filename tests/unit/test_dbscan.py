@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from knoll import DBSCAN, _core
+from knoll import DBSCAN, DensityTree, _core
 from knoll.density import core_graph
 from knoll.exceptions import BadData, CostError, InvalidParameter, SuspiciousResultWarning
 
@@ -400,3 +400,31 @@ def test_far_sparse_rows_beside_a_small_eps_raise_no_warning_of_numpy():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         assert DBSCAN(18.5, min_samples=2).fit(rows).labels_.tolist() == [0, 0, -1]
+
+
+# ---- points on the Earth -------------------------------------------------------------------------------------------
+
+
+def test_a_radius_may_be_a_length_on_the_earth():
+    """Three places, 1 km apart along a meridian; 50 m around each."""
+    rng = np.random.default_rng(0)
+    metres = np.repeat([0.0, 1000.0, 2000.0], 20) + rng.uniform(0, 20, 60)
+    X = np.radians(np.c_[48.0 + np.degrees(metres / 6371008.8), np.full(60, 11.0)])
+    labels = DBSCAN(eps="50m", min_samples=5, metric="haversine").fit_predict(X)
+    np.testing.assert_array_equal(labels, np.repeat([0, 1, 2], 20))
+    np.testing.assert_array_equal(DBSCAN(50 / 6371008.8, metric="haversine").fit_predict(X), labels)
+    np.testing.assert_array_equal(DBSCAN("2.5 km", metric="haversine").fit_predict(X), np.zeros(60))
+
+
+def test_degrees_are_not_taken_for_radians():
+    X = np.array([[0.1, 0.2], [48.1, 11.5]])
+    message = (
+        r"haversine' takes latitudes in radians, from -π/2 to π/2; row 1 has 48.1. Degrees become radians by numpy"
+    )
+    for model in (DBSCAN(metric="haversine"), DensityTree(2, metric="haversine")):
+        with pytest.raises(BadData, match=message):
+            model.fit(X)
+    with pytest.raises(InvalidParameter, match="eps='50m' is a length on the Earth, which needs metric='haversine'"):
+        DBSCAN("50m").fit(X)
+    with pytest.raises(InvalidParameter, match="a length in m, km, ft, mi, nmi, such as '50m', got '50 parsec'"):
+        DBSCAN("50 parsec", metric="haversine").fit(X)

@@ -1,7 +1,7 @@
-"""Tables of numeric and categorical columns with missing values: what the models for mixed data read.
+"""Tables of numeric and categorical columns with missing values: what readers of files make, and models read.
 
 A table is two arrays: numbers with NaN where a value is missing, and codes of levels with −1 there. A level that the
-fit has not seen is missing, too.
+fit has not seen is missing, too. For a method that takes numbers alone, a category becomes indicator columns.
 """
 
 from __future__ import annotations
@@ -18,21 +18,68 @@ from knoll._typing import Bools, Codes, Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
 from knoll.validation import check_points, refuse_masked
 
-__all__ = ["MixedTable", "Patterns", "group_patterns", "read_mixed"]
+__all__ = ["MixedTable", "Patterns", "blocks_of", "group_patterns", "read_mixed"]
 
 Levels = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
 class MixedTable:
-    """Typed columns of a table."""
+    """The rows of a table by type.
 
-    numeric: Floats  # (n, p) NaN: missing
-    codes: Codes  # (n, q) −1: missing
-    levels: Levels  # for each categorical column its distinct values, in order
+    Attributes
+    ----------
+    numeric : ndarray of shape (n, p), float64
+        Numbers, dates and times; NaN where one is missing.
+    codes : ndarray of shape (n, q), int32
+        The level of each category, from 0; −1 where it is missing or unknown.
+    levels : tuple of ndarray
+        The distinct values of each category, in the order of their codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from knoll.tables import MixedTable
+    >>> levels = np.array(["a", "b", "c"]), np.array(["no", "yes"])
+    >>> rows = MixedTable(np.array([[1.5], [np.nan]]), np.array([[2, 0], [0, -1]], np.int32), levels)
+    >>> rows.encode()
+    array([[1.5, 0. , 0. , 1. , 0. ],
+           [nan, 1. , 0. , 0. , nan]])
+    """
+
+    numeric: Floats
+    codes: Codes
+    levels: Levels
+
+    def __post_init__(self) -> None:
+        n = len(self.numeric)
+        if self.codes.shape != (n, len(self.levels)):
+            raise BadData(
+                f"The table has {n} rows of numbers, codes of shape {self.codes.shape} and {len(self.levels)} levels."
+            )
 
     def __len__(self) -> int:
         return len(self.numeric)
+
+    @property
+    def missing(self) -> Bools:
+        """Which values of the p + q columns are missing."""
+        return np.hstack([~np.isfinite(self.numeric), self.codes < 0])
+
+    def encode(self) -> Floats:
+        """Return the numbers and, after them, an indicator column for each level; two levels share one column.
+
+        Where a category is missing its indicators are NaN.
+        """
+        p = self.numeric.shape[1]
+        blocks = blocks_of(p, self.sizes.tolist())
+        if not blocks:
+            return self.numeric
+        X = np.zeros((len(self), blocks[-1].stop))  # (n, columns)
+        X[:, :p] = self.numeric
+        for block, code in zip(blocks, self.codes.T, strict=True):
+            _write_indicators(X[:, block], code)
+        return X
 
     @property
     def sizes(self) -> Ints:
@@ -58,6 +105,24 @@ class MixedTable:
             kept = np.flatnonzero(np.bincount(counted[counted >= 0], minlength=len(levels)))
             pairs.append((_recode(column, levels, levels[kept]), levels[kept]))
         return _joined(self.numeric, pairs, len(self))
+
+
+def _write_indicators(out: Floats, code: Codes) -> None:
+    if out.shape[1] == 1:
+        out[:, 0] = code
+    else:
+        out[np.arange(len(code)), code] = 1.0  # −1 writes into the last column, and is overwritten below
+    out[code < 0] = np.nan
+
+
+def blocks_of(n_numeric: int, sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Return the encoded columns of each category."""
+    blocks, begin = [], n_numeric
+    for count in sizes:
+        end = begin + (1 if count <= 2 else count)
+        blocks.append(slice(begin, end))
+        begin = end
+    return tuple(blocks)
 
 
 @dataclass(frozen=True)
@@ -109,8 +174,6 @@ def read_mixed(
 
 def _typed(X: MixedTable, estimator: Any, fitted: tuple[Bools, Levels] | None) -> tuple[MixedTable, Bools, Any]:
     n, p = X.numeric.shape
-    if X.codes.shape[:1] != (n,) or len(X.levels) != X.codes.shape[1]:
-        raise BadData(f"The table has {n} rows of numbers, codes of shape {X.codes.shape} and {len(X.levels)} levels.")
     is_categorical = np.arange(p + len(X.levels)) >= p
     validate_data(estimator, _Shape((n, len(is_categorical))), reset=fitted is None, skip_check_array=True)
     _refuse_infinite(X.numeric, None)

@@ -92,7 +92,8 @@ def command(
     METHOD is one of gaussian, mixed-mixture, k-prototypes, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral,
     dbscan, hdbscan, mean-shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet,
     Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and .zst), "-" for standard input, or the name of a
-    built-in data set. The model remembers columns, their types and scales: knoll predict does the same to new data.
+    built-in data set. The model remembers columns, their types and scales, so that knoll predict does the same to new
+    data.
 
     \b
     Example:

@@ -107,6 +107,7 @@ def command(
         "rows": labels.rows,
         "left_out": gaps.rows if gaps.rule == "drop" else 0,
         "filled_in": gaps.values if gaps.rule == "median" else 0,
+        "missing": gaps.values,
         "unknown_categories": unknown,
         "counts": {str(label): count for label, count in sorted(counts.items())},
         "out": str(out),
@@ -241,7 +242,8 @@ def _print_summary(summary: dict[str, Any], err: bool) -> None:
         notes.append(plural(len(summary["counts"]) - (noise > 0), "cluster"))
         notes += [f"{plural(noise, 'row')} of noise"] if noise else []
     notes += [f"{plural(summary['left_out'], 'row')} with missing values left out"] if summary["left_out"] else []
-    notes += [f"{plural(summary['filled_in'], 'missing value')} filled in"] if summary["filled_in"] else []
+    if summary["missing"] and not summary["left_out"]:
+        notes.append(f"{plural(summary['missing'], 'missing value')}{' filled in' * bool(summary['filled_in'])}")
     if summary["unknown_categories"]:
         notes.append(f"{summary['unknown_categories']} of them in a category that the fit did not have")
     for note in summary["notes"]:

@@ -17,7 +17,7 @@ from knoll.tables.table import Table
 
 __all__ = ["encoded_rows", "mixed_notes", "prepared", "with_gaps_marked"]
 
-_LITTLE = 0.01  # share of the mean squared distance: a column with less has hardly any influence
+_LITTLE = 0.25  # of an equal share in the mean squared distance: a column with less has hardly any influence
 
 
 def encoded_rows(table: Table, missing: str) -> Floats | None:
@@ -58,7 +58,8 @@ def mixed_notes(made: Preparation, encoded: Floats) -> tuple[str, ...]:
 
 def _influence(made: Preparation, encoded: Floats) -> str:
     shares = sorted(made.influences(encoded).items(), key=lambda item: -item[1])
-    much = [f"{name} {percent(share)}" for name, share in shares if share >= _LITTLE]
-    little = [name for name, share in shares if share < _LITTLE]
-    rest = f"; hardly any (independent of the others): {listed(little)}" if little else ""
+    least = _LITTLE / len(shares)
+    much = [f"{name} {percent(share)}" for name, share in shares if share >= least]
+    little = [name for name, share in shares if share < least]
+    rest = f"; hardly any (nearly independent of the others): {listed(little)}" if little else ""
     return f"Influence of the columns on distances: {listed(much)}{rest}."

@@ -233,6 +233,7 @@ class _Work:
     candidates: dict[str, Candidate] = field(default_factory=dict)
     interrupted: bool = False
     gains: Floats | None = None  # of the likelihood of each answer, for a table with categories or missing values
+    by_density: Judgement | None = None  # without the likelihood, for such a table
 
     def run(self) -> Recommendation:
         """Collect answers, judge them and fit models; after a Ctrl-C, of what is there. A second one ends the run."""
@@ -303,6 +304,7 @@ class _Work:
         if subsample.mixed is None:
             return judged
         self.gains = likelihood_gains(subsample.mixed, pool.filled)
+        self.by_density = judged
         return with_likelihood(judged, self.gains)
 
     def _order(self, judged: Judgement) -> Ints:
@@ -358,7 +360,10 @@ class _Work:
         self, judged: Judgement, best: int, method: str, alternatives: tuple[Alternative, ...]
     ) -> Recommendation:
         found, subsample = self.candidates[method], self.table.subsample
+        judged = self.by_density or judged  # of one answer: the likelihood compares answers with each other
         verdict = "clusters" if self.required else verdict_of(judged, best, subsample.n)
+        if self.gains is not None and not self.required and not self.gains.max() > 0:
+            verdict = "none"
         level = level_of(found.expected)
         more = () if self.gains is None else (reason_for(self.gains, best),)
         return Recommendation(

@@ -29,14 +29,14 @@ _BEST = 0.95  # of the largest gain: an answer with more explains the table as w
 
 
 def with_likelihood(judged: Judgement, gains: Floats) -> Judgement:
-    """Lower the score of an answer by what its gain lacks of the largest one; without a gain there are no clusters.
+    """Lower the score of an answer by what its gain lacks of the largest one.
 
     The judge was trained on numbers. It tells dense regions with gaps between them, which combinations of categories
     are, too; the likelihood tells whether they explain the other columns.
     """
     largest = float(gains.max())
     if not largest > 0:
-        return replace(judged, one=np.inf)
+        return judged
     lost = _WEIGHT * (np.maximum(gains, 0.0) / largest - 1.0)
     lost[0] = 0.0  # one cluster of all rows
     return replace(judged, score=judged.score + lost, of_number=judged.of_number + lost)

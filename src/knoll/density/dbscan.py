@@ -18,6 +18,7 @@ from knoll._typing import Bools, Floats, Ints
 from knoll.base import Estimator, all_or_nothing, warn_caller
 from knoll.density.core_graph import Clusters, Workspace
 from knoll.density.formulations import FORMULATIONS, Formulation
+from knoll.density.geography import radius_in_radians
 from knoll.density.noise import nearest_labels
 from knoll.density.radius_search import Search, choose_search, core_metric, minkowski_power
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
@@ -38,8 +39,9 @@ class DBSCAN(ClusterMixin, Estimator):
 
     Parameters
     ----------
-    eps : float, default=0.5
-        The radius ε; a distance equal to it is inside. `knoll.scales.estimate_eps` suggests one.
+    eps : float or str, default=0.5
+        The radius ε; a distance equal to it is inside. `knoll.scales.estimate_eps` suggests one. With
+        ``metric="haversine"`` it may be a length on the Earth, such as "50m" or "1.5 km".
     min_samples : int, default=5
         How many rows, or how much weight, make a core point; 2·n_features is common for larger data.
     metric : str or callable, default="euclidean"
@@ -99,7 +101,10 @@ class DBSCAN(ClusterMixin, Estimator):
     """
 
     _rules: ClassVar = {
-        "eps": (Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a value."),),
+        "eps": (
+            Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a value."),
+            Instance((str,), "a length such as '50m'"),
+        ),
         "min_samples": (Number(1, whole=True, remedy="A row counts itself, so 1 makes every row a core point."),),
         "metric_params": (None, Instance((dict,), "a dict")),
         "algorithm": (Choice(("auto", "ball_tree", "kd_tree", "brute")),),
@@ -139,7 +144,7 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def __init__(
         self,
-        eps: float = 0.5,
+        eps: float | str = 0.5,
         *,
         min_samples: int = 5,
         metric: str | Callable[..., float] = "euclidean",
@@ -280,6 +285,7 @@ class DBSCAN(ClusterMixin, Estimator):
         super()._check_parameters()
         if not isinstance(self.metric, str) and not callable(self.metric):
             raise InvalidParameter(f"DBSCAN: metric must be a name or a callable, got {self.metric!r}.")
+        self._radius()
         self._formulation().check_metric(self.metric, core_metric(self.metric, self.metric_params, self.p))
         if self.metric == "minkowski" and (power := minkowski_power(self.metric_params, self.p)) < 1:
             raise InvalidParameter(f"DBSCAN: p must be >= 1 for a metric, got {power!r}.")
@@ -288,8 +294,11 @@ class DBSCAN(ClusterMixin, Estimator):
         """Return whether X is a matrix of distances."""
         return bool(self.metric == "precomputed")
 
+    def _radius(self) -> float:
+        return radius_in_radians(self.eps, self.metric, "DBSCAN")
+
     def _search(self, points: Any) -> Search:
-        return choose_search(points, float(self.eps), self.metric, self.metric_params, self.p, self._threads())
+        return choose_search(points, self._radius(), self.metric, self.metric_params, self.p, self._threads())
 
     def _formulation(self) -> Formulation:
         return FORMULATIONS[self.formulation]
@@ -427,16 +436,14 @@ class DBSCAN(ClusterMixin, Estimator):
             suggestion = f"sorted distances to the {self.min_samples}th neighbour show a range of values."
         if found == 0:
             text = (
-                f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={self.eps:g}. "
+                f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={self.eps}. "
                 f"Take a larger eps or a smaller min_samples; {suggestion}"
             )
         elif found == 1 and clusters.labels.min() == 0:
-            text = (
-                f"all {n} points are in one cluster. If you expected more, eps={self.eps:g} is too large; {suggestion}"
-            )
+            text = f"all {n} points are in one cluster. If you expected more, eps={self.eps} is too large; {suggestion}"
         elif n_core < _FEW * n and self._formulation().warns_of_few_core:
             text = (
-                f"only {n_core} of {n} points are core points. eps={self.eps:g} is too small for "
+                f"only {n_core} of {n} points are core points. eps={self.eps} is too small for "
                 f"min_samples={self.min_samples}; {suggestion}"
             )
         else:

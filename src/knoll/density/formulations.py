@@ -179,7 +179,7 @@ class Climbing(Formulation):
         self, model: Any, starts: NDArray[Any], points: NDArray[Any], weights: Floats | None
     ) -> tuple[Floats, Bools]:
         """Follow paths until min_samples rows of the data are within ε: their ends, and which have so many."""
-        eps = float(model.eps)
+        eps = model._radius()
         scaling = RadiusRescaling.of(points, eps, "DBSCAN", "eps")
         present = slice(None) if weights is None else weights > 0
         density = ascent.KernelDensity(

@@ -24,6 +24,7 @@ from knoll._common.unique_rows import graph_digest
 from knoll._typing import Bools, Floats, Ints
 from knoll.density import core_graph, neighborhoods
 from knoll.density.core_graph import Clusters, Neighbourhoods, Rank
+from knoll.density.geography import check_coordinates
 from knoll.exceptions import BadData
 from knoll.neighbors.index import UniqueRowIndex
 
@@ -209,7 +210,7 @@ class IndexSearch(_RowSearch):
         return UniqueRowIndex(points, self.eps, self.metric, self.p, self.threads)
 
     def check(self, points: Any, n: int) -> None:
-        _check_haversine(self.metric, points)
+        check_coordinates("DBSCAN", self.metric, points)
 
     def cluster(self, points: Any, min_samples: float, weights: Floats | None, border: str) -> Clusters:
         return core_graph.graph(
@@ -257,17 +258,10 @@ class MetricSearch(_RowSearch):
     options: dict[str, Any]
 
     def check(self, points: Any, n: int) -> None:
-        _check_haversine("" if self.options else self.metric, points)
+        check_coordinates("DBSCAN", "" if self.options else self.metric, points)
 
     def neighbourhoods(self, queries: Any, points: Any) -> Neighbourhoods:
         return neighborhoods.by_metric(queries, points, self.eps, self.metric, self.options)
-
-
-def _check_haversine(metric: Metric, points: Any) -> None:
-    if metric == "haversine" and points.shape[1] != 2:
-        raise BadData(
-            f"DBSCAN: metric='haversine' takes two columns, latitude and longitude in radians; X has {points.shape[1]}."
-        )
 
 
 # ---- distances -------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import find_unique_rows, graph_digest, row_digests
 from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints, Labels
+from knoll.density.geography import check_coordinates
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.exceptions import BadData, CostError
 from knoll.neighbors.distances import metric_distances
@@ -129,11 +130,7 @@ class IndexReachability(Reachability):
     p: float
 
     def check(self, points: Any) -> None:
-        if self.metric == "haversine" and points.shape[1] != 2:
-            raise BadData(
-                f"{self.owner}: metric='haversine' takes two columns, latitude and longitude in radians; "
-                f"X has {points.shape[1]}."
-            )
+        check_coordinates(self.owner, self.metric, points)
 
     def grow(self, points: Any, level: Level) -> Grown:
         n = len(points)

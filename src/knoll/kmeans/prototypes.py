@@ -12,18 +12,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
+from knoll._common.mixed_estimator import MixedEstimator
 from knoll._common.mixed_order import canonical
-from knoll._common.mixed_table import MixedTable, read_mixed
+from knoll._common.mixed_table import MixedTable
 from knoll._common.rescale import as_dtype, cast_in_range, extreme_exponent, times_power, weight_exponent
 from knoll._schema import Array, ArrayTuple, Columns, Real, Whole
 from knoll._typing import Codes, Floats, Ints
-from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.base import all_or_nothing, warn_caller
 from knoll.exceptions import BadData, ConvergenceWarning
-from knoll.validation import N_JOBS, RANDOM_STATE, VERBOSE, Choice, Number, check_weights, draw_seed
+from knoll.validation import N_JOBS, RANDOM_STATE, VERBOSE, Choice, Number, draw_seed
 
 __all__ = ["KPrototypes"]
 
@@ -138,7 +138,7 @@ def update(rows: _Rows, labels: Ints, means: Floats, modes: Codes) -> tuple[Floa
     return new_means, new_modes
 
 
-class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
+class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MixedEstimator):
     """k-prototypes: k-means for numeric and categorical columns with missing values.
 
     A cluster is described by the means of its numbers and the most frequent levels of its categories. The distance of a
@@ -264,13 +264,6 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.verbose = verbose
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        """Declare that missing values and categories are accepted."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X.
@@ -289,12 +282,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             The estimator itself.
         """
         self._check_parameters()
-        table, self.is_categorical_, dtype = read_mixed(
-            X, estimator=self, categorical_features=self.categorical_features
-        )
-        weights = check_weights(sample_weight, len(table), owner="KPrototypes")
-        table = table.without_absent(weights)
-        self.categories_ = table.levels
+        table, weights, dtype = self._read(X, sample_weight)
         seed, threads = draw_seed(self.random_state), self._threads()
         count = len(table) if weights is None else max(float(np.count_nonzero(weights)), float(weights.sum()))
         if count < self.n_clusters:
@@ -393,8 +381,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         float
             The larger the better.
         """
-        table, _ = self._table(X)
-        weights = check_weights(sample_weight, len(table), owner="KPrototypes")
+        table, weights = self._weighted(X, sample_weight)
         rows, means, gamma, exponent = self._in_units(table)
         least = assign(rows, means, self.cluster_modes_, gamma)[1]
         return -float(times_power(float(least.sum() if weights is None else least @ weights), 2 * exponent))
@@ -413,7 +400,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             How it is computed, memory beyond X at most, pairs in an iteration, seconds, and what would lower them.
         """
         self._check_parameters()
-        table, _, _ = read_mixed(X, estimator=_Columns(), categorical_features=self.categorical_features)
+        table = self._peek(X)
         n, d = len(table), table.numeric.shape[1] + table.codes.shape[1]
         pairs, remedy = float(n) * self.n_clusters * self.n_init, "fewer starts (n_init), or a sample of the rows"
         return linear_cost("columns", n, 64 + 8 * 8 * d, pairs, 2e-9 * (d + 2), (10, self.max_iter), remedy)
@@ -461,11 +448,6 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         least = assign(rows, state.means, state.modes, gamma)[1]
         return _Run(state, history, settled(reports), float(rows.weights @ least))
 
-    def _table(self, X: Any) -> tuple[MixedTable, Any]:
-        check_is_fitted(self)
-        table, _, dtype = read_mixed(X, estimator=self, fitted=(self.is_categorical_, self.categories_))
-        return table, dtype
-
     def _in_units(self, table: MixedTable) -> tuple[_Rows, Floats, float, int]:
         exponent = int(self.unit_exponent_)
         means = np.asarray(times_power(np.asarray(self.cluster_means_, dtype=np.float64), -exponent))
@@ -474,10 +456,6 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _assigned(self, table: MixedTable) -> tuple[Ints, Floats]:
         rows, means, gamma, _ = self._in_units(table)
         return assign(rows, means, self.cluster_modes_, gamma)
-
-
-class _Columns(Estimator):
-    """Takes names and number of the columns where no estimator shall keep them."""
 
 
 def _wrong_modes(model: Any, modes: NDArray[Any]) -> str:

@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
+from knoll._common.mixed_estimator import MixedEstimator
 from knoll._common.mixed_order import Canonical, canonical
-from knoll._common.mixed_table import MixedTable, read_mixed
+from knoll._common.mixed_table import MixedTable
 from knoll._common.rescale import as_dtype, cast_in_range, exponents_of, times_power, weight_exponent
 from knoll._schema import Array, ArrayTuple, Boolean, Columns, Real, Text, Whole
 from knoll._typing import Bools, Floats
-from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.base import all_or_nothing, warn_caller
 from knoll.exceptions import BadData, CollapsedComponentWarning, ConvergenceWarning
 from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance, estimated_types
 from knoll.gaussian.moments import FLOOR
@@ -38,7 +39,6 @@ from knoll.validation import (
     Choice,
     Number,
     check_parameters,
-    check_weights,
     draw_seed,
 )
 
@@ -126,7 +126,7 @@ class _Run:
         return float(objective[-1]) if len(objective) else -math.inf
 
 
-class MixedMixture(DensityMixin, Estimator):
+class MixedMixture(DensityMixin, MixedEstimator):
     """A mixture for numeric and categorical columns with missing values, fitted by the EM algorithm.
 
     Within a component the numeric columns are Gaussian, and each categorical column has probabilities of its own,
@@ -301,13 +301,6 @@ class MixedMixture(DensityMixin, Estimator):
         self.verbose_interval = verbose_interval
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        """Declare that missing values and categories are accepted."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
     # ---- fit -------------------------------------------------------------------------------------------------------
 
     @all_or_nothing
@@ -328,14 +321,10 @@ class MixedMixture(DensityMixin, Estimator):
             The estimator itself.
         """
         self._check_parameters()
-        table, is_categorical, dtype = read_mixed(X, estimator=self, categorical_features=self.categorical_features)
-        weights = check_weights(sample_weight, len(table), owner="MixedMixture")
+        table, weights, dtype = self._read(X, sample_weight)
         seed = draw_seed(self.random_state)
         for name in _SCALED:
             self.__dict__.pop(name, None)  # of an earlier fit
-        table = table.without_absent(weights)
-        self.is_categorical_ = is_categorical
-        self.categories_ = table.levels
         if not table.levels and not np.isnan(table.numeric).any():
             self._fit_gaussian(table.numeric.astype(dtype, copy=False), weights, seed)
             return self
@@ -387,7 +376,7 @@ class MixedMixture(DensityMixin, Estimator):
             How it is computed, memory beyond X at most, pairs in an iteration, seconds, and what would lower them.
         """
         self._check_parameters()
-        table, _, _ = read_mixed(X, estimator=_Columns(), categorical_features=self.categorical_features)
+        table = self._peek(X)
         (n, p), q, k = table.numeric.shape, table.codes.shape[1], self.n_components
         if q == 0 and not np.isnan(table.numeric).any():
             return self._gaussian(None)._cost(n, p)
@@ -794,15 +783,6 @@ class MixedMixture(DensityMixin, Estimator):
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
-    def _table(self, X: Any) -> tuple[MixedTable, Any]:
-        check_is_fitted(self)
-        table, _, dtype = read_mixed(X, estimator=self, fitted=(self.is_categorical_, self.categories_))
-        return table, dtype
-
-    def _weighted(self, X: Any, sample_weight: Any) -> tuple[MixedTable, Floats | None]:
-        table, _ = self._table(X)
-        return table, check_weights(sample_weight, len(table), owner="MixedMixture")
-
     def _log_prob(self, table: MixedTable) -> Floats:
         log_prob = np.empty(len(table))
         self._expect(table, log_prob=log_prob)
@@ -881,10 +861,6 @@ class MixedMixture(DensityMixin, Estimator):
 
     def _penalty(self, table: MixedTable, weights: Floats | None) -> float:
         return self._n_parameters() * math.log(len(table) if weights is None else float(weights.sum()))
-
-
-class _Columns(Estimator):
-    """Takes names and number of the columns where no estimator shall keep them."""
 
 
 def _units(

@@ -29,7 +29,7 @@ from knoll.validation import refuse_masked
 SCALES = ("standard", "robust", "common", "none")  # of a preparation; "auto" becomes one of them
 _FEW = 3  # columns up to which a common factor is considered,
 _ALIKE = 5.0  # if no standard deviation is more than this many times another one
-MISSING = ("error", "drop", "median", "model")
+MISSING = ("error", "drop", "median")  # of indicators; scores and codes also have "model"
 ENCODINGS = ("indicators", "scores", "codes")
 
 
@@ -197,9 +197,7 @@ class Preparation:
 
     def units(self, column: int) -> tuple[float, float]:
         """Return what is subtracted from a column of `names`, and what it is divided by."""
-        if self.encoding != "indicators" and column >= len(
-            self.columns if self.schema is None else self.schema.numeric
-        ):
+        if self.encoding != "indicators" and self.schema is not None and column >= len(self.schema.numeric):
             return 0.0, 1.0
         return self.center[column], self.spread[column]
 
@@ -290,7 +288,7 @@ class Preparation:
                     and all(type(x) is float and math.isfinite(x) for x in numbers)
                     and all(x > 0 for x in spread)
                     and scale in SCALES
-                    and missing in MISSING
+                    and (missing in MISSING or (missing == "model" and plain.get("encoding") in ENCODINGS[1:]))
                 )
                 schema = _schema(plain["types"], columns) if "types" in plain else None
                 encoding, loadings = _encoding(plain, schema, len(columns))

@@ -22,7 +22,7 @@ recognised by their contents. Tables of pandas, polars and Arrow are read alike.
 | columns | types of columns, reasons, numbers |
 | schema | `Schema` and `Column`: the types of columns, applied to new tables, in files |
 | recognition, cells, conversion | which type a column has by its cells; cells become numbers and codes |
-| mixed | `MixedTable`: numbers and codes as arrays, and their encoding as one matrix |
+| mixed, scores | categories as columns of numbers: scaled indicators; scores of what they have in common with others |
 | frames, typed | tables of other libraries; a table, typed and encoded, for the command line and for Python |
 | missing | missing values: an error, dropped rows, or medians |
 | limits | bytes and columns that are too many |
@@ -35,8 +35,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from knoll._common.mixed_table import MixedTable
 from knoll.tables.missing import MISSING, MissingValues, fill_missing
-from knoll.tables.mixed import MixedTable
 from knoll.tables.schema import Column, Schema
 from knoll.tables.table import NOT_REQUESTED, Table
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from knoll._common.mixed_table import MixedTable
 from knoll._format import listed
 from knoll._typing import Bools, Floats
 from knoll.exceptions import BadData, InvalidParameter
@@ -41,7 +42,6 @@ from knoll.tables.cells import (
 )
 from knoll.tables.conversion import ENCODINGS, is_numbers, is_texts, levels_of, logarithm, numeric_values, texts_of
 from knoll.tables.frames import arrow_table
-from knoll.tables.mixed import MixedTable
 from knoll.tables.schema import Column, Schema
 
 __all__ = ["Rules", "recognise", "typed"]
@@ -571,7 +571,7 @@ def _without_copies(schema: Schema, rows: MixedTable, rules: Rules) -> tuple[Sch
     )
     numeric = [name not in copies for name in names[: len(schema.numeric)]]
     codes = [name not in copies for name in names[len(schema.numeric) :]]
-    return made, MixedTable(rows.numeric[:, numeric], rows.codes[:, codes], made.levels)
+    return made, rows.columns(np.flatnonzero(numeric), np.flatnonzero(codes))
 
 
 def _copies(

@@ -10,11 +10,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from knoll._common.mixed_table import MixedTable, blocks_of
 from knoll._format import listed
 from knoll._typing import Floats
 from knoll.exceptions import BadData
-from knoll.tables.mixed import MixedTable, blocks_of
 
 __all__ = ["CATEGORICAL", "NUMERIC", "OMITTED", "Column", "Schema"]
 
@@ -96,8 +97,8 @@ class Schema:
     >>> [(column.name, column.type, column.unit) for column in schema.columns]
     [('paid', 'number', '€'), ('city', 'category', '')]
     >>> rows = schema.apply(pa.table({"city": ["Rome", "Bonn"], "paid": ["€7", None]}))
-    >>> rows.numeric.tolist(), rows.codes.tolist(), rows.levels
-    ([[7.0], [nan]], [[1], [-1]], (2,))
+    >>> rows.numeric.tolist(), rows.codes.tolist(), rows.levels[0].tolist()
+    ([[7.0], [nan]], [[1], [-1]], ['Oslo', 'Rome'])
     """
 
     columns: tuple[Column, ...]
@@ -126,6 +127,11 @@ class Schema:
     def levels(self) -> tuple[int, ...]:
         """The number of levels of each category."""
         return tuple(len(column.categories) for column in self.categorical)
+
+    @property
+    def level_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The levels of each category."""
+        return tuple(np.array(column.categories, dtype=object) for column in self.categorical)
 
     @property
     def blocks(self) -> tuple[slice, ...]:
@@ -174,7 +180,7 @@ class Schema:
         codes = np.empty((found.num_rows, len(self.categorical)), np.int32)  # (n, q)
         for j, column in enumerate(self.categorical):
             codes[:, j] = category_codes(column, found[column.name])
-        return MixedTable(numeric, codes, self.levels)
+        return MixedTable(numeric, codes, self.level_arrays)
 
     def _numbers(self, table: Any) -> Floats:
         """Convert the numbers, those that are stored as numbers without a copy of their own."""

@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from knoll._common.mixed_table import MixedTable
 from knoll._format import listed
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.tables.columns import as_written, decoded, matrix, reason_unused
 from knoll.tables.conversion import texts_of
-from knoll.tables.mixed import MixedTable
 from knoll.tables.recognition import Rules, typed
 from knoll.tables.schema import Schema
 from knoll.tables.table import NOT_REQUESTED, Table

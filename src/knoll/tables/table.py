@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knoll._common.mixed_table import MixedTable
 from knoll._format import plural
-from knoll.tables.mixed import MixedTable
 from knoll.tables.schema import Schema
 
 __all__ = ["NOT_REQUESTED", "Table"]
