@@ -12,6 +12,7 @@ from fuzz.laws import permuted
 from fuzz.tables import Table
 from knoll.exceptions import KnollError
 from knoll.registry import compared
+from knoll.tables.frames import is_frame
 
 _OWN_NUMBER = {"dbscan", "hdbscan", "mean-shift"}  # methods that may find one cluster or none
 
@@ -55,7 +56,8 @@ def the_answer_is_whole(case: Case, model: Any) -> str | None:
         return "labels are not those of the recommended method"
     if found.labels.max() < 1 or found.verdict != "clusters" or not 0.0 <= found.confidence <= 1.0:
         return f"{found.labels.max() + 1} clusters, verdict {found.verdict}, confidence {found.confidence}"
-    scaled = found.scaling.apply(case.X)
+    table = case.input()
+    scaled = found.scaling.apply(table if is_frame(table) else case.X)  # a frame may lose columns of one value
     for one in (*found.candidates.values(), *(other.candidate for other in found.alternatives)):
         if not np.array_equal(one.model.predict(scaled), one.labels):
             return f"predict of {one.method} does not give its labels"

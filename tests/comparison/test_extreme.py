@@ -99,6 +99,11 @@ def test_a_column_that_leaves_float64_when_scaled_is_named():
     assert compare(thin, columns=["a", "b"], methods=["kmeans"]).candidates
 
 
+def test_rows_further_apart_than_float64_holds_are_named():
+    with pytest.raises(BadData, match=r"column 'a' spans .* under scale='none'\. .*, or use scale=\"standard\"\."):
+        compare([[-0.9 * MOST], [0.2 * MOST]], columns=["a"], methods=["kmeans"], k=[2], scale="none")
+
+
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
 def test_medians_and_quartiles_of_the_largest_numbers_are_finite(scale):
     column = np.repeat([[-MOST], [MOST]], 4, axis=0)

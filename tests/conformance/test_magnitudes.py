@@ -166,3 +166,31 @@ def test_a_mean_of_the_largest_doubles_is_finite(kernel):
     model = knoll.MeanShift(bandwidth=1e300, kernel=kernel).fit(X, sample_weight=np.linspace(0.1, 0.7, 7))
     np.testing.assert_allclose(model.cluster_centers_, [[MOST]], rtol=1e-15)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+METRIC_MODELS = (
+    knoll.DBSCAN(metric="canberra"),
+    knoll.DensityTree(metric="canberra"),
+    knoll.HDBSCAN(metric="canberra", min_cluster_size=2, min_samples=1),
+    knoll.OPTICS(metric="canberra", min_samples=2),
+    knoll.AgglomerativeClustering(metric="canberra", linkage="average"),
+    knoll.AgglomerativeClustering(metric="canberra", linkage="average", connectivity=np.eye(4)),
+)
+
+
+@pytest.mark.parametrize("model", METRIC_MODELS, ids=lambda model: type(model).__name__)
+def test_a_metric_that_leaves_float64_is_named(model):
+    """|x − y| / (|x| + |y|) of scikit-learn is ∞/∞ there."""
+    X = np.array([[1.5e308], [-1.5e308], [1.0], [2.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(BadData, match=r"metric 'canberra' gives distances that are NaN or < 0 for these rows\. R"):
+            model.fit(X)
+
+
+@pytest.mark.parametrize("model", METRIC_MODELS[:5], ids=lambda model: type(model).__name__)
+def test_sums_of_large_float32_entries_cause_no_warning(model):
+    X = np.array([[3e38], [-3e38], [3e38], [-3e38], [3e38], [-3e38], [1.0], [2.0]], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X)

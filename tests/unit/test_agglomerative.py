@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import threading
 import time
@@ -96,6 +97,33 @@ def test_rows_of_weight_zero_are_in_no_cluster():
             without = AgglomerativeClustering(3, **options).fit(X[weights > 0])
             np.testing.assert_array_equal(model.labels_[weights > 0], without.labels_)
         assert not np.isin([0, 7, 59], model.children_).any()
+
+
+@pytest.mark.parametrize("rule", ["ward", "average", "complete", "single"])
+@pytest.mark.parametrize("factor", [2.0**-1040, 2.0**-600, 2.0**900])
+@pytest.mark.parametrize("graph", [None, np.eye(60, k=1)])
+def test_a_common_factor_of_the_weights_does_not_matter(rule, factor, graph):
+    weights = np.random.default_rng(1).integers(1, 9, size=60) * 1.0
+    model = AgglomerativeClustering(4, linkage=rule, connectivity=graph)
+    np.testing.assert_array_equal(model.fit(X, sample_weight=weights).children_,
+                                  model.fit(X, sample_weight=weights * factor).children_)  # fmt: skip
+
+
+@pytest.mark.parametrize("graph", [None, np.ones((3, 3))])
+def test_heights_of_rows_of_subnormal_weight(graph):
+    model = AgglomerativeClustering(1, compute_distances=True, connectivity=graph)
+    model.fit([[0.0], [1.0], [5.0]], sample_weight=[1.0, 2.0**-1060, 2.0**-1070])
+    # √(2 v w/(v + w)) d: first the lightest row with the other light one, 4 apart, then both with the heavy one
+    np.testing.assert_allclose(model.distances_, np.sqrt(2.0) * np.array([4 * 2.0**-535, 2.0**-530]), rtol=0.01)
+
+
+def test_weights_of_equal_rows_add_up_alike_in_any_order():
+    weights = np.array([0.1, 0.2, 0.3, 0.4, 0.7])  # (0.1 + 0.2) + 0.3 is not 0.1 + (0.2 + 0.3)
+    rows = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
+    model = AgglomerativeClustering(1, linkage="average", compute_distances=True)
+    heights = {tuple(model.fit(rows[p], sample_weight=weights[p]).distances_) for p in
+               map(list, itertools.permutations(range(5)))}  # fmt: skip
+    assert len(heights) == 1
 
 
 def test_a_connectivity_may_be_dense_sparse_or_callable():

@@ -550,7 +550,8 @@ def _refuse_too_many(numbers: tuple[int, ...] | None, given: Mapping[str, Mappin
 
 def _refuse_overflow(scaled: Floats, columns: tuple[str, ...], scale: str) -> None:
     """Refuse a column that spans more than float64 can hold once it is scaled."""
-    wide = np.flatnonzero(~np.isfinite(scaled).all(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.flatnonzero(~np.isfinite(np.ptp(scaled, axis=0)))  # also of the distances of its rows
     if len(wide):
         other = "divide the column by 1024" if scale == "standard" else 'use scale="standard"'
         raise BadData(

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 
 from knoll import _core
 from knoll._common.cost import Cost, Seconds
+from knoll._common.rescale import extreme_exponent, largest_of, times_power
 from knoll._schema import Array
 from knoll._typing import Floats, Ints
 from knoll.base import Estimator, all_or_nothing, warn_caller
@@ -27,6 +28,7 @@ from knoll.neighbors.distances import metric_distances
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
 _WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
+_TINY = 900  # points below 2^−900 are multiplied by a power of two first
 _BLOCK = 1 << 22  # distances computed at a time for core distances
 
 Walk = tuple[Ints, Floats, Floats, Ints]  # ordering, core distances, reachability, predecessor
@@ -337,10 +339,14 @@ def walk_of(
     if name not in _WALKED or scipy.sparse.issparse(points):
         return _walk_by_rows(_distances_from(points, metric, metric_params, p), points.shape[0], min_samples, max_eps)
     n = points.shape[0]
+    # Subnormal distances are multiples of 2^−1074: of tiny points they are compared before they are rounded to that.
+    power = min(0, extreme_exponent(largest_of(points), _TINY))
+    points, max_eps = times_power(points, -power), float(times_power(max_eps, -power))
     core = DensityTree(min_samples, metric=name, n_jobs=threads).fit(points).core_distances_
     order, reach, predecessor = np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
     _core.optics_walk(points, core, max_eps, name, order, reach, predecessor, threads)
-    return order, np.where(core > max_eps, np.inf, core), reach, predecessor
+    core = np.where(core > max_eps, np.inf, core)
+    return order, times_power(core, power), times_power(reach, power), predecessor
 
 
 def _distances_from(

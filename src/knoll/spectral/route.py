@@ -29,6 +29,7 @@ _LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost m
 _TRUNCATED = 0.9  # share of the pairs left, below which the route is called truncated
 _SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
+_FEW_MODES = 2**18  # always allowed: a transform takes some hundredths of a second
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _UNCHECKED = ("tiles", "heaviside")  # operator and kernel beside the Gaussian whose values need no check
 
@@ -151,8 +152,9 @@ def _need_finufft(points: NDArray[Any], sigma: float, owner: str) -> None:
         )
     if not has_finufft():
         raise BadData(f"{owner}: operator='finufft' needs FINUFFT. Install it with pip install knoll[fast].")
-    if fourier_grid(points, sigma, 1e-10)[0] > _MODES:
+    most = max(_FEW_MODES, min(_MODES, len(points) ** 2))  # a transform of more modes costs more than all pairs
+    if (modes := fourier_grid(points, sigma, 1e-10)[0]) > most:
         raise BadData(
-            f"{owner}: sigma={sigma:g} is so small beside the extent of X that its Fourier grid would have more than "
-            f"{_MODES} modes. Use operator='truncated'."
+            f"{owner}: sigma={sigma:g} is so small beside the extent of X that its Fourier grid would have {modes} "
+            f"modes; at most {most} are allowed for {len(points)} rows. Use operator='truncated'."
         )
