@@ -37,10 +37,10 @@ def directions(n: int, d: int) -> dict[str, np.ndarray]:
     return {"X": X / np.linalg.norm(X, axis=1, keepdims=True)}
 
 
-def fit_knoll(data: Data, threads: int) -> dict[str, Any]:
+def fit_knoll(data: Data, threads: int, metric: str = "euclidean") -> dict[str, Any]:
     from knoll.density.tree import DensityTree
 
-    tree = DensityTree(MIN_SAMPLES, n_jobs=threads).fit(data["X"])
+    tree = DensityTree(MIN_SAMPLES, metric=metric, n_jobs=threads).fit(data["X"])
     return {"labels": tree.eom(MIN_SAMPLES), "weight": tree.bars_[1:].sum()}
 
 
@@ -79,9 +79,9 @@ def fit_sklearn(data: Data, threads: int, metric: str = "euclidean") -> dict[str
     return {"labels": model.fit_predict(data["X"])}
 
 
-def quality(data: Data, result: dict[str, Any]) -> dict[str, float]:
+def quality(data: Data, result: dict[str, Any], metric: str = "euclidean") -> dict[str, float]:
     """Relative error of the tree's weight, and the share of rows whose labels differ; NaN where there are none."""
-    true = fit_knoll(data, 2)
+    true = fit_knoll(data, 2, metric)
     out = {"weight error": float("nan"), "labels differ": float("nan")}
     if "weight" in result:
         out["weight error"] = abs(float(result["weight"]) / float(true["weight"]) - 1)
@@ -108,19 +108,32 @@ PEERS = {
 
 
 def case(
-    name: str, about: str, data: Any, targets: dict[str, float], also: tuple[str, ...] = (), **options: Any
+    name: str,
+    about: str,
+    data: Any,
+    targets: dict[str, float],
+    also: tuple[str, ...] = (),
+    metric: str = "euclidean",
+    **options: Any,
 ) -> None:
-    """Register a fit beside peers; those in ``also`` are shown with their errors, without a target."""
+    """Register a fit beside peers; those in ``also`` are shown with their errors, without a target.
+
+    hdbscan and fast_hdbscan have no index for cosine distances: they get rows of length 1, on which Euclidean ones have
+    the same order.
+    """
     options = {"repeats": 3, **options}
+    peers = dict(PEERS)
+    if metric != "euclidean":
+        peers["scikit-learn"] = Contestant("scikit-learn", partial(fit_sklearn, metric=metric), ("sklearn.cluster",))
     register(
         Case(
             name=name,
             group="density tree",
             about=about,
             data=data,
-            ours=Contestant("knoll", fit_knoll, ("knoll.density.tree",)),
-            peers=tuple(PEERS[peer] for peer in (*targets, *also)),
-            judge=quality,
+            ours=Contestant("knoll", partial(fit_knoll, metric=metric), ("knoll.density.tree",)),
+            peers=tuple(peers[peer] for peer in (*targets, *also)),
+            judge=partial(quality, metric=metric),
             not_worse=no_larger("weight error", floor=1e-9),
             targets=tuple(Target(ratio, (peer,)) for peer, ratio in targets.items()),
             warmup=lambda data: {**data, "X": data["X"][:2000]},
@@ -160,10 +173,11 @@ case(
 )
 case(
     "density-tree-2e4x768",
-    "50 directions, rows of length 1",
+    "50 directions, cosine",
     partial(directions, 2 * 10**4, 768),
     {"hdbscan": 5, "scikit-learn": 5},
     also=("fast_hdbscan",),
+    metric="cosine",
 )
 
 
@@ -181,12 +195,12 @@ def with_eps(n: int) -> dict[str, np.ndarray]:
     return {**data, "eps": np.array(6 / np.sqrt(n))}
 
 
-def cut_knoll(data: Data, threads: int) -> np.ndarray:
+def cut_knoll(data: Data, threads: int, border: str = "noise") -> np.ndarray:
     from knoll.density.tree import DensityTree
 
     if "knoll" not in _FITTED:
         _FITTED["knoll"] = DensityTree(MIN_SAMPLES, n_jobs=threads).fit(data["X"])
-    return np.asarray(_FITTED["knoll"].cut(float(data["eps"]), border="noise"))
+    return np.asarray(_FITTED["knoll"].cut(float(data["eps"]), border=border))
 
 
 def cut_hdbscan(data: Data, threads: int) -> np.ndarray:
@@ -236,3 +250,19 @@ for size, shown in (
             repeats=1 if shown else 3,
         )
     )
+
+register(
+    Case(
+        name="density-tree-cut-1e6x2-borders",
+        group="density tree",
+        about="labels of DBSCAN with borders at a new ε from a fitted tree, half of the rows core",
+        data=partial(with_eps, 10**6),
+        ours=Contestant("knoll", partial(cut_knoll, border="closest"), ("knoll.density.tree",)),
+        peers=(),
+        judge=unlike_dbscan,
+        not_worse=no_larger("labels differ"),
+        warmup=lambda data: data,
+        calls=7,
+        repeats=3,
+    )
+)

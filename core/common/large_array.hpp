@@ -1,5 +1,6 @@
 // Memory for many numbers, not initialised, in large pages where the system has them: the first touch of an array costs
-// as much as a pass over it, on virtual machines far more.
+// as much as a pass over it, on virtual machines far more. It goes back to the system as soon as it is freed; the C
+// library would keep arrays of up to 32 MB, one heap for each thread.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,30 @@ namespace knoll {
 constexpr size_t kLargePage = size_t{1} << 21, kSmallPage = size_t{1} << 12;
 
 struct FreeMemory {
-  void operator()(void* p) const { std::free(p); }
+  size_t mapped = 0;  // bytes; 0: from the C library
+  void operator()(void* p) const {
+#ifdef __linux__
+    if (mapped > 0) {
+      (void)munmap(p, mapped);
+      return;
+    }
+#endif
+    std::free(p);
+  }
 };
+
+#ifdef __linux__
+// So many bytes from the system, aligned to large pages; null where there are none.
+inline void* map_memory(size_t bytes) {
+  void* const found = mmap(nullptr, bytes + kLargePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) return nullptr;
+  const auto first = reinterpret_cast<uintptr_t>(found), begin = (first + kLargePage - 1) / kLargePage * kLargePage;
+  if (begin > first) (void)munmap(found, begin - first);
+  const uintptr_t end = begin + bytes;  // a multiple of small pages
+  if (first + bytes + kLargePage > end) (void)munmap(reinterpret_cast<void*>(end), first + kLargePage - begin);
+  return reinterpret_cast<void*>(begin);
+}
+#endif
 
 template <class T>
 using LargeArray = std::unique_ptr<T[], FreeMemory>;
@@ -32,14 +55,19 @@ LargeArray<T> make_large_array(size_t n) {
   static_assert(std::is_trivially_default_constructible_v<T> && std::is_trivially_destructible_v<T>);
   if (n > static_cast<size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
   const size_t bytes = n * sizeof(T), large = bytes / kLargePage * kLargePage;
-  // The tail is in small pages: what is not used is not touched.
-  // bytes + 1: malloc(0) may return null, which is no failure. aligned_alloc needs a multiple of the alignment.
-  void* p = large == 0 ? std::malloc(bytes + 1)
-                       : std::aligned_alloc(kLargePage, (bytes + kLargePage - 1) / kLargePage * kLargePage);
-  if (p == nullptr) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (large > 0) (void)madvise(p, large, MADV_HUGEPAGE);  // advice only
+#ifdef __linux__
+  if (large > 0) {  // the tail is in small pages: what is not used is not touched
+    const size_t mapped = (bytes + kSmallPage - 1) / kSmallPage * kSmallPage;
+    void* const p = map_memory(mapped);
+    if (p == nullptr) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    (void)madvise(p, large, MADV_HUGEPAGE);  // advice only
 #endif
+    return LargeArray<T>(static_cast<T*>(p), FreeMemory{mapped});
+  }
+#endif
+  void* const p = std::malloc(bytes + 1);  // malloc(0) may return null, which is no failure
+  if (p == nullptr) throw std::bad_alloc();
   return LargeArray<T>(static_cast<T*>(p));
 }
 

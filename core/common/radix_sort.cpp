@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "common/large_array.hpp"
 #include "common/parallel.hpp"
 
 namespace knoll {
@@ -88,8 +88,8 @@ void radix_sort(K* keys, V* values, int64_t n, Run run) {
   // Keys that are in order, equal ones included, are their own stable sort.
   if (summary.ordered) return;
 
-  const auto key_scratch = std::make_unique_for_overwrite<K[]>(static_cast<size_t>(n));
-  const auto value_scratch = std::make_unique_for_overwrite<V[]>(static_cast<size_t>(n));
+  const auto key_scratch = make_large_array<K>(static_cast<size_t>(n));
+  const auto value_scratch = make_large_array<V>(static_cast<size_t>(n));
   std::vector<Counts> offsets(static_cast<size_t>(chunk_count(n, grain)));  // (chunks, buckets)
   // Passes go back and forth between the two arrays; an odd number of them ends in the scratch.
   K *from = keys, *to = key_scratch.get();

@@ -18,9 +18,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::unique_ptr<double[]> doubles(int64_t n) {
-  return std::make_unique_for_overwrite<double[]>(static_cast<size_t>(n));
-}
+LargeArray<double> doubles(int64_t n) { return make_large_array<double>(static_cast<size_t>(n)); }
 
 // Per coordinate, the least (0 if the intervals overlap) and the largest difference of points of two intervals.
 // fl(gap) ≤ fl|x − y| ≤ fl(span), since rounding is monotone (docs/numerics/rounding.md, D3).
@@ -66,7 +64,7 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
     std::lock_guard lock(mutex);
     largest_ = std::max(largest_, largest);
   });
-  rows_.resize(static_cast<size_t>(n_));
+  rows_ = make_large_array<int32_t>(static_cast<size_t>(n_));
   if (n_ == 0) return;
   make_nodes();
   tiles_ = doubles(leaves_ * dims_ * kPoints);

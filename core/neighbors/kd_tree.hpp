@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "common/large_array.hpp"
 #include "common/run.hpp"
 #include "common/view.hpp"
 #include "neighbors/metric.hpp"
@@ -81,10 +81,10 @@ class KdTree {
   double largest_ = 0;
   std::vector<Node> nodes_;
   std::vector<int32_t> leaf_node_;   // (leaves)
-  std::vector<int32_t> rows_;        // (n) data row of each position
-  std::unique_ptr<double[]> tiles_;  // (leaves, dims, kPoints), infinite past the last point
-  std::unique_ptr<double[]> boxes_;  // (nodes, 2, dims)
-  std::unique_ptr<double[]> raw_;    // (n, d) in order of position, for metrics with a band
+  LargeArray<int32_t> rows_;         // (n) data row of each position
+  LargeArray<double> tiles_;         // (leaves, dims, kPoints), infinite past the last point
+  LargeArray<double> boxes_;         // (nodes, 2, dims)
+  LargeArray<double> raw_;           // (n, d) in order of position, for metrics with a band
 };
 
 template <class Skip, class Whole, class Leaf>

@@ -30,6 +30,10 @@ TreeNodes tree_nodes(View<const double, 1> bars, Run run) {
   std::vector<int32_t> above, closed;  // by opening: the node above, −1: none; the number by closing
   TreeNodes nodes;
   nodes.leaf_parent.assign(static_cast<size_t>(n), -1);
+  // No more than n: what is not used is not touched, and nothing is moved.
+  for (auto* const numbers : {&above, &closed, &nodes.begin, &nodes.end, &nodes.parent})
+    numbers->reserve(static_cast<size_t>(n));
+  nodes.height.reserve(static_cast<size_t>(n));
   for (int64_t i = 1; i <= n; ++i) {
     if (i % kPollEvery == 0) run.poll();
     const double bar = i < n ? bars(i) : kInfinity;

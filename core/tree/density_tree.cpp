@@ -7,10 +7,6 @@
 #include <utility>
 #include <vector>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include "common/exact_sum.hpp"
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
@@ -34,10 +30,11 @@ struct SortedEdges {
   LargeArray<int64_t> ends;      // a·2³² + b
   int64_t count;
 
-  SortedEdges(const std::vector<TreeEdge>& edges, const ReachabilitySearch& search, double alpha, Run run)
-      : heights(make_large_array<uint64_t>(edges.size())),
-        ends(make_large_array<int64_t>(edges.size())),
-        count(static_cast<int64_t>(edges.size())) {
+  SortedEdges(const SpanningTree& tree, const ReachabilitySearch& search, double alpha, Run run)
+      : heights(make_large_array<uint64_t>(static_cast<size_t>(tree.count))),
+        ends(make_large_array<int64_t>(static_cast<size_t>(tree.count))),
+        count(tree.count) {
+    const TreeEdge* const edges = tree.edges.get();
     for_chunks(count, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (auto e = static_cast<size_t>(begin); e < static_cast<size_t>(end); ++e) {
         // Distances are ≥ 0, so their bits order like them, and a distance orders like its key.
@@ -111,38 +108,41 @@ class Chains {
 
 // Orders the rows by the children of every node, which come by their lowest rows, so that order and bars are those of
 // the tree, whichever of its spanning trees was found. `rows` has them in any order in which nodes are intervals.
-void arrange(const std::vector<int32_t>& rows, const TreeNodes& nodes, View<int64_t, 1> order, View<double, 1> bars,
+void arrange(const int32_t* rows, const TreeNodes& nodes, View<int64_t, 1> order, View<double, 1> bars,
              Run run) {
   struct Child {
     int32_t lowest;  // row
     int32_t which;   // a node, or −1 − an index of `rows`
   };
-  const auto n = static_cast<int64_t>(rows.size());
+  const int64_t n = order.shape[0];
   const size_t count = nodes.height.size();
   if (n > 0) bars(0) = kInfinity;
   if (n == 1) order(0) = rows[0];
-  std::vector<uint32_t> filled(count + 1);  // first the number of children, then where the next one of a node goes
+  // First the number of children, then where the next one of a node goes.
+  const auto filled = make_large_array<uint32_t>(count + 1);
+  std::fill_n(filled.get(), count + 1, 0u);
   for (const int32_t parent : nodes.leaf_parent)
     if (parent >= 0) ++filled[static_cast<size_t>(parent) + 1];
   for (const int32_t parent : nodes.parent)
     if (parent >= 0) ++filled[static_cast<size_t>(parent) + 1];
   for (size_t v = 0; v < count; ++v) filled[v + 1] += filled[v];
-  std::vector<Child> children(filled[count]);
+  const auto children = make_large_array<Child>(filled[count]);
   const auto add = [&](int32_t parent, Child child) {
     if (parent >= 0) children[filled[static_cast<size_t>(parent)]++] = child;
   };
   for (int32_t i = 0; i < n; ++i)
-    add(nodes.leaf_parent[static_cast<size_t>(i)], {rows[static_cast<size_t>(i)], -1 - i});
+    add(nodes.leaf_parent[static_cast<size_t>(i)], {rows[i], -1 - i});
   // Children come before their parents: all children of v are there when v is reached, and end at filled[v].
   const auto first_child = [&](size_t v) { return v == 0 ? 0u : filled[v - 1]; };
   for (size_t v = 0; v < count; ++v) {
     if (v % kPollEvery == 0) run.poll();
-    const auto begin = children.begin() + first_child(v), end = children.begin() + filled[v];
+    Child *const begin = children.get() + first_child(v), *const end = children.get() + filled[v];
     std::sort(begin, end, [](const Child& a, const Child& b) { return a.lowest < b.lowest; });
     add(nodes.parent[v], {begin->lowest, static_cast<int32_t>(v)});
   }
   // Parents first: where each child begins. A child that is not its parent's first has the parent's height before it.
-  std::vector<int32_t> begin(count);
+  const auto begin = make_large_array<int32_t>(count);
+  std::fill_n(begin.get(), count, 0);
   for (size_t v = count; v-- > 0;) {
     if (v % kPollEvery == 0) run.poll();
     int32_t at = begin[v];
@@ -150,7 +150,7 @@ void arrange(const std::vector<int32_t>& rows, const TreeNodes& nodes, View<int6
       const int32_t which = children[c].which;
       if (at > begin[v]) bars(at) = nodes.height[v];
       if (which < 0) {
-        order(at++) = rows[static_cast<size_t>(-1 - which)];
+        order(at++) = rows[-1 - which];
       } else {
         const auto child = static_cast<size_t>(which);
         begin[child] = at;
@@ -173,9 +173,9 @@ Chains joined(int64_t n, const SortedEdges& edges, Run run) {
 }
 
 // Rows in an order in which every component is an interval, and the bars between them. row_of (n): by position.
-std::vector<int32_t> ordered_rows(const int32_t* row_of, const Chains& chains, const SortedEdges& edges,
-                                  View<double, 1> bars, Run run) {
-  std::vector<int32_t> rows(static_cast<size_t>(bars.shape[0]));
+LargeArray<int32_t> ordered_rows(const int32_t* row_of, const Chains& chains, const SortedEdges& edges,
+                                 View<double, 1> bars, Run run) {
+  auto rows = make_large_array<int32_t>(static_cast<size_t>(bars.shape[0]));
   for_chunks(bars.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     for (auto p = static_cast<int32_t>(begin); p < end; ++p) {
       const int32_t rank = chains.rank(p), edge = chains.edge(p);
@@ -291,9 +291,10 @@ void give_lists(const Lists& lists, const int32_t* row_of, View<int32_t, 2> out,
 void give_links(const SortedEdges& edges, const int32_t* row_of, View<int32_t, 1> links) {
   const int64_t n = links.shape[0];
   struct Row {
-    int32_t other = 0, degree = 0;
+    int32_t other, degree;
   };
-  std::vector<Row> rows(static_cast<size_t>(n));
+  const auto rows = make_large_array<Row>(static_cast<size_t>(n));
+  std::fill_n(rows.get(), n, Row{0, 0});
   const auto at = [&](int32_t p) -> Row& { return rows[static_cast<size_t>(p)]; };
   for (int64_t e = 0; e < edges.count; ++e) {
     const int32_t a = edges.a(e), b = edges.b(e);
@@ -309,14 +310,6 @@ void give_links(const SortedEdges& edges, const int32_t* row_of, View<int32_t, 1
       at(up).other ^= p, --at(up).degree;
       p = up;
     }
-}
-
-// The C library keeps memory that was freed for later, up to twice the largest array that was; results would come on
-// top of it.
-void return_free_memory([[maybe_unused]] int64_t n) {
-#ifdef __GLIBC__
-  if (n >= int64_t{1} << 18) (void)malloc_trim(0);
-#endif
 }
 
 }  // namespace
@@ -353,10 +346,9 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     }
   });
   lists.core.reset();
-  auto sorted = std::make_unique<SortedEdges>(tree.edges, *search, alpha, run);
-  std::vector<TreeEdge>().swap(tree.edges);
+  auto sorted = std::make_unique<SortedEdges>(tree, *search, alpha, run);
+  tree.edges.reset();
   search.reset();
-  return_free_memory(n);
   sorted->sort(run);
   // The chains are joined by one thread; the lists are ordered beside it.
   std::unique_ptr<const Chains> chains;
@@ -369,11 +361,9 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
     }
   });
   lists.own.reset();
-  const std::vector<int32_t> rows = ordered_rows(row_of.get(), *chains, *sorted, bars, run);
+  const auto rows = ordered_rows(row_of.get(), *chains, *sorted, bars, run);
   chains.reset(), sorted.reset(), row_of.reset();
-  return_free_memory(n);
-  arrange(rows, tree_nodes(bars, run), order, bars, run);
-  return_free_memory(n);
+  arrange(rows.get(), tree_nodes(bars, run), order, bars, run);
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "common/parallel.hpp"
 #include "common/union_find.hpp"
@@ -16,7 +17,7 @@ class Boruvka {
  public:
   Boruvka(const ReachabilitySearch& search, const NearestRows& rows, Run run)
       : search_(search), rows_(rows), core_(rows.core), run_(run), n_(search.size()) {
-    tree_.edges.reserve(static_cast<size_t>(std::max<int64_t>(n_ - 1, 0)));
+    tree_.edges = make_large_array<TreeEdge>(static_cast<size_t>(n_));
     component_ = make_large_array<int32_t>(static_cast<size_t>(n_));
   }
 
@@ -49,14 +50,16 @@ class Boruvka {
     });
     for (int64_t p = 0; p < n_; ++p) {
       const int32_t q = ends[static_cast<size_t>(p)];
-      if (q >= 0) tree_.edges.push_back({core_[p], static_cast<int32_t>(p), q});
+      if (q >= 0) add({core_[p], static_cast<int32_t>(p), q});
     }
     components_ = sets.labels(vector_view(component_.get(), n_), run_);
     sizes_.assign(static_cast<size_t>(components_), 0);
     for (int64_t p = 0; p < n_; ++p) ++sizes_[static_cast<size_t>(component_[static_cast<size_t>(p)])];
-    open_.resize(static_cast<size_t>(n_));
-    for (int64_t p = 0; p < n_; ++p) open_[static_cast<size_t>(p)] = static_cast<int32_t>(p);
+    open_ = make_large_array<int32_t>(static_cast<size_t>(n_));
+    for (; open_count_ < n_; ++open_count_) open_[static_cast<size_t>(open_count_)] = static_cast<int32_t>(open_count_);
   }
+
+  void add(TreeEdge edge) { tree_.edges[static_cast<size_t>(tree_.count++)] = edge; }
 
   // Joins every component but the largest with another one; false where none has an edge.
   bool round() {
@@ -65,11 +68,11 @@ class Boruvka {
     const auto largest = static_cast<int32_t>(std::max_element(sizes_.begin(), sizes_.end()) - sizes_.begin());
     search_.leave({component_.get(), core_, rows_.cleared, largest}, least, run_);
     UnionFind<int32_t> sets(components_);
-    const size_t before = tree_.edges.size();
+    const int64_t before = tree_.count;
     for (int32_t c = 0; c < components_; ++c) {
       const auto [key, a, b] = least.edge(c);
       if (c == largest || key == kInfinity) continue;  // what the largest was offered need not be its least edge
-      if (sets.unite(c, component_[static_cast<size_t>(b)])) tree_.edges.push_back({key, a, b});
+      if (sets.unite(c, component_[static_cast<size_t>(b)])) add({key, a, b});
     }
     std::vector<int32_t> label(static_cast<size_t>(components_));
     components_ = sets.labels(vector_view(label.data(), components_), run_);
@@ -80,16 +83,15 @@ class Boruvka {
       for (int64_t p = begin; p < end; ++p)
         component_[static_cast<size_t>(p)] = label[static_cast<size_t>(component_[static_cast<size_t>(p)])];
     });
-    return tree_.edges.size() > before;
+    return tree_.count > before;
   }
 
   // Offers the edges of the lists; a row whose list lies within its component has none any more. Every edge of p has
   // m(p, ·) ≥ c(p), so one that is smaller than what p's component has is not p's; what p would offer to the other side
   // is found there, in a list or by the search.
   void offer_lists(LeastEdges& least) {
-    const auto rows = static_cast<int64_t>(open_.size());
-    std::vector<uint8_t> stays(open_.size());
-    for_chunks(rows, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<uint8_t> stays(static_cast<size_t>(open_count_));
+    for_chunks(open_count_, kGrain, run_, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int32_t p = open_[static_cast<size_t>(i)], here = component_[static_cast<size_t>(p)];
         if (core_[p] >= least.key(here)) {
@@ -108,10 +110,10 @@ class Boruvka {
         }
       }
     });
-    size_t kept = 0;
-    for (size_t i = 0; i < open_.size(); ++i)
-      if (stays[i] != 0) open_[kept++] = open_[i];
-    open_.resize(kept);
+    int64_t kept = 0;
+    for (size_t i = 0; i < stays.size(); ++i)
+      if (stays[i] != 0) open_[static_cast<size_t>(kept++)] = open_[i];
+    open_count_ = kept;
   }
 
   const ReachabilitySearch& search_;
@@ -122,7 +124,8 @@ class Boruvka {
   int64_t components_ = 0;
   LargeArray<int32_t> component_;  // (n)
   std::vector<int64_t> sizes_;     // (components)
-  std::vector<int32_t> open_;      // rows with a list entry in another component
+  LargeArray<int32_t> open_;       // rows with a list entry in another component
+  int64_t open_count_ = 0;
   SpanningTree tree_;
 };
 

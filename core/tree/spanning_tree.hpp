@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "common/large_array.hpp"
 #include "common/run.hpp"
@@ -28,7 +27,8 @@ struct TreeEdge {
 };
 
 struct SpanningTree {
-  std::vector<TreeEdge> edges;  // n − 1, in no order
+  LargeArray<TreeEdge> edges;  // in no order
+  int64_t count = 0;           // n − 1; fewer where distances are infinite
   int64_t rounds = 0;
   int64_t components_after_lists = 0;  // that remained after the free edges
 };
