@@ -12,7 +12,6 @@ from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
 from knoll.density.condensed import Selection
 
-
 _BLOCK = 2**16  # rows that are renumbered at once
 
 
