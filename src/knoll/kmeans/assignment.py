@@ -5,7 +5,7 @@ The only module that knows whether the points are an array or a sparse matrix (c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,39 +110,8 @@ def _exact_scatter(block: Block, origin: Floats, run: Run) -> ExactSums:
 # ---- what a block remembers between steps --------------------------------------------------------------------------
 
 
-class Memory(Protocol):
-    """What one block remembers between steps, so that a step can skip what cannot have changed."""
-
-    @property
-    def labels(self) -> Labels:
-        """The cluster of each row, (n,)."""
-
-    @property
-    def sums(self) -> NDArray[np.int64]:
-        """The exact sums of the clusters."""
-
-    def round_sums(self, out: Floats, threads: int, low: Floats | None = None, /) -> None:
-        """Write the sums, each rounded once, (k·(d+1),), and into `low`, if set, what that leaves, rounded likewise."""
-
-    def round_moved(
-        self,
-        x: Any,
-        weights: Floats | None,
-        rows: NDArray[np.int64],
-        to: Labels,
-        out: Floats,
-        threads: int,
-        low: Floats | None = None,
-        /,
-    ) -> None:
-        """Do the same with `rows` in the clusters `to`; labels and sums stay as they are."""
-
-    def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
-        """Assign every row; return how many labels changed, distances evaluated, rechecks."""
-
-
 class _LabelsOnly:
-    """The memory of sparse rows: their labels, nothing more."""
+    """The memory of sparse rows: their labels, nothing more. The methods are those of `_core.LloydMemory`."""
 
     def __init__(self, n: int, d: int, k: int) -> None:
         self.labels: Labels = np.full(n, -1, dtype=np.int32)
@@ -176,6 +145,10 @@ class _LabelsOnly:
             add_sums(Block(x, weights), labels, self.sums, threads)
         self.labels = labels
         return changed, evaluated, again
+
+
+# What one block remembers between steps, so that a step can skip what cannot have changed.
+Memory: TypeAlias = _core.LloydMemory | _LabelsOnly
 
 
 def memory_for(points: Any, k: int, algorithm: str) -> Memory:
