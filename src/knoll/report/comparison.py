@@ -114,7 +114,7 @@ def comparison_page(
         arrows_note=arrows_note, number=number, profile=_profile(comparison, write),
         explained=explained_view(found, _paints(comparison, colours)), count_word=number_word,
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
-        used=used, omitted=[fact for fact in facts if fact.startswith("left out: ")],
+        used=used, omitted=[fact.rstrip(".") for fact in facts if fact.startswith("left out: ") or fact.endswith(" ignored.")],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
         css=style, css_hash=source_hash(style), script=script, script_hash=source_hash(script),
