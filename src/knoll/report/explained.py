@@ -87,7 +87,7 @@ def _examples(rows: Sequence[ExampleRow]) -> dict[str, Any]:
 
 def _trait(profile: ColumnProfile) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "column": profile.column, "details": _kept_together(profile.details), "effect": f"{profile.effect:.2f}", "used": profile.used,
+        "column": profile.column, "details": _kept_together(profile.details), "used": profile.used,
         "box": None, "bars": None,
     }  # fmt: skip
     if profile.quartiles is not None and profile.others is not None:
