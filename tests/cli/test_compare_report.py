@@ -80,14 +80,14 @@ def read(html):
 
 def test_the_recommendation_is_first(html, found):
     body = html[html.index("<main>") :]
-    assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="pictures"')
+    assert body.index('id="recommendation"') < body.index("<nav") < body.index('id="clusters"')
     for reason in found.recommendation.reasons:
         assert display_names(reason).split("'")[0][:40] in body
     assert found.recommendation.caution in body
 
 
 def test_everything_is_on_the_page(read, found):
-    sections = ["recommendation", "pictures", "clusters", "evidence", "agreement", "relations", "methods",
+    sections = ["recommendation", "clusters", "pictures", "others", "evidence", "agreement", "relations", "methods",
                 "table", "reproduce"]  # fmt: skip
     assert [one for one in read.ids if one in sections] == sections
     assert {f"answer-{method}" for method in found.candidates} <= set(read.ids)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 STEPS = ("explanation", "pictures", "clusters", "relations", "page", "labels", "models")
 _RELATIONS = 0.05  # of the budget goes to the report's certificates,
-_MOST_SECONDS = 6.0  # and no more than this; the same for refits of the recommended model
+_MOST_SECONDS = 6.0  # and no more than this
+_REFITS = 0.25  # of the budget, at most, goes to refits of the recommended model
 _RESAMPLES = 10  # refits, for the stability of each cluster
 
 
@@ -52,7 +53,7 @@ def write_results(
     step("explanation")
     explanation = found.explain(
         names=names, ids=table.rows if table.ids is None else table.ids, resamples=0 if hurried else _RESAMPLES,
-        seconds=min(_MOST_SECONDS, _RELATIONS * found.budget),
+        seconds=_REFITS * found.budget,
     )  # fmt: skip
     page = comparison_page(
         found, table.X, name=Path(table.name).name, ids=table.rows if table.ids is None else table.ids,

@@ -92,15 +92,15 @@ def explain(
     Examples
     --------
     >>> import knoll
-    >>> table = {"spend": [10.0, 12.0, 11.0, 95.0, 90.0, 99.0], "visits": [9, 8, 9, 1, 2, 1]}
-    >>> found = knoll.explain([0, 0, 0, 1, 1, 1], table)
+    >>> table = {"spend": [10.0, 12.0, 95.0, 90.0] * 8, "visits": [9, 8, 1, 2] * 8}
+    >>> found = knoll.explain([0, 0, 1, 1] * 8, table)
     >>> found.names
     {0: 'low spend, many visits', 1: 'high spend, few visits'}
     >>> print(found.to_sql())
     CASE
-      WHEN ("spend" <= 50 OR "spend" IS NULL)
-        THEN 0
-      ELSE 1
+      WHEN "visits" <= 5
+        THEN 1
+      ELSE 0
     END
     """
     if hasattr(labels, "candidates") and hasattr(labels, "explain"):  # the result of a comparison

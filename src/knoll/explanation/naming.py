@@ -70,7 +70,7 @@ def _adjective(trait: ColumnProfile, column: AnyColumn) -> tuple[str, str]:
     if column.type in ("date", "time"):
         words = {"high": "late", "low": "early", "medium": "medium", "extreme": "early or late"}
     elif _countable(column, name):
-        words = {"high": "many", "low": "few", "medium": "a medium number of", "extreme": "few or many"}
+        words = {"high": "many", "low": "few", "medium": "some", "extreme": "few or many"}
     else:
         words = {"high": "high", "low": "low", "medium": "medium", "extreme": "extreme"}
     return words.get(trait.direction, ""), name

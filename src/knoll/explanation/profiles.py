@@ -247,10 +247,6 @@ def _level_words(column: CategoryColumn, facts: dict[str, Any]) -> tuple[str, st
         return f"{column.name} missing", "no value"
     alone = facts["effect"] == 0 and all(level.others == 0 for level in levels)
     gained = [level for level in levels if level.share > level.others][:_LEVELS] or list(levels[:1])
-    if column.type == "boolean":
-        gained = [next(level for level in levels if level.value == column.levels[-1])] if any(
-            level.value == column.levels[-1] for level in levels
-        ) else gained  # fmt: skip
     parts = [_one_level(level, alone) for level in gained]
     return f"{column.name} {parts[0]}", ", ".join(parts)
 

@@ -32,7 +32,7 @@ _INDICATORS = 24  # levels of a category that may be split on, the most frequent
 _LEAST_LEAF = 0.005  # of the weight, or a quarter of the smallest cluster
 _GAIN = 0.01  # of the weight: a split must give so much of it its cluster, or give a cluster its only leaf
 _DIGITS = 2  # of a threshold: one with more may be moved to a rounder number nearby,
-_SLACK = 0.002  # across so many of the rows at its node
+_SLACK = 0.005  # across so many of the rows at its node
 _DATES = (-354_285.0, 2_932_896.0)  # years 1000 to 9999: dates in these are ordered as their texts are
 
 

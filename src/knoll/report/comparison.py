@@ -114,12 +114,17 @@ def comparison_page(
         arrows_note=arrows_note, number=number, profile=_profile(comparison, write),
         explained=explained_view(found, _paints(comparison, colours)), count_word=number_word,
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
-        used=used, omitted=[fact for fact in facts if fact.startswith("left out: ")],
+        used=used, omitted=_omitted(facts),
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
         css=style, css_hash=source_hash(style), script=script, script_hash=source_hash(script),
         seconds=f"{comparison.seconds:.1f}",
     )  # fmt: skip
+
+
+def _omitted(facts: Sequence[str]) -> list[str]:
+    """Return what the first lines say about columns that are not used."""
+    return [fact.rstrip(".") for fact in facts if fact.startswith("left out: ") or fact.endswith(" ignored.")]
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ def _card(cluster: Cluster, colour: str) -> dict[str, Any]:
         "share": share(cluster.share), "stability": _stability(cluster.stability),
         "traits": [_trait(one) for one in traits[:_TRAITS]], "more_traits": max(0, len(traits) - _TRAITS),
         "rules": [
-            {"conditions": rule.conditions, "coverage": share(rule.coverage), "precision": share(rule.precision)}
+            {"conditions": rule.conditions, "coverage": _kept_together(share(rule.coverage)),
+             "precision": _kept_together(share(rule.precision))}
             for rule in cluster.rules[:_RULES]
         ],
         "more_rules": max(0, len(cluster.rules) - _RULES),
@@ -86,7 +87,7 @@ def _examples(rows: Sequence[ExampleRow]) -> dict[str, Any]:
 
 def _trait(profile: ColumnProfile) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "column": profile.column, "details": profile.details, "effect": f"{profile.effect:.2f}", "used": profile.used,
+        "column": profile.column, "details": _kept_together(profile.details), "used": profile.used,
         "box": None, "bars": None,
     }  # fmt: skip
     if profile.quartiles is not None and profile.others is not None:
@@ -95,6 +96,11 @@ def _trait(profile: ColumnProfile) -> dict[str, Any]:
         best = profile.levels[0]
         found["bars"] = [round(100 * best.share, 1), round(100 * best.others, 1)]
     return found
+
+
+def _kept_together(text: str) -> str:
+    """Keep a number and its percent sign on one line."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _box(here: Sequence[float], others: Sequence[float]) -> list[list[float]] | None:
