@@ -215,12 +215,13 @@ def refuse_masked(data: Any, name: str) -> None:
         )
 
 
-def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0) -> None:
+def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0, names: Any = None) -> None:
     """Raise BadData if a point is not finite: scikit-learn's first sentence, then row and column, then the remedy.
 
     Its further sentences recommend estimators for supervised learning.
 
-    `first_row` is the number of the first of these points where they are one block of several.
+    `first_row` is the number of the first of these points where they are one block of several. `names` are those of the
+    columns where the estimator does not know them.
     """
     try:
         with np.errstate(all="ignore"):
@@ -228,7 +229,7 @@ def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0)
                 points, input_name="X", estimator_name=None if estimator is None else type(estimator).__name__
             )
     except ValueError as error:
-        location = _first_not_finite(points, getattr(estimator, "feature_names_in_", None), first_row)
+        location = _first_not_finite(points, getattr(estimator, "feature_names_in_", names), first_row)
         raise BadData(f"{str(error).splitlines()[0]}\n{location}") from None
 
 

@@ -57,8 +57,10 @@ def test_files_give_the_bits_of_the_table(tmp_path, form):
     X = rows()
     model = fit(write(tmp_path, form, X))
     same(model, KMeans(3, random_state=0).fit(X))
-    names = ["column 1", "column 2"] if form == "npy" else ["height", "width"]
-    assert model.feature_names_in_.tolist() == names
+    blocks = knoll.blocks.open(write(tmp_path, form, X))
+    assert blocks.columns == (("column 1", "column 2") if form == "npy" else ("height", "width"))
+    labels = np.concatenate([model.predict(block) for block in blocks()])
+    np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit(X).labels_)
 
 
 @pytest.mark.parametrize("estimator", [Gaussian(), GaussianMixture(2, random_state=0, max_iter=3, tol=0.5)])

@@ -79,6 +79,7 @@ class BlockSource:
                 f"got {make_blocks!r:.60}. For a list of arrays: fit_blocks(lambda: arrays)."
             )
         self._make, self._estimator = make_blocks, estimator
+        self.names = getattr(make_blocks, "columns", None)  # of the columns, where the blocks are those of a table
         self._last: Any = None  # what the last call returned: an iterator returned twice is used up
         self._rows: int | None = None  # of a whole pass
         self.dtype: Any = None
@@ -97,17 +98,12 @@ class BlockSource:
                 "Return a fresh one each time: a generator function, or lambda: open_again()."
             )
         self._last = blocks
-        row, names = 0, getattr(self._make, "columns", None)
+        row = 0
         for number, item in enumerate(blocks):
             X, sample_weight = self._pair(item, number)
             if getattr(X, "ndim", None) == 2 and X.shape[0] == 0:
                 continue
-            if names is None or row == 0:
-                points = check_points(X, estimator=self._estimator, reset=row == 0, finite=False)
-            else:  # arrays of the columns that have been named
-                points = check_points(X, finite=False)
-            if names is not None and row == 0:
-                self._estimator.feature_names_in_ = np.array(names, dtype=object)
+            points = check_points(X, estimator=self._estimator, reset=row == 0, finite=False)
             weights = check_weights(sample_weight, len(points), owner=self._owner, first_row=row, nonzero=False)
             self.dtype = points.dtype if row == 0 else self.dtype
             row += len(points)

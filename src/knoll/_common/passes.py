@@ -214,6 +214,7 @@ class LocalPasses:
         memory: int | None = None,
     ) -> None:
         self._source, self._prepare = source, prepare
+        self.names = getattr(source, "names", None)  # of the columns, for messages
         self.dtype, self.threads = dtype, threads
         self._budget = Budget(free_memory() // _SHARE if memory is None else memory)
         self._memories: dict[int, Memory] = {}
@@ -269,10 +270,10 @@ def open_passes(make_blocks: Any, estimator: Any, threads: int, engine: Engine |
 
 def refuse_not_finite_rows(passes: Passes, estimator: Any) -> None:
     """Name the first row that is not finite by its number among all, as `refuse_not_finite` does."""
-    row = 0
+    row, names = 0, getattr(passes, "names", None)
     for rows, first, bad in passes.map(_not_finite, None):
         if len(bad):
-            refuse_not_finite(bad, estimator, first_row=row + first)
+            refuse_not_finite(bad, estimator, first_row=row + first, names=names)
         row += rows
 
 

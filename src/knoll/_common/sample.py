@@ -28,6 +28,7 @@ __all__ = ["Sketch", "draw_sample", "row_hashes"]
 
 _HEAVY = 4096  # a row of at least this part of the total weight belongs to every sample
 _CANDIDATES = 2 * _HEAVY  # of those: twice as many as there can be, so that rounded counts miss none
+_LARGEST = np.uint64(2**64 - 1)
 _MULTIPLIERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -101,6 +102,11 @@ class DistinctRows:
         chosen = order[first]
         return DistinctRows(hashes[chosen], points[chosen], self.weights.join(other.weights, group, len(first)))
 
+    def below(self, bound: np.uint64) -> DistinctRows:
+        """Return those of a hash up to this one."""
+        count = int(np.searchsorted(self.hashes, bound, side="right"))
+        return self if count == len(self.hashes) else self.first(count)
+
     def first(self, size: int) -> DistinctRows:
         """Return those of smallest hash."""
         kept = np.arange(min(size, len(self.hashes)))
@@ -150,13 +156,20 @@ class Sketch:
     mass: ExactSums  # 1: the weight of all rows
     frequent: Frequent
 
+    @property
+    def bound(self) -> np.uint64:
+        """The largest hash that a row of the sample may have."""
+        return self.rows.hashes[-1] if len(self.rows.hashes) == self.size else _LARGEST
+
     def merge(self, other: Sketch) -> Sketch:
         """Join two sketches of one size; neither is changed."""
-        rows = self.rows.merge(other.rows)
+        mine, theirs = self.rows.below(other.bound), other.rows.below(self.bound)
+        rows = mine.merge(theirs)
+        left_out = len(mine.hashes) < len(self.rows.hashes) or len(theirs.hashes) < len(other.rows.hashes)
         return Sketch(
             self.size,
             rows.first(self.size) if len(rows.hashes) > self.size else rows,
-            self.complete and other.complete and len(rows.hashes) <= self.size,
+            self.complete and other.complete and not left_out and len(rows.hashes) <= self.size,
             self.mass.merge(other.mass),
             self.frequent.merge(other.frequent),
         )
