@@ -315,6 +315,10 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     yield Seed("inner_prominences", (partitions, edges, np.linspace(1, 0, 39), np.ones(40), shares, found, 1))
     cuts = np.empty((5, 40), np.uint8), np.empty((5, 4))
     yield Seed("inner_cuts", (begin.astype(np.int64), column, np.abs(value), x, partitions, 3, *cuts, 2))
+    columns = np.ascontiguousarray(x.T), np.ones((x.shape[1], 40)), np.ones(x.shape[1], np.uint8)
+    typed = (*columns, partitions, np.zeros(40, np.int32), x[:3].copy(), partitions.T[:3].copy(), 0.5)
+    yield Seed("prototype_distances", (*typed, np.empty((3, 40)), 2))
+    yield Seed("prototype_assign", (*typed, np.empty(40, np.int64), np.empty(40), 1))
     square = x[:12, :1] + x[:12, :1].T
     yield Seed("tridiagonalise", (square, np.empty(12), np.empty(11), np.empty(11), np.empty((11, 12))))
     factor = Seed("SparseCholesky", (np.arange(0, 81, 2), np.repeat(np.arange(40, dtype=np.int32), 2), np.ones(80)))

@@ -32,6 +32,8 @@ struct SharedToken {
   std::shared_ptr<CancelToken> token = std::make_shared<CancelToken>();
 };
 
+void bind_prototypes(nb::module_& m);  // prototypes.cpp
+
 static void bind_cancel(nb::module_& m) {
   nb::exception<Cancelled>(m, "Cancelled", PyExc_RuntimeError).doc() =
       "A computation was stopped by a token, from another thread or by its deadline.";
@@ -250,6 +252,7 @@ NB_MODULE(_core, m) {
       nb::arg("x"), nb::arg("y").noconvert(), "y = log(x).");
 
   bind_kmeans(m);
+  bind_prototypes(m);
   bind_mixture(m);
   bind_mixed(m);
   bind_index(m);

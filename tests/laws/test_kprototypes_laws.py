@@ -175,3 +175,20 @@ def test_what_is_wrong_is_named():
         fitted(table(), gamma=-1.0)
     with pytest.warns(ConvergenceWarning, match="Increase max_iter"):
         fitted(table(), max_iter=1)
+
+
+def test_distances_are_sums_column_by_column():
+    """To the bit, with missing values, for any number of threads and rows that fill no block."""
+    rows = table(1300, seed=5)
+    model = fitted(rows, k=4)
+    expected = np.zeros((len(rows), 4))
+    for c in range(4):
+        for j in range(3):
+            expected[:, c] += np.where(np.isnan(rows[:, j]), 0.0, (rows[:, j] - model.cluster_means_[c, j]) ** 2)
+        levels = [model.categories_[j][model.cluster_modes_[c, j]] for j in range(3)]
+        differ = ((rows[:, 3:] != levels) & ~np.isnan(rows[:, 3:])).sum(axis=1)
+        expected[:, c] += model.gamma_ * differ
+    for threads in (1, 2, 5):
+        model.set_params(n_jobs=threads)
+        np.testing.assert_array_equal(model.transform(rows), expected)
+        np.testing.assert_array_equal(model.predict(rows), expected.argmin(axis=1))

@@ -430,20 +430,21 @@ class DBSCAN(ClusterMixin, Estimator):
         if n < _WARNED_FROM:
             return
         found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
+        eps = self.eps if isinstance(self.eps, str) else f"{self.eps:g}"
         if search.takes_estimate():
             suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
         else:
             suggestion = f"sorted distances to the {self.min_samples}th neighbour show a range of values."
         if found == 0:
             text = (
-                f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={self.eps}. "
+                f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={eps}. "
                 f"Take a larger eps or a smaller min_samples; {suggestion}"
             )
         elif found == 1 and clusters.labels.min() == 0:
-            text = f"all {n} points are in one cluster. If you expected more, eps={self.eps} is too large; {suggestion}"
+            text = f"all {n} points are in one cluster. If you expected more, eps={eps} is too large; {suggestion}"
         elif n_core < _FEW * n and self._formulation().warns_of_few_core:
             text = (
-                f"only {n_core} of {n} points are core points. eps={self.eps} is too small for "
+                f"only {n_core} of {n} points are core points. eps={eps} is too small for "
                 f"min_samples={self.min_samples}; {suggestion}"
             )
         else:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
+from knoll import _core
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
 from knoll._common.mixed_estimator import MixedEstimator
@@ -27,7 +28,6 @@ from knoll.validation import N_JOBS, RANDOM_STATE, VERBOSE, Choice, Number, draw
 
 __all__ = ["KPrototypes"]
 
-_BLOCK = 8192  # rows at a time
 _ORDINARY = 100  # numbers within 2^±100 keep their unit
 _MOST = 2.0**400  # in units of the numbers, whose squares are nothing beside it
 _START = 3  # purpose of the random numbers of a start, numbered as in the core
@@ -35,39 +35,40 @@ _START = 3  # purpose of the random numbers of a start, numbered as in the core
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows as the steps read them, column by column; numbers have 0 where a value is missing, codes the last level."""
+    """Rows as the core reads them, column by column; numbers have 0 where a value is missing, codes the last level."""
 
     y: Floats  # (p, n)
     observed: Floats  # (p, n) 1 or 0
-    complete: list[bool]  # (p) whether a column has every value
-    codes: NDArray[Any]  # (q, n) the number of levels: missing
+    whole: NDArray[np.uint8]  # (p,) whether a column has every value
+    codes: Codes  # (q, n) the number of levels: missing
     sizes: Ints  # (q,)
-    gaps: NDArray[Any]  # (n,) how many categories are missing
+    gaps: Codes  # (n,) how many categories are missing
     weights: Floats  # (n,)
+    threads: int
 
     @classmethod
-    def of(cls, table: MixedTable, weights: Floats | None, exponent: int) -> _Rows:
+    def of(cls, table: MixedTable, weights: Floats | None, exponent: int, threads: int) -> _Rows:
         missing = np.isnan(table.numeric)
         y = np.where(missing, 0.0, times_power(table.numeric, -exponent)).T
-        observed = np.ascontiguousarray(~missing.T, dtype=np.float64)
         codes = np.where(table.codes < 0, table.sizes, table.codes).T
-        narrow = np.int16 if table.sizes.max(initial=0) < np.iinfo(np.int16).max else np.int32
-        counter = np.int8 if len(table.sizes) < np.iinfo(np.int8).max else np.int32
-        gaps = (table.codes < 0).sum(axis=1).astype(counter)
-        each = np.ones(len(table)) if weights is None else weights
-        complete = [not column.any() for column in missing.T]
         return cls(
-            np.ascontiguousarray(y), observed, complete, np.ascontiguousarray(codes, narrow), table.sizes, gaps, each
+            y=np.ascontiguousarray(y),
+            observed=np.ascontiguousarray(~missing.T, dtype=np.float64),
+            whole=(~missing.any(axis=0)).astype(np.uint8),
+            codes=np.ascontiguousarray(codes, np.int32),
+            sizes=table.sizes,
+            gaps=(table.codes < 0).sum(axis=1).astype(np.int32),
+            weights=np.ones(len(table)) if weights is None else weights,
+            threads=threads,
         )
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def block(self, begin: int) -> _Rows:
-        """Return some rows from this one on."""
-        rows = slice(begin, begin + _BLOCK)
-        y, observed, codes = self.y[:, rows], self.observed[:, rows], self.codes[:, rows]
-        return _Rows(y, observed, self.complete, codes, self.sizes, self.gaps[rows], self.weights[rows])
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the core takes."""
+        return self.y, self.observed, self.whole, self.codes, self.gaps
 
 
 @dataclass(frozen=True)
@@ -89,33 +90,15 @@ class _Run:
 
 def costs(rows: _Rows, means: Floats, modes: Codes, gamma: float) -> Floats:
     """Return the partial distance of each row to each prototype, (k, n): columns are added one by one."""
-    cost = np.zeros((len(means), len(rows)))
-    away, differs = np.empty(len(rows)), np.empty(len(rows), dtype=np.bool_)
-    for c in range(len(means)):
-        for j, values in enumerate(rows.y):
-            np.subtract(values, means[c, j], out=away)
-            np.square(away, out=away)
-            if not rows.complete[j]:
-                away *= rows.observed[j]
-            cost[c] += away
-        if not len(rows.sizes):
-            continue
-        count = -rows.gaps  # what is missing differs from every mode
-        for j, codes in enumerate(rows.codes):
-            np.not_equal(codes, modes[c, j].astype(codes.dtype), out=differs)
-            count += differs.view(np.int8)
-        cost[c] += gamma * count.astype(np.float64)
-    return cost
+    found = np.empty((len(means), len(rows)))
+    _core.prototype_distances(*rows.arrays, means, modes, gamma, found, rows.threads)
+    return found
 
 
 def assign(rows: _Rows, means: Floats, modes: Codes, gamma: float) -> tuple[Ints, Floats]:
     """Return the nearest prototype of each row, ties to the lowest number, and its distance."""
-    n = len(rows)
-    labels, least = np.empty(n, dtype=np.int64), np.empty(n)
-    for begin in range(0, n, _BLOCK):
-        cost = costs(rows.block(begin), means, modes, gamma)
-        labels[begin : begin + _BLOCK] = cost.argmin(axis=0)
-        cost.min(axis=0, out=least[begin : begin + _BLOCK])
+    labels, least = np.empty(len(rows), dtype=np.int64), np.empty(len(rows))
+    _core.prototype_assign(*rows.arrays, means, modes, gamma, labels, least, rows.threads)
     return labels, least
 
 
@@ -125,8 +108,8 @@ def update(rows: _Rows, labels: Ints, means: Floats, modes: Codes) -> tuple[Floa
     new_means, new_modes = means.copy(), modes.copy()
     whole = np.bincount(labels, rows.weights, minlength=k)
     for j, values in enumerate(rows.y):
-        counted = rows.weights if rows.complete[j] else rows.weights * rows.observed[j]
-        mass = whole if rows.complete[j] else np.bincount(labels, counted, minlength=k)
+        counted = rows.weights if rows.whole[j] else rows.weights * rows.observed[j]
+        mass = whole if rows.whole[j] else np.bincount(labels, counted, minlength=k)
         away = values - means[labels, j]  # about the old mean: equal values have themselves for a mean
         sums = np.bincount(labels, counted * away, minlength=k)
         new_means[:, j] += np.divide(sums, mass, where=mass > 0, out=np.zeros(k))
@@ -292,7 +275,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         heavy = 0 if weights is None else weight_exponent(float(weights.max()))
         found = canonical(table, times_power(weights, -heavy), threads)
         exponent = _exponent(table.numeric)
-        rows = _Rows.of(found.table, found.weights, exponent)
+        rows = _Rows.of(found.table, found.weights, exponent, threads)
         gamma = _balance(rows) if self.gamma is None else float(times_power(float(self.gamma), -2 * exponent))
         gamma = min(gamma, _MOST)
         best = self._best(rows, gamma, seed)
@@ -451,7 +434,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _in_units(self, table: MixedTable) -> tuple[_Rows, Floats, float, int]:
         exponent = int(self.unit_exponent_)
         means = np.asarray(times_power(np.asarray(self.cluster_means_, dtype=np.float64), -exponent))
-        return _Rows.of(table, None, exponent), means, float(self.unit_gamma_), exponent
+        return _Rows.of(table, None, exponent, self._threads()), means, float(self.unit_gamma_), exponent
 
     def _assigned(self, table: MixedTable) -> tuple[Ints, Floats]:
         rows, means, gamma, _ = self._in_units(table)
@@ -506,8 +489,7 @@ def _start(rows: _Rows, gamma: float, k: int, init: str, generator: np.random.Ge
             continue
         drawn = np.searchsorted(ends, generator.random(2 + int(math.log(k))) * ends[-1], side="right")
         drawn = np.minimum(drawn, n - 1)
-        blocks = [costs(rows.block(i), *_as_prototypes(rows, drawn, mean, mode), gamma) for i in range(0, n, _BLOCK)]
-        trial = np.minimum(np.hstack(blocks), least)  # (trials, n)
+        trial = np.minimum(costs(rows, *_as_prototypes(rows, drawn, mean, mode), gamma), least)  # (trials, n)
         best = int((trial @ rows.weights).argmin())
         least = trial[best]
         chosen.append(int(drawn[best]))
