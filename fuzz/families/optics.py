@@ -116,7 +116,7 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
     """scikit-learn's ordering and labels on the same distances, where no two of them are close.
 
     Rows nearer than the core distance c of the row p before them tie, max(c, d) = c, the row at c itself included. From
-    points scikit-learn computes c and d by two formulas, so that this row may come later by a unit of rounding; from a
+    points scikit-learn computes c and d by two formulas, so that by rounding this row may come later; from a
     matrix both are one number, and the lower row comes first, as here.
     """
     if not case.ordinary or case.X.dtype != np.float64 or case.table.shape not in ("cloud", "blobs"):
