@@ -113,13 +113,18 @@ def a_cut_is_the_rule(case: Case, model: Any) -> str | None:
 
 
 def scikit_learn_agrees(case: Case, model: Any) -> str | None:
-    """scikit-learn's ordering and labels, where no two reachabilities are close."""
+    """scikit-learn's ordering and labels on the same distances, where no two of them are close.
+
+    Rows nearer than the core distance c of the row p before them tie, max(c, d) = c, the row at c itself included. From
+    points scikit-learn computes c and d by two formulas, so that by rounding this row may come later; from a
+    matrix both are one number, and the lower row comes first, as here.
+    """
     if not case.ordinary or case.X.dtype != np.float64 or case.table.shape not in ("cloud", "blobs"):
         return None
     if _metric(case) != "euclidean" or len(case.X) < int(model.min_samples):
         return None
-    X = case.X - case.X.mean(axis=0)
-    gaps = np.sort(_distances(case)[np.triu_indices(len(X), 1)])
+    distances = _distances(case)
+    gaps = np.sort(distances[np.triu_indices(len(distances), 1)])
     if (
         len(gaps) < 1
         or (np.diff(gaps) <= 1e-7 * gaps[-1]).any()
@@ -128,10 +133,9 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
         return None
     options = {name: value for name, value in case.parameters.items() if name != "n_jobs"}
     with quiet():
-        peer = Peer(**options).fit(X)
-    if int(model.min_samples) > 2:  # rows nearer than the core distance of the row before them tie: max(c, d) = c
-        same = np.allclose(model.core_distances_, peer.core_distances_, rtol=1e-9)
-        return None if same else "core_distances_ differ from scikit-learn's"
+        peer = Peer(**(options | {"metric": "precomputed"})).fit(distances)
+    if not np.allclose(model.core_distances_, peer.core_distances_, rtol=1e-9):
+        return "core_distances_ differ from scikit-learn's"
     if not np.array_equal(model.ordering_, peer.ordering_):
         return "ordering_ differs from scikit-learn's"
     with np.errstate(all="ignore"):

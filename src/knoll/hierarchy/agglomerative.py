@@ -87,6 +87,10 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
     a time, because the cost of a merged cluster to a third one is never below the lesser of its parts'. Ward's
     searches go through a kd-tree of the means.
 
+    Rows that single linkage joins at one height join at once; an `n_clusters` that divides such a tie takes them in the
+    order of the density tree, where two rows may come together before the row that links them. A `distance_threshold`
+    never divides a tie.
+
     References
     ----------
     Ward: Hierarchical grouping to optimize an objective function (JASA 1963). Murtagh: A survey of recent advances in
