@@ -1,6 +1,6 @@
 """How many splits of a density tree are ties, and what shuffled rows change: ``python -m benchmarks.ties``.
 
-A split is a node with at least two children of ``min_cluster_size`` rows. Where it has a third child at the same height,
+A split is a node with at least two children of ``min_cluster_size`` rows. Where it has a third child at its height,
 a tree of binary joins takes them in some order, and parts that are too small to be clusters may be counted with one or
 the other. Labels are compared after the best matching of clusters.
 
