@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,8 @@ def tables() -> dict[str, np.ndarray]:
         "wide": rng.normal(size=(150, 24)),
         "tiny": 1e-140 * rng.normal(size=(150, 2)),
         "huge": 1e140 * rng.normal(size=(150, 2)),
+        "least": 1e-300 * rng.normal(size=(150, 2)),
+        "most": 1e300 * rng.uniform(-1, 1, size=(150, 2)),
         "float32": rng.normal(size=(300, 2)).astype(np.float32),
         "two": np.array([[0.0], [1.0]]),
         "one": np.array([[3.0, 4.0]]),
@@ -74,6 +78,29 @@ def test_a_cut_is_dbscan_in_every_metric(metric):
             np.testing.assert_array_equal(tree.cut(eps, border=border), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_cut_of_directions_is_dbscan(dtype):
+    rng = np.random.default_rng(4)  # so many columns that the tree is found by tiles of unit vectors
+    X = (rng.normal(size=(6, 80))[rng.integers(0, 6, 400)] + rng.normal(size=(400, 80))).astype(dtype)
+    X[7], X[9], X[11] = 0, X[8], 2 * X[10]
+    tree = DensityTree(4, metric="cosine").fit(X)
+    for eps in radii(tree, 30):
+        for border in ("closest", "noise"):
+            expected = DBSCAN(eps, min_samples=4, border=border, metric="cosine").fit_predict(X)
+            np.testing.assert_array_equal(tree.cut(eps, border=border), expected)
+
+
+def test_a_long_chain_is_dbscan():
+    X = np.random.default_rng(5).permutation(10**5).astype(float)[:, None] ** 1.5
+    tree = DensityTree(3).fit(X)
+    for eps in np.quantile(tree.bars_[1:], [0.001, 0.1, 0.5, 0.9, 1.0]):
+        for border in ("closest", "noise"):
+            expected = DBSCAN(eps, min_samples=3, border=border).fit_predict(X)
+            np.testing.assert_array_equal(tree.cut(eps, border=border), expected)
+    assert tree.eom(5).max() >= 0
+    assert tree.to_scipy().shape == (10**5 - 1, 4)
+
+
 @pytest.mark.parametrize("name", ["normal", "moons", "blobs", "lattice", "duplicates", "equal", "wide", "two"])
 @pytest.mark.parametrize("min_samples", [1, 2, 4])
 def test_heights_are_those_of_the_reference(name, min_samples):
@@ -112,9 +139,9 @@ def test_neither_the_order_of_rows_nor_threads_matter(name):
     eps = float(np.median(tree.bars_[tree.bars_ > 0]))
     answers = [tree.eom(8), tree.leaves(8), tree.cut(eps), tree.outliers(8)]
     rng = np.random.default_rng(0)
-    for repetition in range(20):
-        order = rng.permutation(len(X))
-        other = DensityTree(5, n_jobs=(1, 2, 3, 8)[repetition % 4]).fit(X[order])
+    orders = [rng.permutation(len(X)) for _ in range(20)]
+    for order, threads in itertools.product(orders, (1, 2, 3, 8)):
+        other = DensityTree(5, n_jobs=threads).fit(X[order])
         found = [other.eom(8), other.leaves(8), other.cut(eps), other.outliers(8)]
         for mine, its in zip(answers[:3], found[:3], strict=True):
             pairs = set(zip(mine[order].tolist(), its.tolist(), strict=True))

@@ -68,7 +68,7 @@ def chart(evidence: Evidence, *, log: bool = False, most: int = _MAX_POINTS) -> 
             (across(value), text)
             for value, text in (log_ticks(10**x0, 10**x1) if log else _ticks(x0, x1, 8, whole=_whole(x)))
         ],
-        "y_ticks": [(down(value), text) for value, text in _ticks(y0, y1, 4)],
+        "y_ticks": [(down(value), text) for value, text in _ticks(y0, y1, 4, whole=_whole(finite))],
         "chosen": across(evidence.chosen),
         "chosen_y": None if height is None else down(height),
         "plot": (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM),
