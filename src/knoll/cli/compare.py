@@ -34,7 +34,8 @@ EMBEDDED = "iris"
 @_options.columns()
 @_options.header()
 @_options.scale(default="auto")
-@click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared(mixed=True))}; all that suit the table if not given.")
+@click.option("--methods", metavar="A,B,…",
+              help=f"Some of {', '.join(compared(mixed=True))}; all that suit the table if not given.")  # fmt: skip
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
               "recommended.")  # fmt: skip
 @_options.types()
