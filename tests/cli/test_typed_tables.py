@@ -122,6 +122,18 @@ def test_predict_reproduces_the_labels(table, results, call, tmp_path):
         assert pd.read_csv(out)["label"].tolist() == labels[method].tolist()
 
 
+@pytest.mark.parametrize(("method", "number"), [("mixed-mixture", "n_components"), ("k-prototypes", "n_clusters")])
+def test_methods_for_mixed_tables_are_fitted_and_predict(table, tmp_path, call, method, number):
+    """Categories as codes, missing values as they are, from the file of the model."""
+    model, labels, out = (tmp_path / name for name in ("model.knoll", "labels.csv", "again.csv"))
+    options = ("--missing", "model", "--param", f"{number}=4", "--out", model, "--labels", labels, "--quiet")
+    assert call("fit", method, table[0], *options)[0] == 0
+    made = models.read(model).preparation
+    assert (made.encoding, made.missing, models.inspect(model).format) == ("codes", "model", "4.0")
+    assert call("predict", model, table[0], "--out", out, "--quiet")[0] == 0
+    assert pd.read_csv(out)["label"].tolist() == pd.read_csv(labels)["label"].tolist()
+
+
 def test_new_rows_have_a_defined_answer(table, results, call, tmp_path):
     """An unknown category and a missing value count as missing; a cell of another type is an error."""
     rows, _ = customers(n=6, missing=0.0, seed=1)

@@ -21,7 +21,7 @@ def parse_methods(text: str | None) -> list[str] | None:
     """Parse names of methods, gmm among them; None is all."""
     if text is None:
         return None
-    known = compared()
+    known = compared(mixed=True)
     names = [_full_name(name.strip()) for name in text.split(",") if name.strip()]
     for name in names:
         if name not in known:

@@ -32,7 +32,8 @@ EMBEDDED = "iris"
 @_options.columns()
 @_options.header()
 @_options.scale(default="auto")
-@click.option("--methods", metavar="A,B,…", help=f"Some of {', '.join(compared())}; all if not given.")
+@click.option("--methods", metavar="A,B,…",
+              help=f"Some of {', '.join(compared(mixed=True))}; all that suit the table if not given.")  # fmt: skip
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
               "recommended.")  # fmt: skip
 @_options.types()
@@ -156,7 +157,7 @@ def _names(requested: list[str] | None, form: str) -> list[str]:
     from knoll.cli._compare_options import ALTERNATIVES
     from knoll.cli._manifest import SUMMARY
 
-    models = (f"models/{name}.knoll" for name in (*(requested or compared()), *ALTERNATIVES))
+    models = (f"models/{name}.knoll" for name in (*(requested or compared(mixed=True)), *ALTERNATIVES))
     return [SUMMARY, "report.html", f"labels.{form}", *models]
 
 

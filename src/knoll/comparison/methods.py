@@ -163,7 +163,7 @@ def numbers_to_try(name: str, numbers: Sequence[int], overrides: Mapping[str, An
 class MixtureProposer(Proposer):
     """Mixtures of three covariance types, and the best of them by BIC with components joined one after the other."""
 
-    estimator = GaussianMixture
+    estimator: ClassVar[Any] = GaussianMixture
     prefix: ClassVar[str] = "mixture"  # of its sources
 
     def types(self, subsample: Subsample) -> Sequence[str]:

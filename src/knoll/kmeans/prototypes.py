@@ -54,7 +54,7 @@ class _Rows:
         return cls(
             y=np.ascontiguousarray(y),
             observed=np.ascontiguousarray(~missing.T, dtype=np.float64),
-            whole=(~missing.any(axis=0)).astype(np.uint8),
+            whole=np.asarray(~missing.any(axis=0), dtype=np.uint8),
             codes=np.ascontiguousarray(codes, np.int32),
             sizes=table.sizes,
             gaps=(table.codes < 0).sum(axis=1).astype(np.int32),

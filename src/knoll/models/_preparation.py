@@ -268,7 +268,7 @@ class Preparation:
     def plain(self) -> dict[str, Any]:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
-        types = {} if self.schema is None else {"types": self.schema.plain()}
+        types: dict[str, Any] = {} if self.schema is None else {"types": self.schema.plain()}
         if self.encoding != "indicators":
             types |= {"encoding": self.encoding, "loadings": [list(row) for row in self.loadings]}
         return {"scale": self.scale, "missing": self.missing, **lists, **types}
