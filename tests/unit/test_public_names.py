@@ -17,7 +17,8 @@ PUBLIC = {
     "knoll": """
         AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
         KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ compare comparison
-        datasets exceptions explain explanation kernels load metrics models plots reference relations save scales show_build tuning
+        datasets exceptions explain explanation kernels load metrics models plots reference relations save scales
+        show_build tuning
     """,
     "knoll.comparison": """
         Agreement Alternative Candidate Comparison Event Evidence Failure Recommendation Shortcut compare

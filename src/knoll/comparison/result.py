@@ -248,7 +248,7 @@ class Comparison:
 
         chosen = self.answers().get(self.recommendation.method if method is None else method)
         if chosen is None:
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         return explain_answer(
             self, chosen, table, names=names, ids=ids, sample_weight=sample_weight, depth=depth, rows=rows,
             resamples=resamples, seconds=seconds,
@@ -286,7 +286,7 @@ class Comparison:
 
         chosen = self.recommendation.method if method is None else method
         if chosen not in self.answers():
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         found = self.answers()[chosen]
         points = np.asarray(self._rows())
         narrow = points.shape[1] <= 2  # then the axes have the units of the table
@@ -345,7 +345,7 @@ class Comparison:
         """
         chosen = self.recommendation.method if method is None else method
         if chosen not in self.answers():
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         save(self.answers()[chosen].model, path, preparation=self.scaling)
         return Path(path)
 
