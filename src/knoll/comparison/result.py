@@ -87,7 +87,7 @@ class Candidate:
     certificate: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
     seconds: float
     warnings: tuple[str, ...] = ()
-    groups: tuple[int, ...] | None = None  # the cluster of each component, if components were merged
+    groups: tuple[int, ...] | None = None  # the cluster of each label of the estimator, if these differ
     expected: float = 0.0  # the adjusted Rand index with the true clusters, as the judge expects it
     sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
