@@ -60,7 +60,7 @@ def test_the_explanation_is_of_the_recommended_answer(found):
         assert all(one.stability > 0.6 for one in explained.clusters)
     other = knoll.explain(found, found.to_frame().assign(code=np.arange(150) % 7.0), resamples=0)
     assert "code" in [one.column for one in other[0].columns]
-    with pytest.raises(InvalidParameter, match=r"method: there is no 'dbscan'\. Choose from: "):
+    with pytest.raises(InvalidParameter, match=r"Unknown method 'dbscan'\. Choose from: "):
         found.explain(method="dbscan")
     with pytest.raises(BadData, match="the table has 3 rows, the comparison 150"):
         found.explain({"x": [1.0, 2.0, 3.0]})
@@ -71,7 +71,7 @@ def test_a_picture(found):
     assert f"{found.candidates[found.recommendation.method].n_clusters} clusters" in ax.get_title()
     other = found.plot(method="kmeans")
     assert other.get_title().startswith("k-means, ")
-    with pytest.raises(InvalidParameter, match="method: there is no 'som'"):
+    with pytest.raises(InvalidParameter, match="Unknown method 'som'"):
         found.plot(method="som")
     plt.close("all")
 
@@ -85,7 +85,7 @@ def test_the_report_and_the_model_are_files(found, frame, tmp_path):
     assert "&lt;b&gt;kind&lt;/b&gt;" in page
     model = read(found.save(tmp_path / "model.knoll"))
     assert (model.estimator.predict(found.scaling.apply(found.X)) == found.labels).all()
-    with pytest.raises(InvalidParameter, match="method: there is no 'som'"):
+    with pytest.raises(InvalidParameter, match="Unknown method 'som'"):
         found.save(tmp_path / "x.knoll", method="som")
 
 

@@ -18,8 +18,7 @@ PUBLIC = {
         AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
         KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ blocks compare
         comparison datasets exceptions explain explanation kernels load metrics models plots reference relations save
-        scales show_build
-        tuning
+        scales show_build tuning
     """,
     "knoll.blocks": "TableBlocks open",
     "knoll.comparison": """

@@ -17,7 +17,7 @@ from knoll.cli._terminal import json_text
 from knoll.comparison import Comparison
 from knoll.exceptions import InvalidParameter, ModelFileError
 from knoll.explanation import Explanation
-from knoll.explanation.explain import names_of
+from knoll.explanation.engine import names_of
 from knoll.models import save
 from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page

@@ -14,7 +14,7 @@ from knoll.base import collect_warnings
 from knoll.exceptions import BadData
 from knoll.explanation import Explanation
 from knoll.explanation.columns import Columns, columns_of
-from knoll.explanation.explain import check_options, explained, ids_of, names_of, weights_of
+from knoll.explanation.engine import check_options, explained, ids_of, names_of, weights_of
 from knoll.explanation.stability import merged_like
 from knoll.models._relabeled import Relabeled, bare
 from knoll.neighbors import NearestRows

@@ -41,16 +41,12 @@ def renumbered(found: Candidate, reference: Ints) -> Candidate:
         model = Relabeled(model, number.tolist())
     if found.probabilities is None:
         labels = np.append(number, -1)[found.labels]
-        return replace(found, model=model, labels=labels, groups=_groups(found, number))
+        return replace(found, model=model, labels=labels, groups=model.clusters)
     shares = np.empty_like(found.probabilities)
     columns = np.append(number, np.arange(count, shares.shape[1])).astype(np.int64)  # noise stays behind
     shares[:, columns] = found.probabilities
     labels = most_probable(shares, count)
-    return replace(found, model=model, labels=labels, probabilities=shares, groups=_groups(found, number))
-
-
-def _groups(found: Candidate, number: Ints) -> tuple[int, ...] | None:
-    return None if found.groups is None else tuple(int(number[group]) for group in found.groups)
+    return replace(found, model=model, labels=labels, probabilities=shares, groups=model.clusters)
 
 
 def best_numbers(labels: Ints, reference: Ints, count: int) -> Ints:

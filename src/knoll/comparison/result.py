@@ -87,7 +87,7 @@ class Candidate:
     certificate: float | None  # spectral: the largest residual of its eigenpairs under the exact operator
     seconds: float
     warnings: tuple[str, ...] = ()
-    groups: tuple[int, ...] | None = None  # the cluster of each component, if components were merged
+    groups: tuple[int, ...] | None = None  # the cluster of each label of the estimator, if these differ
     expected: float = 0.0  # the adjusted Rand index with the true clusters, as the judge expects it
     sources: tuple[str, ...] = ()  # the methods and variants that found about this answer
     shortcut: Shortcut | None = None  # None: fitted to every row
@@ -253,7 +253,7 @@ class Comparison:
 
         chosen = self.answers().get(self.recommendation.method if method is None else method)
         if chosen is None:
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         return explain_answer(
             self, chosen, table, names=names, ids=ids, sample_weight=sample_weight, depth=depth, rows=rows,
             resamples=resamples, seconds=seconds,
@@ -291,7 +291,7 @@ class Comparison:
 
         chosen = self.recommendation.method if method is None else method
         if chosen not in self.answers():
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         found = self.answers()[chosen]
         points = np.asarray(self._rows())
         narrow = points.shape[1] <= 2  # then the axes have the units of the table
@@ -350,7 +350,7 @@ class Comparison:
         """
         chosen = self.recommendation.method if method is None else method
         if chosen not in self.answers():
-            raise InvalidParameter(f"method: there is no {method!r}. Choose from: {', '.join(self.answers())}.")
+            raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
         save(self.answers()[chosen].model, path, preparation=self.scaling)
         return Path(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knoll.explanation.explain import explain
+from knoll.explanation.engine import explain
 from knoll.explanation.profiles import ColumnProfile, LevelShare
 from knoll.explanation.result import Cluster, ExampleRow, Explanation
 from knoll.explanation.rules import Rule
