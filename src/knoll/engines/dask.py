@@ -3,11 +3,15 @@
 The truth of a fit is a state of some kilobytes at the client. Everything on a worker can be made again: partitions are
 read by pure tasks, so dask repeats them where a worker was lost, and what blocks remember is a cache. A task carries
 the version and the instruction set of the client and refuses to run where they differ.
+
+States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
+kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
 """
 
 from __future__ import annotations
 
 import functools
+import pickle
 import threading
 import uuid
 from collections import OrderedDict
@@ -19,7 +23,7 @@ from knoll._common.blocks import Block, BlockSource, join_blocks
 from knoll._common.passes import Budget, Build, Memory, Part, Prepare, Run, apply, seams
 from knoll._system import free_memory
 from knoll.exceptions import BadData, EngineError, InvalidParameter
-from knoll.validation import check_points, check_weights
+from knoll.validation import check_points, check_weights, walkable
 
 __all__ = ["DaskEngine"]
 
@@ -98,7 +102,7 @@ class DaskPasses:
         """Return the first rows: at least one cell of the grid."""
         if not self._blocks:
             raise BadData("The blocks have no row that counts. Give a row a weight > 0.")
-        cells: Block = self._submit(_first, self._blocks[0]).result()
+        cells: Block = pickle.loads(self._submit(_first, self._blocks[0]).result())
         return cells
 
     def total(self, part: Part[Any, Any], state: Any) -> Any:
@@ -107,12 +111,12 @@ class DaskPasses:
         while len(results) > _FAN_IN:
             groups = [results[i : i + _FAN_IN] for i in range(0, len(results), _FAN_IN)]
             results = [self._submit(_merge, *group) for group in groups]
-        return _merge(*self._client.gather(results))
+        return pickle.loads(_merge(*self._client.gather(results)))
 
     def map(self, part: Part[Any, Any], state: Any) -> Iterator[Any]:
         """Apply the part to every block, and yield what it returns in the order of the rows."""
         for future in self._results(part, state):
-            yield future.result()
+            yield pickle.loads(future.result())
 
     def prepared(self, prepare: Prepare) -> DaskPasses:
         """Return passes over the rows that `prepare` makes of a partition."""
@@ -120,10 +124,9 @@ class DaskPasses:
         return DaskPasses(self._client, self._partitions, self.columns, self.dtype, self.threads, made, self.names)
 
     def _results(self, part: Part[Any, Any], state: Any) -> list[Any]:
-        here = Build.here()
+        here, work = Build.here(), pickle.dumps((part, state))
         return [
-            self._submit(_run, here, part, state, (self._name, number), block)
-            for number, block in enumerate(self._blocks)
+            self._submit(_run, here, work, (self._name, number), block) for number, block in enumerate(self._blocks)
         ]
 
 
@@ -146,28 +149,33 @@ def _read(build: Build, table: Any, number: int, width: int) -> Block:
 
 
 def _prepare(block: Block, prepare: tuple[Prepare, ...]) -> Block:
-    return apply(prepare, block) if len(block.points) else block
+    return apply(prepare, _aligned(block)) if len(block.points) else block
+
+
+def _aligned(block: Block) -> Block:
+    return Block(walkable(block.points), None if block.weights is None else walkable(block.weights))
 
 
 def _length(block: Block) -> int:
     return len(block.points)
 
 
-def _first(block: Block) -> Block:
-    return block.rows(0, _core.GRAIN).copy()
+def _first(block: Block) -> bytes:
+    return pickle.dumps(block.rows(0, _core.GRAIN).copy())
 
 
 def _assemble(rows: list[slice], *partitions: Block) -> Block:
     return join_blocks([part.rows(cut.start, cut.stop) for part, cut in zip(partitions, rows, strict=True)])
 
 
-def _run(build: Build, part: Part[Any, Any], state: Any, key: tuple[str, int], block: Block) -> Any:
+def _run(build: Build, work: bytes, key: tuple[str, int], block: Block) -> bytes:
     build.require(_worker())
-    return part(block, state, Run(1, _memory(*key)))
+    part, state = pickle.loads(work)
+    return pickle.dumps(part(_aligned(block), state, Run(1, _memory(*key))))
 
 
-def _merge(*stats: Any) -> Any:
-    return functools.reduce(lambda a, b: a.merge(b), stats)
+def _merge(*stats: bytes) -> bytes:
+    return pickle.dumps(functools.reduce(lambda a, b: a.merge(b), map(pickle.loads, stats)))
 
 
 def _worker() -> str:
