@@ -49,7 +49,7 @@ def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch,
         code, stdout, stderr = call(*words[:3], "--memory", memory, *out)
         assert code == 0, stderr
         assert ("read in blocks" in stdout) == (memory == "100kB")
-        models.append(knoll.load(tmp_path / f"{memory}.knoll"))
+        models.append(knoll.models.read(tmp_path / f"{memory}.knoll").estimator)
     whole, blocks = (vars(model) for model in models)
     for name in ("cluster_centers_", "means_", "covariances_", "mean_", "covariance_", "inertia_"):
         np.testing.assert_array_equal(blocks.get(name, 0), whole.get(name, 0), err_msg=name)
