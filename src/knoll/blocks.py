@@ -98,10 +98,14 @@ class TableBlocks:
 
     def __call__(self) -> Iterator[Any]:
         """Yield arrays, or pairs (array, sample_weight)."""
+        for number in range(len(self.parts)):
+            yield from self.part(number)
+
+    def part(self, number: int) -> Iterator[Any]:
+        """Yield those of one part."""
         wanted = self.columns if self.weight is None else (*self.columns, self.weight)
-        for part in self.parts:
-            for X in part.blocks(wanted):
-                yield X if self.weight is None else (X[:, :-1], X[:, -1])
+        for X in self.parts[number].blocks(wanted):
+            yield X if self.weight is None else (X[:, :-1], X[:, -1])
 
 
 # ---- where rows come from ------------------------------------------------------------------------------------------

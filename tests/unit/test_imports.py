@@ -41,6 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_format", "_schema", "_system"),
     ("validation",),
     ("base", "_common"),
+    ("engines",),
     ("kernels", "neighbors"),
     ("scales",),
     tuple(FAMILIES),

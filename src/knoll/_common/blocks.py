@@ -78,7 +78,7 @@ class BlockSource:
                 f"{self._owner}: make_blocks must be a callable that returns a fresh iterator of arrays, "
                 f"got {make_blocks!r:.60}. For a list of arrays: fit_blocks(lambda: arrays)."
             )
-        self._make, self._estimator = make_blocks, estimator
+        self.make_blocks, self._estimator = make_blocks, estimator
         self.names = getattr(make_blocks, "columns", None)  # of the columns, where the blocks are those of a table
         self._last: Any = None  # what the last call returned: an iterator returned twice is used up
         self._rows: int | None = None  # of a whole pass
@@ -91,7 +91,7 @@ class BlockSource:
 
     def __call__(self) -> Iterator[Block]:
         """Start a pass."""
-        blocks = self._make()
+        blocks = self.make_blocks()
         if blocks is self._last and iter(blocks) is blocks:
             raise InvalidParameter(
                 f"{self._owner}: make_blocks returned the same iterator twice, and it was used up. "

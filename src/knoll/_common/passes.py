@@ -41,7 +41,6 @@ __all__ = [
     "Run",
     "Stats",
     "apply",
-    "open_passes",
     "refuse_not_finite_rows",
     "seams",
 ]
@@ -155,7 +154,7 @@ class Passes(Protocol):
 class Engine(Protocol):
     """Makes passes over a user's blocks, such as one that computes on other processes."""
 
-    def passes(self, source: Callable[[], Iterator[Block]], dtype: Any, threads: int) -> Passes:
+    def passes(self, source: BlockSource, dtype: Any, threads: int) -> Passes:
         """Return passes over the blocks that `source()` yields; they are validated, and cut anywhere."""
         ...
 
@@ -257,15 +256,6 @@ class LocalPasses:
 def apply(prepare: Iterable[Prepare], block: Block) -> Block:
     """Prepare a block by one function after the other."""
     return functools.reduce(lambda rows, each: each(rows), prepare, block)
-
-
-def open_passes(make_blocks: Any, estimator: Any, threads: int, engine: Engine | None = None) -> Passes:
-    """Make passes over the blocks of a user, in this process unless an engine is set."""
-    source = BlockSource(make_blocks, estimator)
-    source.require_rows()
-    if engine is None:
-        return LocalPasses(source, source.dtype, threads)
-    return engine.passes(source, source.dtype, threads)
 
 
 def refuse_not_finite_rows(passes: Passes, estimator: Any) -> None:

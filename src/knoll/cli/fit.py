@@ -16,6 +16,7 @@ from knoll._format import byte_size, plural
 from knoll.cli import _options
 from knoll.cli._files import STANDARD, whole_file
 from knoll.cli._output import LabelsFile, check_outputs
+from knoll.cli._stream import StreamedTable, parse_size, streamed
 from knoll.cli._terminal import echo, json_text
 from knoll.registry import METHODS, find
 
@@ -58,6 +59,9 @@ def _method_names() -> list[str]:
 @_options.id_column("Column that identifies rows in the labels; the row number, from 0, if not given.")
 @click.option("--param", "--set", "params", multiple=True, metavar="NAME=VALUE",
               help="A parameter of the method; repeatable.")  # fmt: skip
+@click.option("--memory", metavar="SIZE", callback=parse_size,
+              help="Read a table of more than this, such as 4GB, in blocks, where the method can; half of the free "
+                   "memory if not given.")  # fmt: skip
 @_options.seed("Random seed of the starts.")
 @_options.jobs()
 @click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll",
@@ -79,6 +83,7 @@ def command(
     missing: str,
     id_column: str | None,
     params: tuple[str, ...],
+    memory: int | None,
     seed: int,
     jobs: int | None,
     out: Path | None,
@@ -114,6 +119,12 @@ def command(
         raise click.UsageError(f"{estimator.__name__} is a single cluster and has no labels. Leave --labels out.")
     parameters = _parameters(estimator, params, seed, jobs, scale)
     rules = _options.parse_rules(types, log, ignore)
+    needs_all = {"--types": types, "--log": log, "--ignore": ignore, "--missing": missing != "error", "--id": id_column}
+    large = streamed(data, columns, memory, estimator, [name for name, value in needs_all.items() if value])
+    if large is not None:
+        found = _fit_streamed(large, estimator, parameters, scale, method, out, labels)
+        _report(found, None, out, labels, quiet, as_json)
+        return
     plain = scale == "none" and not (columns or types or log or ignore)
     rule = FALLBACK if missing == "model" and not registered.mixed else missing
     table = read_typed(data, columns, header, rule, rules, id_column, sparse=plain and _takes_sparse(estimator))
@@ -153,11 +164,69 @@ def command(
             assert labels is not None
             _write_labels(LabelsFile(labels_file, labels), table, id_column, model)
             summary["labels"] = str(labels)
+    _report(summary, table, out, labels, quiet, as_json)
+
+
+def _report(
+    summary: dict[str, Any], table: Table | None, out: Path | None, labels: Path | None, quiet: bool, as_json: bool
+) -> None:
     err = STANDARD in (str(out), str(labels))  # standard output has something else to carry
     if as_json:
         click.echo(json_text(summary), err=err)
     elif not quiet:
         _print_summary(summary, table, err=err)
+
+
+def _fit_streamed(
+    table: StreamedTable,
+    estimator: Any,
+    parameters: dict[str, Any],
+    scale: str,
+    method: str,
+    out: Path | None,
+    labels: Path | None,
+) -> dict[str, Any]:
+    """Fit a table in blocks, and return the summary."""
+    import numpy as np
+
+    from knoll.models._streamed import prepare_blocks
+    from knoll.models._write import write
+
+    model = estimator(**parameters)
+    passes = table.passes(estimator(**parameters), model._threads())
+    rows = passes.rows
+    preparation = prepare_blocks(passes, table.blocks.columns, scale)
+    with contextlib.ExitStack() as files:
+        model_file = None if out is None else files.enter_context(whole_file(out, "wb"))
+        labels_file = None if labels is None else files.enter_context(whole_file(labels, "wb"))
+        started = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit_blocks(table.scaled(preparation))
+        summary: dict[str, Any] = {
+            "method": method,
+            "class": estimator.__name__,
+            "data": {"name": table.name, "rows": rows, "columns": list(table.blocks.columns), "left_out": {},
+                     "types": [], "notes": [table.note]},
+            "scale": scale,
+            "parameters": parameters,
+            "seconds": time.perf_counter() - started,
+            **_result(model),
+            "warnings": [str(each.message) for each in caught],
+        }  # fmt: skip
+        if model_file is not None:
+            summary |= {"out": str(out), "sha256": write(model, model_file, preparation=preparation)}
+            summary["bytes"] = model_file.tell() if model_file.seekable() else None
+        if labels_file is not None:
+            assert labels is not None
+            written = LabelsFile(labels_file, labels)
+            first = 0
+            for block in table.scaled(preparation)():
+                written.write(np.arange(first, first + len(block)), "row", {"label": model.predict(block)})
+                first += len(block)
+            written.close()
+            summary["labels"] = str(labels)
+    return summary
 
 
 def _takes_sparse(estimator: Any) -> bool:
@@ -206,12 +275,14 @@ def _write_labels(file: LabelsFile, table: Table, id_column: str | None, model: 
     file.close()
 
 
-def _print_summary(summary: dict[str, Any], table: Table, err: bool) -> None:
+def _print_summary(summary: dict[str, Any], table: Table | None, err: bool) -> None:
     from knoll.cli._data import shape
 
     scaled = "" if summary["scale"] == "none" else f"; scaled ({summary['scale']})"
-    echo(f"{shape(table)}{scaled}", err=err)
-    for note in table.notes:
+    facts = summary["data"]
+    size = f"{facts['name']}: {plural(facts['rows'], 'row')}, {plural(len(facts['columns']), 'column')}"
+    echo(f"{size if table is None else shape(table)}{scaled}", err=err)
+    for note in facts["notes"]:
         echo(f"  {note}", err=err)
     parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
     result = [f"{summary['seconds']:.2f} s"]
@@ -227,4 +298,4 @@ def _print_summary(summary: dict[str, Any], table: Table, err: bool) -> None:
         written = "" if summary["bytes"] is None else f"{byte_size(summary['bytes'])}, "
         echo(f"{summary['out']}: {written}SHA-256 {summary['sha256'][:16]}…", err=err)
     if "labels" in summary:
-        echo(f"{summary['labels']}: {plural(table.X.shape[0], 'label')}", err=err)
+        echo(f"{summary['labels']}: {plural(summary['data']['rows'], 'label')}", err=err)

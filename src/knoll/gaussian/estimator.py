@@ -16,7 +16,7 @@ from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport, iterate, live
-from knoll._common.passes import Engine, OneBlock, Passes, Run, open_passes, refuse_not_finite_rows
+from knoll._common.passes import OneBlock, Passes, Run, refuse_not_finite_rows
 from knoll._common.rescale import (
     Rescaling,
     as_dtype,
@@ -28,6 +28,7 @@ from knoll._common.rescale import (
 )
 from knoll._schema import Array, Boolean, Columns, Real, no_factor, no_variances
 from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.engines import open_passes
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
 from knoll.gaussian import steps
 from knoll.gaussian.covariance import Full
@@ -225,7 +226,7 @@ class Gaussian(DensityMixin, Estimator):
         return self._fit(OneBlock(block, self._threads()))
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Any = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -233,7 +234,7 @@ class Gaussian(DensityMixin, Estimator):
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called more
             than once: for the first rows, and for each pass. The cuts do not change the result.
-        engine : object with a method `passes`, optional
+        engine : dask Client or object with a method `passes`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll._common.blocks import Block
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import StepReport, make_history
-from knoll._common.passes import Engine, OneBlock, Passes, open_passes
+from knoll._common.passes import OneBlock, Passes
 from knoll._common.rescale import (
     Rescaling,
     by_scale,
@@ -30,6 +30,7 @@ from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
 from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.engines import open_passes
 from knoll.exceptions import (
     BadData,
     ConvergenceWarning,
@@ -233,7 +234,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         return self
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Any = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -241,7 +242,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
             each step and a few times more. The cuts do not change the result.
-        engine : object with a method `passes`, optional
+        engine : dask Client or object with a method `passes`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

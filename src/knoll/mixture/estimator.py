@@ -21,11 +21,11 @@ from knoll import _core
 from knoll._common import seeding
 from knoll._common.cost import Cost, linear_cost
 from knoll._common.loop import History, StepReport, iterate, live
-from knoll._common.passes import Engine, open_passes
 from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power, weight_exponent
 from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
 from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.engines import open_passes
 from knoll.exceptions import (
     BadData,
     CollapsedComponentWarning,
@@ -365,7 +365,7 @@ class GaussianMixture(DensityMixin, Estimator):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     @all_or_nothing
-    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Engine | None = None) -> Self:
+    def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Any = None) -> Self:
         """Fit to data that comes in blocks, such as a file larger than memory.
 
         Parameters
@@ -375,7 +375,7 @@ class GaussianMixture(DensityMixin, Estimator):
             a summary of all rows and once an iteration. The cuts do not change the result, nor does it differ from
             `fit` from the same start. A start by name is drawn from at most 20 000 distinct rows, and those of much
             weight: which, depends on their contents and the seed, not on their order.
-        engine : object with a method `passes`, optional
+        engine : dask Client or object with a method `passes`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

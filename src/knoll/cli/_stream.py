@@ -1,0 +1,114 @@
+"""Fits of tables that exceed the memory: read in blocks, in as many passes as the method needs."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from knoll._format import byte_size
+from knoll.cli._options import parse_columns
+from knoll.registry import METHODS
+
+__all__ = ["StreamedTable", "parse_size", "streamed"]
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_NUMBER = 8  # bytes of a number in memory
+
+
+@dataclass(frozen=True)
+class StreamedTable:
+    """A table in blocks: validated rows, and the way in which it is read."""
+
+    name: str
+    blocks: Any  # a TableBlocks
+    size: int  # bytes in memory
+    limit: int
+
+    @property
+    def note(self) -> str:
+        """What the user should know."""
+        return (
+            f"{byte_size(self.size)} in memory, more than --memory {byte_size(self.limit)}: read in blocks. Columns "
+            "that are numbers in the first rows are used, categories are not"
+        )
+
+    def passes(self, estimator: Any, threads: int) -> Any:
+        """Return passes over the rows as they are; refuse numbers that are missing."""
+        from knoll._common.passes import refuse_not_finite_rows
+        from knoll.engines import open_passes
+
+        found = open_passes(self.blocks, estimator, threads)
+        refuse_not_finite_rows(found, estimator)
+        return found
+
+    def scaled(self, preparation: Any) -> Callable[[], Iterator[Any]]:
+        """Return the blocks, scaled; what `fit_blocks` takes."""
+        return lambda: (preparation.apply(block) for block in self.blocks())
+
+
+def streamed(
+    data: str, columns: str | None, memory: int | None, estimator: Any, whole: list[str]
+) -> StreamedTable | None:
+    """Open a table in blocks where it exceeds `memory`, half of what is free by default; None: it does not.
+
+    `whole` has the options of the command that need all rows in memory.
+    """
+    from knoll import blocks
+    from knoll._system import free_memory
+
+    files = [data] if os.path.isfile(data) else [] if os.path.exists(data) else sorted(glob.glob(data))
+    if not files:
+        return None
+    limit = free_memory() // 2 if memory is None else memory
+    size = sum(map(_size, files))
+    if size <= limit and len(files) == 1 and files[0] == data:
+        return None
+    if not hasattr(estimator, "fit_blocks"):
+        others = [
+            m.short or m.name for m in METHODS.values() if m.estimator and hasattr(m.estimator_class(), "fit_blocks")
+        ]
+        raise click.ClickException(
+            f"{data} takes {byte_size(size)} in memory, more than {byte_size(limit)}, and {estimator.__name__} needs "
+            f"all rows at once. Fit a sample and predict the others, or take {', '.join(others)}, which read blocks."
+        )
+    if whole:
+        raise click.ClickException(
+            f"{data} takes {byte_size(size)} in memory, more than {byte_size(limit)}, and is read in blocks, which "
+            f"{', '.join(whole)} cannot be. Leave it out, or raise --memory."
+        )
+    return StreamedTable(data, blocks.open(data, parse_columns(columns)), size, limit)
+
+
+def parse_size(_: Any, __: Any, text: str | None) -> int | None:
+    """Turn 4GB into bytes."""
+    if text is None:
+        return None
+    number = text.strip().upper().rstrip("KMGTB")
+    unit = text.strip().upper()[len(number) :]
+    try:
+        size = float(number) * _UNITS[unit]
+    except (ValueError, KeyError):
+        size = -1.0
+    if not 0 < size < 2**63:
+        raise click.BadParameter(f"{text!r} is no size. Write 500MB or 4GB.")
+    return int(size)
+
+
+def _size(path: str) -> int:
+    """Estimate the bytes of a table in memory: by its metadata, else by the file."""
+    if Path(path).suffix.lower() in (".parquet", ".pq"):
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        try:
+            facts = pyarrow.parquet.read_metadata(path)
+        except (pa.ArrowException, OSError):
+            return os.path.getsize(path)  # the reader says what is wrong
+        return int(_NUMBER * facts.num_rows * facts.num_columns)
+    return os.path.getsize(path)
