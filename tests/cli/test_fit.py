@@ -31,6 +31,8 @@ SETTINGS = {
     "mean-shift": ["--param", "bandwidth=0.8"],
     "optics": ["--param", "cluster_method=dbscan", "--param", "eps=0.6"],
     "agglomerative": ["--param", "n_clusters=3"],
+    "mixed-mixture": ["--param", "n_components=3"],
+    "k-prototypes": ["--param", "n_clusters=3"],
 }
 
 
@@ -77,8 +79,8 @@ def test_methods_without_predict_have_labels_and_say_so(call, table, tmp_path, m
 def test_methods_are_all_the_public_estimators():
     assert {find(name).name for name in SETTINGS} == {name for name, method in METHODS.items() if method.estimator}
     public = {name for name in knoll.__all__ if hasattr(getattr(knoll, name), "fit")}
-    no_labels, categories = {"DensityTree"}, {"KPrototypes", "MixedMixture"}  # `knoll fit` reads numbers alone
-    assert {m.estimator_name for m in METHODS.values() if m.estimator} == public - no_labels - categories
+    no_labels = {"DensityTree"}
+    assert {m.estimator_name for m in METHODS.values() if m.estimator} == public - no_labels
 
 
 def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):
@@ -198,7 +200,7 @@ def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["kmean"], "Invalid value for 'METHOD': unknown method 'kmean'. Choose from: gaussian, gmm, kmeans,"),
+        (["kmean"], "Invalid value for 'METHOD': unknown method 'kmean'. Choose from: gaussian, mixed-mixture,"),
         (["kmeans", "--param", "n_cluster=3"],
          "KMeans has no parameter 'n_cluster'. Did you mean 'n_clusters'? It has: algorithm, "),
         (["kmeans", "--param", "xyz=3"], "KMeans has no parameter 'xyz'. It has: algorithm, "),

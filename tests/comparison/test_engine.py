@@ -513,7 +513,10 @@ def test_progress_rises_to_one():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"methods": ["kmeens"]}, "methods: there is no 'kmeens'. Choose some of gaussian-mixture, kmeans, "),
+        (
+            {"methods": ["kmeens"]},
+            "methods: there is no 'kmeens'. Choose some of mixed-mixture, k-prototypes, ",
+        ),
         ({"methods": []}, "methods is empty. Choose some of "),
         ({"k": [0, 2]}, "k must be whole numbers from 1 on with one above 1, got [0, 2]. For one to fifteen: range("),
         ({"k": [1]}, "k must be whole numbers from 1 on with one above 1, got [1]. For one to fifteen: range(1, 16)."),

@@ -13,6 +13,7 @@ import pytest
 
 import knoll
 from knoll.comparison import Event, compare
+from knoll.comparison.encoding import encoded_rows
 from knoll.comparison.numbering import best_numbers, renumbered
 from knoll.comparison.progress import shown
 from knoll.exceptions import BadData, InvalidParameter
@@ -133,7 +134,7 @@ def test_model_labels_and_probabilities_are_renumbered_alike(found):
     turned = renumbered(one, np.roll(np.arange(one.n_clusters), 1)[one.labels])
     assert (turned.labels == np.roll(np.arange(one.n_clusters), 1)[one.labels]).all()
     assert isinstance(turned.model, Relabeled)
-    scaled = found.scaling.apply(found.X)
+    scaled = found.scaling.apply(encoded_rows(found.table, "model"))
     assert (turned.model.predict(scaled) == turned.labels).all()
     assert np.array_equal(turned.model.predict_proba(scaled), turned.probabilities)
     assert turned.estimator is one.estimator

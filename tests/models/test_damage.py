@@ -82,11 +82,11 @@ def test_a_missing_or_empty_file_a_folder_and_a_pipe(put, tmp_path):
         os.close(handle)
 
 
-@pytest.mark.parametrize("major", [0, 4, 300])
+@pytest.mark.parametrize("major", [0, 5, 300])
 def test_another_major_version_is_told_before_anything_else(put, small, major):
     data = bytearray(small)
     data[8:10] = major.to_bytes(2, "little")
-    told = rf"has format {major}\.0, and knoll {knoll.__version__} reads 1\.x to 3\.x\. Upgrade knoll\."
+    told = rf"has format {major}\.0, and knoll {knoll.__version__} reads 1\.x to 4\.x\. Upgrade knoll\."
     refused(put(bytes(data)), told)
 
 

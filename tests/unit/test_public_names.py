@@ -77,6 +77,7 @@ PUBLIC = {
 INNER = {
     "knoll.base",
     "knoll.cli",
+    "knoll.engines",
     "knoll.neighbors",
     "knoll.registry",
     "knoll.report",

@@ -270,7 +270,7 @@ def _of_read(table: Table) -> Columns:
     n = len(table.X)
     if table.schema is None or table.mixed is None:
         return _of_array(table.X, table.columns)
-    rows = table.mixed if len(table.mixed) == n else table.mixed.take(np.isin(np.arange(len(table.mixed)), table.rows))
+    rows = table.mixed
     cells = table.others if table.others is None or table.others.num_rows == n else table.others.take(table.rows)
     names = [column.name for column in table.schema.columns]
     found = _merged(table.schema, rows, cells, table.left_out, names)

@@ -64,12 +64,10 @@ def prepare_blocks(passes: Passes, columns: tuple[str, ...], scale: str) -> Prep
     spread[constant], center[constant] = 0.0, times_power(ends.low, -exponents)[constant]
     spread = np.minimum(times_power(spread, exponents), _MOST)
     spread[spread == 0] = 1.0
-    corners = np.array([ends.low, ends.high])
-    deviations = tuple(spread.tolist())
+    varying = spread[~constant]
     if scale == "auto":
-        scale = "common" if _comparable(deviations, corners) else "standard"
-    if scale == "common":
-        deviations = (_common_spread(deviations, corners),) * d
+        scale = "common" if _comparable(varying, d) else "standard"
+    deviations = (_common_spread(varying, d),) * d if scale == "common" else tuple(spread.tolist())
     means = tuple(times_power(center, exponents).tolist())
     return Preparation(columns, scale, "error", means, deviations, means)
 

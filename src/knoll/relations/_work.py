@@ -17,6 +17,7 @@ import numpy as np
 
 from knoll import reference
 from knoll._common.blocks import Block
+from knoll._common.passes import LocalPasses
 from knoll._typing import Floats
 from knoll.density import core_graph as density
 from knoll.density.ascent import KernelDensity
@@ -127,8 +128,9 @@ def _fast_mixture(X: Floats, k: int, scales: Scales) -> list[Seen]:
         rows[0] += len(X)  # every row is evaluated for every component
         yield Block(X, None)
 
+    passes = LocalPasses(blocks, X.dtype, 1)
     for t in range(1, _PASSES + 1):
-        state, _ = mixture.step(blocks, state, 1)
+        state, _ = mixture.step(passes, state)
         seen.append(Seen(len(X), k, t, k * rows[0]))
     return seen
 

@@ -119,6 +119,7 @@ def fill_missing(table: Table, rule: str = "error") -> tuple[Table, str]:
         rows=table.rows[keep],
         ids=None if table.ids is None else table.ids[keep],
         truth=None if table.truth is None else table.truth[keep],
+        mixed=None if table.mixed is None else table.mixed.rows(keep),
     )
     return kept, f"{found}: these rows were left out{_remark(missing)}"
 

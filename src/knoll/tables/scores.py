@@ -60,7 +60,7 @@ def score_loadings(Z: Floats, n_numeric: int, levels: Sequence[int]) -> Floats:
     >>> loadings = score_loadings(np.column_stack([numbers, related, unrelated]), 3, (2, 2))
     >>> loadings.shape
     (5, 1)
-    >>> abs(loadings[3, 0]) > 5 * abs(loadings[4, 0])
+    >>> bool(abs(loadings[3, 0]) > 5 * abs(loadings[4, 0]))
     True
     """
     vectors = _components(Z, n_numeric, levels)  # (D, c)
