@@ -108,9 +108,8 @@ int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, cons
   need(static_cast<int64_t>(order.shape(0)) < (int64_t{1} << 31), "there must be fewer than 2^31 rows");
   need(!std::isnan(eps), "eps must be a number");
   int64_t found = 0;
-  call(threads, 20.0 * static_cast<double>(order.shape(0)), [&](Run run) {
-    found = cut_tree(view<1>(order), view<1>(bars), view<1>(core), eps, view<1>(labels), run);
-  });
+  call(threads, 20.0 * static_cast<double>(order.shape(0)),
+       [&](Run run) { found = cut_tree(view<1>(order), view<1>(bars), view<1>(core), eps, view<1>(labels), run); });
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Partial distances of rows to prototypes of numbers and categories: Σⱼ (xⱼ − mⱼ)² + γ·#{j : zⱼ ≠ modeⱼ}, both sums over
-// what the row has. Columns are added one by one, in order, so that the bits are those of the reference.
+// Partial distances of rows to prototypes of numbers and categories: Σⱼ (xⱼ − mⱼ)² + γ·#{j : zⱼ ≠ modeⱼ}, both sums
+// over what the row has. Columns are added one by one, in order, so that the bits are those of the reference.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,12 @@ struct Prototypes {
   double gamma = 0;
 };
 
-void prototype_distances(MixedColumns rows, Prototypes prototypes,
-                         View<double, 2> out,  // out (k, n)
+void prototype_distances(MixedColumns rows, Prototypes prototypes, View<double, 2> out,  // out (k, n)
                          Run run);
 
 // The nearest prototype of each row, ties to the lowest number, and its distance.
-void prototype_assign(MixedColumns rows, Prototypes prototypes,
-                      View<int64_t, 1> labels,  // out (n)
-                      View<double, 1> least,    // out (n)
+void prototype_assign(MixedColumns rows, Prototypes prototypes, View<int64_t, 1> labels,  // out (n)
+                      View<double, 1> least,                                              // out (n)
                       Run run);
 
 }  // namespace knoll

@@ -80,11 +80,11 @@ class KdTree {
   int64_t n_, dims_, leaves_;
   double largest_ = 0;
   std::vector<Node> nodes_;
-  std::vector<int32_t> leaf_node_;   // (leaves)
-  LargeArray<int32_t> rows_;         // (n) data row of each position
-  LargeArray<double> tiles_;         // (leaves, dims, kPoints), infinite past the last point
-  LargeArray<double> boxes_;         // (nodes, 2, dims)
-  LargeArray<double> raw_;           // (n, d) in order of position, for metrics with a band
+  std::vector<int32_t> leaf_node_;  // (leaves)
+  LargeArray<int32_t> rows_;        // (n) data row of each position
+  LargeArray<double> tiles_;        // (leaves, dims, kPoints), infinite past the last point
+  LargeArray<double> boxes_;        // (nodes, 2, dims)
+  LargeArray<double> raw_;          // (n, d) in order of position, for metrics with a band
 };
 
 template <class Skip, class Whole, class Leaf>

@@ -145,7 +145,7 @@ TEST("density tree: cosine distances by tiles are those of a kd-tree") {
         const int64_t n = 300, min_samples = 5;
         std::vector<double> x = table(shape, n, d, random);
         for (double& value : x) value = (value - 0.5) * size;
-        for (int64_t j = 0; j < d; ++j) x[static_cast<size_t>(7 * d + j)] = 0;                                 // no direction
+        for (int64_t j = 0; j < d; ++j) x[static_cast<size_t>(7 * d + j)] = 0;  // no direction
         for (int64_t j = 0; j < d; ++j) x[static_cast<size_t>(9 * d + j)] = 3 * x[static_cast<size_t>(8 * d + j)];
         const auto grown = [&](const std::string& backend, int threads) {
           Tree tree{std::vector<int64_t>(n), std::vector<double>(n), std::vector<double>(n),
@@ -235,9 +235,9 @@ TEST("density tree: a cluster goes on in the one large child of a node") {
   std::vector<int64_t> order(7), cluster(7);
   std::vector<double> leaves(7);
   std::iota(order.begin(), order.end(), 0);
-  const auto found = condense(vector_view(bars.data(), 7), vector_view(std::as_const(order).data(), 7), {},
-                              vector_view(core.data(), 7), 3, vector_view(cluster.data(), 7),
-                              vector_view(leaves.data(), 7), Run{});
+  const auto found =
+      condense(vector_view(bars.data(), 7), vector_view(std::as_const(order).data(), 7), {},
+               vector_view(core.data(), 7), 3, vector_view(cluster.data(), 7), vector_view(leaves.data(), 7), Run{});
   CHECK(found.parent == (std::vector<int32_t>{-1, 0, 0}));
   CHECK(found.birth == (std::vector<double>{kInfinity, 2, 2}));
   CHECK(found.death == (std::vector<double>{2, -1, -1}));

@@ -25,10 +25,11 @@ TEST("prototypes: distances and nearest prototypes equal a plain loop, for any n
       gaps[i] += missing;
     }
   }
-  const MixedColumns rows{matrix_view<const double>(values.data(), p, n), matrix_view<const double>(observed.data(), p, n),
-                          vector_view<const uint8_t>(whole.data(), p), matrix_view<const int32_t>(codes.data(), q, n),
-                          vector_view<const int32_t>(gaps.data(), n)};
-  const Prototypes to{matrix_view<const double>(means.data(), k, p), matrix_view<const int32_t>(modes.data(), k, q), 0.7};
+  const MixedColumns rows{matrix_view<const double>(values.data(), p, n),
+                          matrix_view<const double>(observed.data(), p, n), vector_view<const uint8_t>(whole.data(), p),
+                          matrix_view<const int32_t>(codes.data(), q, n), vector_view<const int32_t>(gaps.data(), n)};
+  const Prototypes to{matrix_view<const double>(means.data(), k, p), matrix_view<const int32_t>(modes.data(), k, q),
+                      0.7};
   for (int threads : {1, 3}) {
     std::vector<double> out(k * n), least(n);
     std::vector<int64_t> labels(n);

@@ -33,8 +33,8 @@ struct CondensedClusters {
 };
 
 // Going down from the root: children of weight ≥ least are *large*. Two or more large children begin clusters of their
-// own; one goes on as the same cluster; the others leave it. Found from the leaves upward, in one pass over the bars: no
-// node is kept. Clusters are numbered parents first, the root is 0.
+// own; one goes on as the same cluster; the others leave it. Found from the leaves upward, in one pass over the bars:
+// no node is kept. Clusters are numbered parents first, the root is 0.
 CondensedClusters condense(View<const double, 1> bars,     // in  (n) the first is not read
                            View<const int64_t, 1> order,   // in  (n) the rows in the order of the tree
                            View<const double, 1> weights,  // in  (n) by row, or empty

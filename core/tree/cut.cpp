@@ -69,8 +69,12 @@ RowSet core_rows(View<const double, 1> core, double eps, Run run) {
 class Intervals {
  public:
   Intervals(View<const int64_t, 1> order, View<const double, 1> bars, double eps, Run run)
-      : order_(order), bars_(bars), eps_(eps), n_(order.shape[0]), lowest_(make_large_array<int32_t>(
-            static_cast<size_t>(n_))), counts_(static_cast<size_t>(chunk_count(n_, kGrain))) {
+      : order_(order),
+        bars_(bars),
+        eps_(eps),
+        n_(order.shape[0]),
+        lowest_(make_large_array<int32_t>(static_cast<size_t>(n_))),
+        counts_(static_cast<size_t>(chunk_count(n_, kGrain))) {
     std::atomic<bool> fits = true;
     for_chunks(n_, kGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
       int32_t* const out = lowest_.get() + from;
@@ -242,9 +246,9 @@ class Borders {
   std::vector<double> here_, there_;
 };
 
-// The rows that may be within eps of a core row. By the triangle inequality they are within 2 eps of the min_samples rows
-// that are within eps of it, so c ≤ 2 eps; the margin covers the rounding of distances, and there is none for numbers
-// that have lost digits to underflow.
+// The rows that may be within eps of a core row. By the triangle inequality they are within 2 eps of the min_samples
+// rows that are within eps of it, so c ≤ 2 eps; the margin covers the rounding of distances, and there is none for
+// numbers that have lost digits to underflow.
 RowSet beside_cores(View<const double, 1> core, double eps, const Metric& metric, Run run) {
   const bool bounds = metric.obeys_triangles() && eps > 0x1p-900;
   return core_rows(core, bounds ? 2 * eps * (1 + 0x1p-20) : std::numeric_limits<double>::infinity(), run);

@@ -108,8 +108,7 @@ class Chains {
 
 // Orders the rows by the children of every node, which come by their lowest rows, so that order and bars are those of
 // the tree, whichever of its spanning trees was found. `rows` has them in any order in which nodes are intervals.
-void arrange(const int32_t* rows, const TreeNodes& nodes, View<int64_t, 1> order, View<double, 1> bars,
-             Run run) {
+void arrange(const int32_t* rows, const TreeNodes& nodes, View<int64_t, 1> order, View<double, 1> bars, Run run) {
   struct Child {
     int32_t lowest;  // row
     int32_t which;   // a node, or −1 − an index of `rows`
@@ -130,8 +129,7 @@ void arrange(const int32_t* rows, const TreeNodes& nodes, View<int64_t, 1> order
   const auto add = [&](int32_t parent, Child child) {
     if (parent >= 0) children[filled[static_cast<size_t>(parent)]++] = child;
   };
-  for (int32_t i = 0; i < n; ++i)
-    add(nodes.leaf_parent[static_cast<size_t>(i)], {rows[i], -1 - i});
+  for (int32_t i = 0; i < n; ++i) add(nodes.leaf_parent[static_cast<size_t>(i)], {rows[i], -1 - i});
   // Children come before their parents: all children of v are there when v is reached, and end at filled[v].
   const auto first_child = [&](size_t v) { return v == 0 ? 0u : filled[v - 1]; };
   for (size_t v = 0; v < count; ++v) {

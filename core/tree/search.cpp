@@ -61,8 +61,8 @@ std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x,
                                                              const std::string& backend, Run run) {
   if (backend != "auto" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, tree or tiles");
-  const bool possible = metric.name() == MetricName::cosine ||
-                        (metric.name() == MetricName::euclidean && squares_well(x, run));
+  const bool possible =
+      metric.name() == MetricName::cosine || (metric.name() == MetricName::euclidean && squares_well(x, run));
   if (backend == "tiles" && !possible)
     throw std::invalid_argument("tiles are for euclidean distances of ordinary size, and for cosine distances");
   const int64_t n = x.shape[0], d = x.shape[1];

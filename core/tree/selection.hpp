@@ -24,20 +24,20 @@ struct LevelScale {
   double unit, least;
 };
 
-// ordered_sums of w (λ(i) − birth(c)) over the rows of cluster c: λ is the level of the height at which a row leaves its
-// cluster, birth that of the cluster, and w = weights(i)/scale, or 1/scale without weights.
-void stabilities(View<const int64_t, 1> cluster,                       // in  (n)
-                 View<const double, 1> heights,                        // in  (n)
-                 View<const double, 1> weights,                        // in  (n) or empty
-                 View<const double, 1> birth,                          // in  (c) levels
+// ordered_sums of w (λ(i) − birth(c)) over the rows of cluster c: λ is the level of the height at which a row leaves
+// its cluster, birth that of the cluster, and w = weights(i)/scale, or 1/scale without weights.
+void stabilities(View<const int64_t, 1> cluster,                         // in  (n)
+                 View<const double, 1> heights,                          // in  (n)
+                 View<const double, 1> weights,                          // in  (n) or empty
+                 View<const double, 1> birth,                            // in  (c) levels
                  LevelScale levels, double scale, View<double, 1> sums,  // out (c)
                  Run run);
 
 // rows(k) = the row of label k that is first in lexicographic order, equal ones by index; −1: there is none.
 template <class T>
-void first_rows(View<const T, 2> x,              // in  (n, d)
-                View<const int64_t, 1> labels,   // in  (n) −1: noise
-                View<int64_t, 1> rows);          // out (k)
+void first_rows(View<const T, 2> x,             // in  (n, d)
+                View<const int64_t, 1> labels,  // in  (n) −1: noise
+                View<int64_t, 1> rows);         // out (k)
 
 // Chooses clusters, none inside another, of the largest total stability; of equal totals the outer cluster. Totals
 // are added in ascending order, so that the order of the children does not matter. Those of weight > most are not

@@ -1,4 +1,5 @@
-// The search over filtered tiles: all pairs of panels in float32, what the filter cannot decide by the metric's formula.
+// The search over filtered tiles: all pairs of panels in float32, what the filter cannot decide by the metric's
+// formula.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -127,8 +128,7 @@ class CosineRows {
       for (int64_t k = 0; k < many; ++k) {
         bool same = true;  // mostly known from the first coordinate
         for (int64_t j = 0; j < d && same; ++j) same = number(p, j) == number(rows[k], j);
-        out[first + k] =
-            same ? 0.0 : cosine_distance(sums[k], mine, lengths_[static_cast<size_t>(rows[k])]);
+        out[first + k] = same ? 0.0 : cosine_distance(sums[k], mine, lengths_[static_cast<size_t>(rows[k])]);
       }
     }
   }
