@@ -98,7 +98,8 @@ def every_merge_is_of_the_closest_pair(case: Case, model: Any) -> str | None:
         case.mass[case.present].copy(),
         {int(row): at for at, row in enumerate(np.flatnonzero(case.present))},
     )
-    gaps = scipy.spatial.distance.cdist(X, X, metric)
+    named: Any = metric  # the stubs have each name of a metric
+    gaps = scipy.spatial.distance.cdist(X, X, named)
     np.fill_diagonal(gaps, np.inf)
     size = float(np.abs(case.X.astype(np.float64)).max())
     for t, (pair, height) in enumerate(zip(model.children_.tolist(), model.distances_.tolist(), strict=True)):
@@ -132,7 +133,8 @@ def levels_are_components(case: Case, model: Any) -> str | None:
         return None
     present, heights = np.flatnonzero(case.present), model.distances_
     X = case.X[present].astype(np.float64)
-    gaps = scipy.spatial.distance.cdist(X, X, _scipy_metric(model))
+    named: Any = _scipy_metric(model)
+    gaps = scipy.spatial.distance.cdist(X, X, named)
     slack = 1e-13 * float(np.abs(X).max())
     between = [t for t in range(len(heights) - 1) if heights[t + 1] - heights[t] > 1e-9 * heights[t + 1] + 4 * slack]
     for t in case.rng(5).permutation(between)[:4]:

@@ -66,7 +66,7 @@ class _Rows:
         return len(self.weights)
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[Floats, Floats, NDArray[np.uint8], Codes, Codes]:
         """What the core takes."""
         return self.y, self.observed, self.whole, self.codes, self.gaps
 
