@@ -107,7 +107,8 @@ def _size(path: str) -> int:
         import pyarrow.parquet
 
         try:
-            facts = pyarrow.parquet.read_metadata(path)
+            with open(path, "rb") as file:  # a name that is no text is none for pyarrow
+                facts = pyarrow.parquet.read_metadata(file)
         except (pa.ArrowException, OSError):
             return os.path.getsize(path)  # the reader says what is wrong
         return int(_NUMBER * facts.num_rows * facts.num_columns)
